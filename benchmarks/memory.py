@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
 from exports import machine  # noqa: E402
 from support import memory_networks as networks  # noqa: E402
+from support.memory_strips import with_strips  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
 from n2d2py.memory.modes import plan_strips  # noqa: E402
@@ -35,7 +36,6 @@ from n2d2py.memory.rows import KnownRows  # noqa: E402
 from n2d2py.memory.settings import MODES, Settings  # noqa: E402
 from n2d2py.memory.strategies import plan_memory  # noqa: E402
 from n2d2py.memory.strip_search import StripSearch  # noqa: E402
-from n2d2py.memory.strips import with_strips  # noqa: E402
 from n2d2py.memory.sums import residual_sums  # noqa: E402
 from n2d2py.stages.memory import smaller_plan  # noqa: E402
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 from latency import ROOT
+from support.memory_files import read_graph
 
 import n2d2py
 from n2d2py.commands.tune import MOMENT, bench
-from n2d2py.memory.format import read_graph
 from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["MODES", "Measured", "measure"]

@@ -17,7 +17,7 @@ import n2d2py
 from n2d2py import api, resources, runtime
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
-from n2d2py.exports.cpp.isa_headers import isa_page, write_isa_headers
+from n2d2py.exports.cpp.headers import isa_page, write_isa_headers
 from n2d2py.exports.parameters import parameters_page, target_page
 from n2d2py.exports.registry import EXTRAS, installed_targets
 from n2d2py.frontend.ini.contract import layer_types

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Generic, TypeVar
 
@@ -43,6 +43,16 @@ class Registry(Generic[T]):
         if self._added.setdefault(name, entry) is not entry:
             raise Duplicate(f"{self.what} {name} is registered twice")
         return entry
+
+    def declare(self, *names: str) -> Callable[[T], T]:
+        """Return a decorator that adds an entry under each of these names."""
+
+        def add(entry: T) -> T:
+            for name in names:
+                self.add(name, entry)
+            return entry
+
+        return add
 
     def get(self, name: str) -> T | None:
         """The entry of a name, or None."""

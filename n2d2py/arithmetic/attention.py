@@ -9,9 +9,8 @@ Softmax of a row q, scale s, largest element m, with d = m - q >= 0:
     y = rint(float32(e) * (float32(1 / s_y) / float32(sum of e)))                    Floating-point rescale, ties to even
     y = (e * floor(numerator / sum of e) + 2^31) >> 32, numerator = round(2^32 / s_y)    the other modes, 64 bits
 
-multiplier = round(2^(16 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31.
-The zero point of y is added, then it is clamped.
-Where a mask says that an element does not count, it does not count for m, and its e is 0.
+multiplier = round(2^(16 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31. The zero point of y is
+added, then it is clamped. Where a mask says that an element does not count, it does not count for m, and its e is 0.
 
 Normalization of a row of n elements q (zero point z), d = q - z:
 
@@ -41,7 +40,8 @@ POLYNOMIAL = (450, 3496, 15701, 45423)
 
 
 def exponentials(scale: float, bits: int) -> np.ndarray:
-    """Parameters of e for inputs of `bits` bits and this scale: for bytes the table (256), uint16; else (multiplier, shift, limit), int32."""
+    """Return the parameters of e for inputs of `bits` bits and this scale: for bytes the table (256), uint16; else (multiplier,
+    shift, limit), int32."""
     if bits <= 8:
         return np.rint(ONE * np.exp(-scale * np.arange(256))).astype(np.uint16)
     octaves = min(scale / np.log(2), _LAST_OCTAVE)
@@ -60,26 +60,26 @@ def _computed_powers(below: np.ndarray, powers: np.ndarray) -> np.ndarray:
 
 
 def mask_bits(mask: np.ndarray) -> np.ndarray:
-    """A mask (lines, size), bool, as bits: (lines, ceil(size / 8)), uint8, element i is bit i % 8 of byte i // 8."""
+    """Return a mask (lines, size), bool, as bits: (lines, ceil(size / 8)), uint8, element i is bit i % 8 of byte i // 8."""
     return np.packbits(mask, axis=1, bitorder="little")
 
 
 def taken_of(bits: np.ndarray, size: int) -> np.ndarray:
-    """The mask (lines, size), bool, of `mask_bits`."""
+    """Return the mask (lines, size), bool, of `mask_bits`."""
     return np.unpackbits(bits, axis=1, count=size, bitorder="little").astype(bool)
 
 
 def powers_of(x: np.ndarray, powers: np.ndarray, taken: np.ndarray | None = None) -> np.ndarray:
-    """e (int64) of lines along the last axis, with `exponentials`; `taken`: the elements that count, bool, broadcast to x."""
+    """Return e (int64) of lines along the last axis, with `exponentials`; `taken`: bools of the elements that count."""
     if taken is not None:
         x = np.where(taken, x, np.where(taken, x, np.iinfo(x.dtype).min).max(-1, keepdims=True))
     below = x.max(-1, keepdims=True).astype(np.int64) - x
-    found = powers.astype(np.int64)[below] if powers.dtype == np.uint16 else _computed_powers(below, powers)
-    return found if taken is None else np.where(taken, found, 0)
+    result = powers.astype(np.int64)[below] if powers.dtype == np.uint16 else _computed_powers(below, powers)
+    return result if taken is None else np.where(taken, result, 0)
 
 
 def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: int, high: int) -> np.ndarray:
-    """Powers divided by the sum of their line, in steps of the output, clamped; `factor` is 1 / s_y where they are floating point."""
+    """Return the powers divided by the sum of their line, in steps of the output; `factor`: 1 / s_y of floats."""
     total = powers.sum(-1, keepdims=True)
     if factor is None:
         return np.clip((powers * (numerator // total) + 2 ** (_FIXED - 1)) >> _FIXED, low, high)
@@ -88,7 +88,7 @@ def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: i
 
 
 def _roots(squares: np.ndarray) -> np.ndarray:
-    """floor(sqrt(v)) of 0 <= v < 2^62, int64."""
+    """Return floor(sqrt(v)) of 0 <= v < 2^62, int64."""
     root = np.sqrt(squares.astype(np.float64)).astype(np.int64)
     root -= root * root > squares
     root += (root + 1) * (root + 1) <= squares
@@ -96,7 +96,7 @@ def _roots(squares: np.ndarray) -> np.ndarray:
 
 
 def inverse_roots(v: np.ndarray, fraction: int) -> tuple[np.ndarray, np.ndarray]:
-    """(inverse, h) of 1 <= v < 2^62."""
+    """Return (inverse, h) of 1 <= v < 2^62."""
     bits = np.zeros_like(v)
     for bit in range(62):
         bits += v >= 1 << bit
@@ -105,7 +105,7 @@ def inverse_roots(v: np.ndarray, fraction: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def normalized(away: np.ndarray, centred: bool, epsilon: int, fraction: int) -> np.ndarray:
-    """t (int64) of lines along the last axis, of elements without their zero point."""
+    """Return t (int64) of lines along the last axis, of elements without their zero point."""
     d, count = away.astype(np.int64), away.shape[-1]
     total = d.sum(-1, keepdims=True) if centred else np.zeros((*d.shape[:-1], 1), np.int64)
     v = count * np.square(d).sum(-1, keepdims=True) - total * total + epsilon

@@ -11,6 +11,11 @@ high(a, b) is a * b >> 32, N the size of the Fourier transform.
     6. P = |2 X|^2 >> 8                      64 bits
     7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
     8. features in 1/4096: L, or its cosine transform
+    9. deltas: (sum(n (x[t + n] - x[t - n])) + D / 2) / D, D = 2 sum(n^2), n from 1 to delta_window; the first and the last frame of
+       the input repeat beyond its ends
+
+Samples at a multiple f of the rate become y[t] = (sum(h[n] s[f t + n]) + 2^14) >> 15, clipped to 16 bits: a sinc with a Hann window
+over six zeros on either side, which passes 0.99 of the band. Samples before a sound are zeros.
 
 The preset tflm computes in 16 bits as TFLite Micro does: `micro_frontend` has its steps.
 """
@@ -21,12 +26,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import micro_frontend
 from n2d2py.arithmetic.micro_frontend import log2_fixed
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
@@ -34,6 +40,8 @@ KINDS = ("log_mel", "mfcc")
 WINDOWS = ("hann", "hamming", "povey")
 _SIZES = (32, 4096)
 _POWER_SHIFT, _WEIGHT_BITS, _FRACTION = 8, 12, 12
+_ZEROS, _PASSED = 6, 0.99
+"""The filter of the resampling: zeros of the sinc on either side, and the share of the band that passes, as in torchaudio."""
 
 
 @dataclass(frozen=True)
@@ -82,32 +90,14 @@ PRESETS = {
     ),
     "tflm": Preset({"mels": 40, "coefficients": 1, "low": 125.0, "high": 7500.0}, in_mel=True, periodic=False, adapts=True),
 }
-"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and `MFCC` with
-center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither, use_energy=False. tflm:
-the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel only."""
+"""librosa: `feature.melspectrogram` and `feature.mfcc` with center=False, dB without top_db. torchaudio: `MelSpectrogram` and
+`MFCC` with center=False, `AmplitudeToDB`. kaldi: `torchaudio.compliance.kaldi.fbank` and `mfcc` without dither,
+use_energy=False. tflm: the audio front end of TFLite Micro with its defaults, which micro_speech and microWakeWord use; log_mel
+only."""
 
 
 @dataclass(frozen=True)
-class InputFrames:
-    """Frames of an input (C, H, W), (C, W) or (F,).
-
-    Attributes:
-        count: number of frames.
-        turned: the features of the first frame come after each other only with a stride, in (C, H, W).
-        major: they are next to each other in an array with channels last.
-    """
-
-    count: int
-    turned: bool
-    major: bool
-
-    def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Frames (count, features) as an input of `shape`."""
-        return (frames.T if self.turned else frames).reshape(shape)
-
-
-@dataclass(frozen=True)
-class AudioSource:
+class AudioSource(StreamSource):
     """Sounds that an application gives to a network, and their way to its input.
 
     Attributes:
@@ -120,6 +110,9 @@ class AudioSource:
         coefficients: features of a frame of MFCC.
         preemphasis: from 0 to below 1.
         window_type: one of WINDOWS.
+        deltas: 1 appends the slopes of the features over frames, 2 also the slopes of these.
+        delta_window: frames on either side of a slope.
+        input_rate: samples a second of the sounds, a multiple of `rate`; 0 for `rate`.
     """
 
     kind: str
@@ -134,11 +127,42 @@ class AudioSource:
     coefficients: int
     preemphasis: float
     window_type: str
+    deltas: int = 0
+    delta_window: int = 2
+    input_rate: int = 0
+
+    option: ClassVar = "-audio"
+    stem: ClassVar = "audio"
+
+    @property
+    def size_key(self) -> str:
+        """The key that sets the number of features."""
+        return "coefficients" if self.kind == "mfcc" else "mels"
 
     @property
     def features(self) -> int:
-        """Features of a frame."""
+        """Features of a frame, with their deltas."""
+        return self.static_features * (1 + self.deltas)
+
+    @property
+    def static_features(self) -> int:
+        """Features of a frame without deltas."""
         return self.coefficients if self.kind == "mfcc" else self.mels
+
+    @property
+    def sound_rate(self) -> int:
+        """Samples a second of the sounds."""
+        return self.input_rate or self.rate
+
+    @property
+    def sound_hop(self) -> int:
+        """Samples of the sounds from one frame to the next."""
+        return self.hop * self.factor
+
+    @property
+    def factor(self) -> int:
+        """Samples of the sound for one at `rate`."""
+        return self.sound_rate // self.rate
 
     @property
     def step(self) -> np.float32:
@@ -150,7 +174,8 @@ class AudioSource:
     @property
     def text(self) -> str:
         """The option that gives this source."""
-        left_out = ("kind", "coefficients") if self.kind != "mfcc" else ("kind",)
+        left_out = ["kind", *["coefficients"] * (self.kind != "mfcc"), *["input_rate"] * (not self.input_rate)]
+        left_out += ["deltas", "delta_window"] * (not self.deltas)
         return f"{self.kind}:" + ",".join(
             f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name not in left_out
         )
@@ -176,23 +201,8 @@ class AudioSource:
         return round(float(np.log2(self._preset.floor)) * 65536)
 
     def samples(self, frames: int) -> int:
-        """Samples that so many frames cover."""
-        return self.window + (frames - 1) * self.hop
-
-    def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
-        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
-
-        Raises:
-            N2D2Error: E417 the input has another number of features.
-        """
-        sizes = [size for size in shape if size > 1]
-        last, total = sizes[-1:] == [self.features], int(np.prod(shape))
-        turned = len(sizes) == 2 and not last
-        if len(sizes) > 2 or total % self.features or (turned and sizes[0] != self.features):
-            text = "x".join(map(str, shape))
-            remedy = f"give {'coefficients' if self.kind == 'mfcc' else 'mels'} as the input has them, or another network"
-            raise N2D2Error("E417", f"-audio makes frames of {self.features} features, but the input is {text}", remedy=remedy)
-        return InputFrames(total // self.features, turned, turned == (len(sizes) == 2 and shape[0] > 1))
+        """Samples at the rate of the sound that so many frames need."""
+        return (self.window + (frames - 1) * self.hop - 1) * self.factor + self.reach + 1
 
     @property
     def _preset(self) -> Preset:
@@ -208,17 +218,32 @@ class AudioSource:
         return np.rint(values * 2 ** (12 if self.adapts else 33 - self.fft.bit_length())).astype(np.int64)
 
     @property
+    def window_pairs(self) -> np.ndarray:
+        """The whole window where the source adapts, as 32-bit words of two values; 0 follows an odd number."""
+        at = np.arange(self.window)
+        values = np.pad(self.window_table[np.minimum(at, self.window_last - at)], (0, self.window % 2))
+        return (values[::2] | values[1::2] << 16).astype(np.uint32)
+
+    @property
     def window_last(self) -> int:
         """Position of the end of the window."""
         return self.window if self._preset.periodic else self.window - 1
 
     @cached_property
     def turns(self) -> np.ndarray:
-        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is (turns[i + N/4], -turns[i])."""
+        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is
+        (turns[i + N/4], -turns[i])."""
         angle = 2 * np.pi * (np.arange(self.fft) - self.fft // 4) / self.fft
         if self.adapts:
             return np.rint(np.cos(angle) * 32767).astype(np.int64)
         return np.clip(np.rint(np.cos(angle) * 2.0**31), 1 - 2.0**31, 2.0**31 - 1).astype(np.int64)
+
+    @property
+    def turn_pairs(self) -> np.ndarray:
+        """Cosine and sine of 2 pi n / N for n to 3 N / 4 where the source adapts, as 32-bit words."""
+        at = np.arange(3 * self.fft // 4 + 1)
+        cosines = self.turns[(at + self.fft // 4) % self.fft]
+        return (cosines & 0xFFFF | (self.turns[at] & 0xFFFF) << 16).astype(np.uint32)
 
     @cached_property
     def bands(self) -> np.ndarray:
@@ -260,28 +285,70 @@ class AudioSource:
         return np.rint(real * 2**shift).astype(np.int64), shift
 
     def stimulus(self, samples: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """The real input of `shape`, float32, of 16-bit samples; see `convert`."""
+        """Return the real input of `shape`, float32, of 16-bit samples; see `convert`."""
         frames = self.frames_of(shape)
         return frames.stimulus(self.real(self.convert(samples, frames.count)), shape)
 
     def convert(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of 16-bit samples: of the first frames; silence follows a sound that ends before."""
+        """Return the features (frames, features) of the first frames of 16-bit samples, padded with silence at the end."""
         size = self.samples(frames)
+        padded = np.pad(samples[:size], (0, max(size - len(samples), 0)))
+        return self._with_deltas(self._static(self._resampled(padded), frames))
+
+    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Return the features (frames, features) of the last whole frames of 16-bit samples, after silence if too few."""
+        samples = self._resampled(samples)
+        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
+        if missing <= 0:
+            first = 0 if self.adapts else -missing
+            found = self._static(samples[first * self.hop :], frames - missing - first)[-frames:]
+        else:
+            found = self._static(samples[:0], missing)
+            if missing < frames:
+                found = np.concatenate([found, self._static(samples, frames - missing)])
+        return self._with_deltas(found)
+
+    def _static(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, static_features) of samples at `rate`; silence follows them."""
+        size = self.window + (frames - 1) * self.hop
         padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
         return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
 
-    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of the last complete frames of 16-bit samples; silence comes before a sound that has fewer."""
-        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
-        if missing <= 0 and self.adapts:
-            return self.convert(samples, frames - missing)[-frames:]
-        if missing <= 0:
-            return self.convert(samples[-missing * self.hop :], frames)
-        silent = self.convert(samples[:0], missing)
-        return silent if missing == frames else np.concatenate([silent, self.convert(samples, frames - missing)])
+    @property
+    def reach(self) -> int:
+        """Samples on either side that the filter of the resampling reads."""
+        return math.ceil(_ZEROS * self.factor / _PASSED) if self.factor > 1 else 0
+
+    @cached_property
+    def taps(self) -> np.ndarray:
+        """The half (reach + 1,) of the filter of the resampling, in 2^-15: the first one is the middle, and the sum of all is 1."""
+        time = np.arange(self.reach + 1) * _PASSED / self.factor
+        real = np.sinc(time) * np.cos(np.minimum(time / _ZEROS, 1) * np.pi / 2) ** 2
+        taps = np.rint(real / (2 * real.sum() - real[0]) * 2**15).astype(np.int64)
+        taps[0] += 2**15 - (2 * taps.sum() - taps[0])
+        return taps
+
+    def _resampled(self, samples: np.ndarray) -> np.ndarray:
+        """Samples at `rate`, as far as all samples that they depend on are there."""
+        if self.factor == 1 or len(samples) <= self.reach:
+            return samples if self.factor == 1 else samples[:0]
+        filter_ = np.concatenate([self.taps[:0:-1], self.taps])
+        padded = np.pad(samples.astype(np.int64), (self.reach, 0))
+        sums = np.lib.stride_tricks.sliding_window_view(padded, len(filter_))[:: self.factor] @ filter_
+        return np.clip(sums + 2**14 >> 15, -32768, 32767)
+
+    def _with_deltas(self, features: np.ndarray) -> np.ndarray:
+        """Step 9 for features (frames, static_features)."""
+        parts, reach = [features], self.delta_window
+        divisor = 2 * sum(n * n for n in range(reach + 1))
+        for _ in range(self.deltas):
+            padded, count = np.pad(parts[-1], ((reach, reach), (0, 0)), "edge"), len(features)
+            slopes = sum(n * (padded[reach + n :][:count] - padded[reach - n :][:count]) for n in range(1, reach + 1))
+            parts.append((slopes + divisor // 2) // divisor)
+        return np.concatenate(parts, 1)
 
     def transform(self, frames: np.ndarray) -> np.ndarray:
-        """Features (n, features) of frames (n, window) of samples, which follow each other."""
+        """Return the features (n, features) of frames (n, window) of samples, which follow each other."""
         values, shifts = self._windowed(frames)
         energies = self._power(values) @ self.weights.T.astype(np.uint64)
         if self.adapts:
@@ -294,11 +361,11 @@ class AudioSource:
         return levels @ cosines.T + (1 << shift - 1) >> shift
 
     def real(self, features: np.ndarray) -> np.ndarray:
-        """The real values of features, float32."""
+        """Return the real values of features, float32."""
         return features.astype(np.float32) * self.step
 
     def _windowed(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps 1 to 4: values (n, N) and shifts (n, 1)."""
+        """Compute steps 1 to 4: values (n, N) and shifts (n, 1)."""
         x = frames.astype(np.int64)
         if self.adapts:
             at = np.arange(self.window)
@@ -316,7 +383,7 @@ class AudioSource:
         return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts + more
 
     def _power(self, values: np.ndarray) -> np.ndarray:
-        """Steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
+        """Compute steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
         half, quarter = self.fft // 2, self.fft // 4
         order = _reversed(half)
         real, imaginary = values[:, 0::2][:, order], values[:, 1::2][:, order]
@@ -338,7 +405,7 @@ class AudioSource:
             (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
             real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
             imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
-            real, imaginary = real.reshape(len(values), half), imaginary.reshape(len(values), half)
+            real, imaginary = (self._wrapped(x.reshape(len(values), half)) for x in (real, imaginary))
             size *= 4
         if self.adapts:
             return micro_frontend.short_powers(real, imaginary, self.turns)
@@ -353,11 +420,15 @@ class AudioSource:
         return (power >> _POWER_SHIFT).astype(np.uint64)
 
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
-        """Values before a stage of the transform that adds so many of them."""
+        """Return the values before a stage of the transform that adds so many of them."""
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
 
+    def _wrapped(self, x: np.ndarray) -> np.ndarray:
+        """Values after a stage of the transform."""
+        return micro_frontend.wrapped_short(x) if self.adapts else x
+
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
+        """Return complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
         cos, sin = self.turns[at + self.fft // 4], self.turns[at]
         if self.adapts:
             return micro_frontend.short_product(real, imaginary, cos, sin)
@@ -366,41 +437,41 @@ class AudioSource:
 
 
 def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """The largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    """Return the largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
     return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
 
 
 def read_audio(text: str, option: str = "-audio") -> AudioSource:
-    """The source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
+    """Return the source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
     wrong = partial(_wrong, option, text)
-    kind, given = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
-    preset = given.get("preset", "librosa")
+    kind, settings = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
+    preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
     if kind != "log_mel" and PRESETS[preset].adapts:
         raise wrong(f"{preset} has no {kind}", "use log_mel")
-    if kind != "mfcc" and "coefficients" in given:
+    if kind != "mfcc" and "coefficients" in settings:
         raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
-    values: dict[str, Any] = {"preset": preset, "window_type": given.get("window_type", defaults["window_type"])}
-    rate = values["rate"] = int(_number(option, text, "rate", given.get("rate", defaults["rate"])))
+    values: dict[str, Any] = {"preset": preset, "window_type": settings.get("window_type", defaults["window_type"])}
+    rate = values["rate"] = int(_number(option, text, "rate", settings.get("rate", defaults["rate"])))
     for key in ("window", "hop"):
-        value = given.get(key, f"{defaults[key]}ms")
+        value = settings.get(key, f"{defaults[key]}ms")
         milliseconds = value.removesuffix("ms")
         number = _number(option, text, key, milliseconds)
         values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
     defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
     for key in ("low", "high", "preemphasis"):
-        values[key] = _number(option, text, key, given.get(key, defaults[key]))
-    for key in ("fft", "mels", "coefficients"):
-        values[key] = int(_number(option, text, key, given.get(key, defaults[key])))
-    found = AudioSource(kind, **values)
-    if problem := _problem(found):
+        values[key] = _number(option, text, key, settings.get(key, defaults[key]))
+    for key in ("fft", "mels", "coefficients", "deltas", "delta_window", "input_rate"):
+        values[key] = int(_number(option, text, key, settings.get(key, defaults[key])))
+    source = AudioSource(kind, **values)
+    if problem := _problem(source):
         raise wrong(problem, "correct the value")
-    return found
+    return source
 
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -410,6 +481,9 @@ _DEFAULTS: Mapping[str, Any] = {
     "low": 0.0,
     "preemphasis": 0.0,
     "window_type": "hann",
+    "deltas": 0,
+    "delta_window": 2,
+    "input_rate": 0,
 }
 _KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
 
@@ -427,6 +501,12 @@ def _problem(source: AudioSource) -> str:
         (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
         (not (source.adapts and source.preemphasis), f"preemphasis has no effect with preset={source.preset}"),
         (0 <= source.preemphasis < 1, f"preemphasis={source.preemphasis:g} is not from 0 to below 1"),
+        (0 <= source.deltas <= 2, f"deltas={source.deltas} is not 0, 1 or 2"),
+        (1 <= source.delta_window <= 8, f"delta_window={source.delta_window} is not between 1 and 8"),
+        (
+            source.input_rate in (0, *(source.rate * factor for factor in range(1, 7))) and source.input_rate <= 48000,
+            f"input_rate={source.input_rate} is not 1 to 6 times rate={source.rate}, and at most 48000",
+        ),
         (0 <= source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
         (1 <= source.mels <= 256, f"mels={source.mels} is not between 1 and 256"),
         (
@@ -434,11 +514,11 @@ def _problem(source: AudioSource) -> str:
             f"coefficients={source.coefficients} is not between 1 and mels={source.mels}",
         ),
     )
-    found = next((text for holds, text in rules if not holds), "")
-    if not found and not source.bands.any(1).all():
+    problem = next((text for holds, text in rules if not holds), "")
+    if not problem and not source.bands.any(1).all():
         empty = int(np.flatnonzero(~source.bands.any(1))[0])
-        found = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
-    return found
+        problem = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
+    return problem
 
 
 def _number(option: str, text: str, key: str, value: Any) -> float:
@@ -466,7 +546,7 @@ def _to_hertz(mel: np.ndarray, htk: bool) -> np.ndarray:
 
 
 def _reversed(count: int) -> np.ndarray:
-    """The numbers below a power of two with their bits in reverse order."""
+    """Return the numbers below a power of two with their bits in reverse order."""
     order = np.zeros(1, np.int64)
     while len(order) < count:
         order = np.concatenate([2 * order, 2 * order + 1])

@@ -1,14 +1,12 @@
 """Scores of classes to a decision in a stream, in integers: the definition that `kernels/n2d2/decisions.hpp` computes too.
 
 Stored values become fixed point once (`arithmetic/fixed_scale.py`): scores in 1/65536, or logits of a sigmoid in 1/2048. A
-softmax of
-values v is, with e = 2^30 * exp((v - max) / 65536) by the table `POWERS`,
+softmax of values v is, with e = 2^30 * exp((v - max) / 65536) by the table `POWERS`,
 
     (65536 * e + sum(e) / 2) / sum(e)
 
 The average of a class is that of its scores in the last calls, rounded; of equal averages the first class is the best. A class
-is
-decided when it is the best and its average is above `threshold`. Otherwise the class before stays while its average is above
+is decided when it is the best and its average is above `threshold`. Otherwise the class before stays while its average is above
 `release`. A decided class stays for `hold` calls in any case. The decision of one score is between class 0 and class 1.
 """
 
@@ -51,18 +49,17 @@ class Decider:
     hold: int = 0
 
     def scores(self, stored: np.ndarray) -> np.ndarray:
-        """Scores in 1/65536 (N, classes) of stored values."""
+        """Return the scores in 1/65536 (N, classes) of stored values."""
         if self.activation == "sigmoid":
             return logistic(self.score.of_stored(stored, 16 * LOGIT))
         values = self.score.of_stored(stored, LIMIT)
         return softmax(values) if self.activation == "softmax" else values
 
     def decide(self, stored: np.ndarray) -> np.ndarray:
-        """The result of each call of a stream (N, classes), int64 (N, 2 + 2 * top).
+        """Return the result of each call of a stream (N, classes), int64 (N, 2 + 2 * top).
 
         Its values are the decided class, -1 for none, and its average (of none, the best one); then class and average of the
-        best
-        classes.
+        best classes.
         """
         scores, first = self.scores(stored), int(self.classes == 1)
         results, label, wait = np.zeros((len(scores), 2 + 2 * self.top), np.int64), -1, 0
@@ -83,7 +80,7 @@ class Decider:
 
 
 def softmax(values: np.ndarray) -> np.ndarray:
-    """Probabilities in 1/65536 of values (N, C) in 1/65536."""
+    """Return probabilities in 1/65536 of values (N, C) in 1/65536."""
     exponents = ((values - values.max(1, keepdims=True)) * 94548 + ONE // 2) >> 16  # log2(e) in 1/65536
     octaves, rest = exponents >> 16, exponents & 65535
     piece, rest = rest >> 8, rest & 255

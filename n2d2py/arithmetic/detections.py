@@ -75,28 +75,28 @@ class BoxDecoder:
         return self.classes + self.objectness + (self.label is not None)
 
     def detect(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """The detections of an image, int64 (n, 6): class, score in 1/65536, x0, y0, x1, y1 in 1/16 pixel, within the image.
+        """Return the detections of an image, int64 (n, 6): class, score in 1/65536, x0, y0, x1, y1 in 1/16 pixel, within the
+        image.
 
         `boxes` (count, 4) and `scores` (count, values) are stored values. The highest score comes first. A box of which no part
-        is
-        within the image is none.
+        is within the image is none.
         """
         corners = self._corners(boxes)
         limits = SUBPIXELS * np.array([self.width, self.height] * 2)
         cut = np.clip(corners, 0, limits)
         labels, best = self._best(scores)
-        found = np.flatnonzero((best > self.threshold) & (cut[:, :2] < cut[:, 2:]).all(1))
-        kept: list[int] = []
-        for box in found[np.argsort(-best[found], kind="stable")]:
-            if len(kept) == self.most:
+        candidates = np.flatnonzero((best > self.threshold) & (cut[:, :2] < cut[:, 2:]).all(1))
+        chosen: list[int] = []
+        for box in candidates[np.argsort(-best[candidates], kind="stable")]:
+            if len(chosen) == self.most:
                 break
-            rivals = [one for one in kept if labels[one] == labels[box]]
+            rivals = [one for one in chosen if labels[one] == labels[box]]
             if not _overlaps(corners[box], corners[rivals], self.overlap).any():
-                kept.append(int(box))
-        return np.concatenate([labels[kept, None], best[kept, None], cut[kept]], axis=1)
+                chosen.append(int(box))
+        return np.concatenate([labels[chosen, None], best[chosen, None], cut[chosen]], axis=1)
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
-        """x0, y0, x1, y1 (count, 4) in 1/16 pixel."""
+        """Return x0, y0, x1, y1 (count, 4) in 1/16 pixel."""
         values = signed(boxes, self.x.zero_point)[:, [1, 0, 3, 2] if self.rows_first else [0, 1, 2, 3]]
         first, second = values[:, :2], values[:, 2:]
         if self.anchors:
@@ -111,7 +111,7 @@ class BoxDecoder:
         return np.stack([one.fixed(column, -REACH, REACH) for one, column in zip(scales, ends.T, strict=True)], 1)
 
     def _best(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Class and score in 1/65536 of each box."""
+        """Return class and score in 1/65536 of each box."""
         values = signed(scores, self.score.zero_point)
         of_class = values[:, int(self.objectness) : int(self.objectness) + self.classes]
         labels = np.where(np.isnan(of_class), -np.inf, of_class).argmax(1) if values.dtype.kind == "f" else of_class.argmax(1)
@@ -121,14 +121,14 @@ class BoxDecoder:
         return labels if self.label is None else self.label.fixed(values[:, -1], 0, REACH), best
 
     def _probability(self, values: np.ndarray) -> np.ndarray:
-        """Scores in 1/65536."""
+        """Return the scores in 1/65536."""
         if not self.logits:
             return self.score.fixed(values, 0, ONE)
         return logistic(self.score.fixed(values, -16 * LOGIT, 16 * LOGIT - 1))
 
 
 def half_grown(sizes: np.ndarray, growth: np.ndarray) -> np.ndarray:
-    """Half of sizes * exp(growth), for a growth of -6 to 6 in 1/4096."""
+    """Return half of sizes * exp(growth), for a growth of -6 to 6 in 1/4096."""
     octaves, rest = np.divmod((growth * 23637 + 2**13) >> 14, STEP)  # log2(e) in 1/16384
     piece, rest = np.divmod(rest, 16)
     power = (POWERS[piece] * (16 - rest) + POWERS[piece + 1] * rest + 8) >> 4

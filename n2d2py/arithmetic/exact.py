@@ -16,7 +16,7 @@ from n2d2py.errors import InternalError
 
 
 def exact_float(bound: int) -> np.dtype:
-    """The narrowest floating-point type that holds every integer up to `bound` in magnitude.
+    """Return the narrowest floating-point type that holds every integer up to `bound` in magnitude.
 
     Raises:
         InternalError: when `bound` is 2^53 or more.
@@ -29,7 +29,7 @@ def exact_float(bound: int) -> np.dtype:
 
 
 def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
-    """x @ weights.T exactly: x (N, K) integers, weights (O, K) integers -> (N, O) in a float type.
+    """Return x @ weights.T exactly: x (N, K) integers, weights (O, K) integers -> (N, O) in a float type.
 
     `bound` is the largest magnitude of any partial sum.
     """
@@ -38,7 +38,7 @@ def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
 
 
 def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
-    """A view (N, C, OH, OW, KH, KW) of the windows of an already padded x (N, C, H, W)."""
+    """Return a view (N, C, OH, OW, KH, KW) of the windows of an already padded x (N, C, H, W)."""
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
     windows = np.lib.stride_tricks.sliding_window_view(x, extent, axis=(2, 3))
     return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
@@ -53,7 +53,7 @@ _CACHED = 1 << 15
 def conv_sums(
     x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int], groups: int, dtype: np.dtype
 ) -> np.ndarray:
-    """Cross-correlation sums of an already padded x, accumulated in `dtype`.
+    """Return cross-correlation sums of an already padded x, accumulated in `dtype`.
 
     x (N, C, H, W), weights (O, C / groups, KH, KW) -> (N, O, OH, OW). Exact for integers when
     `dtype` comes from `exact_float` of a valid bound.
@@ -76,7 +76,7 @@ def conv_sums(
 
 
 def _depthwise_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
-    """`conv_sums` of weights (C, 1, KH, KW), some channels at a time.
+    """Return `conv_sums` of weights (C, 1, KH, KW), some channels at a time.
 
     Every stride-th line and column make a plane, in which all values that meet the same weight lie one after the other.
     """
@@ -128,7 +128,7 @@ PLACE_LIMIT = 128
 
 
 def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
-    """For each output, the largest sum of the weights of one sign in one place of `words` words, int64.
+    """Return, for each output, the largest sum of the weights of one sign in one place of `words` words, int64.
 
     `weights` are integers (O, K) in the order of the kernel; words are taken from the first on.
     """
@@ -136,12 +136,12 @@ def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
     most = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     padded = np.zeros((len(weights), -(-count // each) * each), np.int16 if 2 * words * most < 2**15 else np.int32)
     padded[:, :count] = weights
-    found = np.zeros(len(weights), np.int64)
+    result = np.zeros(len(weights), np.int64)
     for sign in (-1, 1):
         parts = np.maximum(sign * padded, 0)
         pairs = (parts[:, ::2] + parts[:, 1::2]).reshape(len(weights), -1, words, 2)
         sums = pairs[:, :, 0]
         for word in range(1, words):
             sums = sums + pairs[:, :, word]
-        found = np.maximum(found, sums.max(axis=(1, 2)))
-    return found
+        result = np.maximum(result, sums.max(axis=(1, 2)))
+    return result

@@ -1,4 +1,5 @@
-"""Stored values of a tensor in fixed point, for post-processing: the definition that `kernels/n2d2/fixed_scale.hpp` computes too.
+"""Stored values of a tensor in fixed point, for post-processing: the definition that `kernels/n2d2/fixed_scale.hpp` computes
+too.
 
 With `value` a stored integer less its zero point:
 
@@ -44,7 +45,7 @@ class FixedScale:
 
     @staticmethod
     def of(kind: NumType, steps: float) -> FixedScale:
-        """The conversion of stored values of `kind`, of at most 16 bits or floating point, to 1 / `steps`."""
+        """Return the conversion of stored values of `kind`, of at most 16 bits or floating point, to 1 / `steps`."""
         if kind.is_float:
             return FixedScale(factor=steps)
         scale = kind.scale * steps
@@ -52,7 +53,7 @@ class FixedScale:
         return FixedScale(kind.zero_point, min(round(np.ldexp(scale, shift)), 2**46), shift)
 
     def fixed(self, values: np.ndarray, low: int, high: int) -> np.ndarray:
-        """Fixed point (int64) of values less their zero point, held within [low, high]; NaN is `low`."""
+        """Return fixed point (int64) of values less their zero point, held within [low, high]; NaN is `low`."""
         if values.dtype.kind != "f":
             return np.clip((values * self.multiplier + (1 << self.shift >> 1)) >> self.shift, low, high)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -60,17 +61,17 @@ class FixedScale:
         return np.where(steps >= low, np.minimum(steps, high), low).astype(np.int64)
 
     def of_stored(self, stored: np.ndarray, limit: int) -> np.ndarray:
-        """Fixed point (int64) of stored values, held within -limit to limit."""
+        """Return fixed point (int64) of stored values, held within -limit to limit."""
         return self.fixed(signed(stored, self.zero_point), -limit, limit)
 
 
 def signed(values: np.ndarray, zero_point: int) -> np.ndarray:
-    """Stored integers less their zero point, int64; floating point unchanged."""
+    """Return the stored integers less their zero point, int64; floating point unchanged."""
     return values if values.dtype.kind == "f" else values.astype(np.int64) - zero_point
 
 
 def logistic(logits: np.ndarray) -> np.ndarray:
-    """The logistic function in 1/65536 of logits in 1/2048 within -16 to 16, by the table `SIGMOID`."""
+    """Return the logistic function in 1/65536 of logits in 1/2048 within -16 to 16, by the table `SIGMOID`."""
     piece, rest = np.divmod(np.minimum(abs(logits), 16 * LOGIT - 1), 128)
     above = (SIGMOID[piece] * (128 - rest) + SIGMOID[piece + 1] * rest + 64) >> 7
     return np.where(logits < 0, ONE - above, above)

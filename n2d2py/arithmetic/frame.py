@@ -19,8 +19,8 @@ from n2d2py.choices import read_settings, require_known
 from n2d2py.errors import N2D2Error
 
 FILTERS = ("nearest", "bilinear", "area", "antialias")
-"""Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area (INTER_AREA), a
-triangle that widens as the frame shrinks (Pillow's and torchvision's bilinear)."""
+"""Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area
+(INTER_AREA), a triangle that widens as the frame shrinks (Pillow's and torchvision's bilinear)."""
 
 LARGEST = 16384
 """Pixels of a side."""
@@ -44,9 +44,9 @@ class Axis:
     first: int
 
     def to_source(self, positions: np.ndarray, steps: int) -> np.ndarray:
-        """Positions in the source of those in the result, int64 in 1 / `steps` pixel, rounded to nearest, within the source."""
-        found = ((positions + self.first * steps) * self.size + self.target // 2) // self.target
-        return self.start * steps + np.clip(found, 0, self.size * steps)
+        """Return the source positions of those in the result, int64 in 1 / `steps` pixel, rounded, within the source."""
+        source = ((positions + self.first * steps) * self.size + self.target // 2) // self.target
+        return self.start * steps + np.clip(source, 0, self.size * steps)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ class FrameSource:
         resize: (N,) for the shorter side, (width, height), or () for the size of the input.
         crop: (width, height) of the centre: after the resize, or without one before that to the size of the input; () for all.
         pad: the byte of the margins of a resize that keeps the aspect ratio, as large as the input allows; -1: the frame fills
-            the
-            input.
+            the input.
         rounding: of that size: "nearest" as the LetterBox of Ultralytics, or "down" as resize_with_pad of TensorFlow.
         flip: one of FLIPS, or "": how the frame is mirrored; the input is not.
     """
@@ -90,12 +89,12 @@ class FrameSource:
         return f"{self.format} frames ({self.filter}{more})"
 
     def measured_size(self, wide: int, high: int) -> tuple[int, int]:
-        """Width and height of the frames whose conversion to an input wide x high is measured: 320x240, or as much as it takes."""
+        """Return the width and height of frames to measure the conversion to wide x high: 320x240, or what it takes."""
         least = self.crop or (wide, high)
         return max(320, 2 * least[0]), max(240, 2 * least[1])
 
     def axes(self, width: int, height: int, wide: int, high: int, name: str = "") -> tuple[Axis, Axis]:
-        """Columns and rows from a frame width x height to an input wide x high.
+        """Return the columns and rows from a frame width x height to an input wide x high.
 
         Raises:
             N2D2Error: E407 the frame is smaller than the crop, or a side exceeds 16384 pixels.
@@ -121,7 +120,7 @@ class FrameSource:
         return columns, rows
 
     def _padded(self, size: int, other: int, whole: int, other_whole: int) -> Axis:
-        """A side of an image that fills one of both sides of the input; `other`: the other side of both."""
+        """Return a side of an image that fills one of both sides of the input; `other`: the other side of both."""
         if whole * other <= other_whole * size:
             return Axis(0, size, whole, 0)
         scaled, rest = divmod(size * other_whole, other)
@@ -131,16 +130,16 @@ class FrameSource:
         return Axis(0, size, target, -((whole - target) // 2))
 
     def mirror(self, pixels: np.ndarray) -> np.ndarray:
-        """Pixels (H, W, ...) in the order in which the camera gives them, or back."""
+        """Return the pixels (H, W, ...) in the order in which the camera gives them, or back."""
         columns, rows = (-1 if flipped else 1 for flipped in self.flips)
         return pixels[::rows, ::columns]
 
     def frame(self, pixels: np.ndarray) -> np.ndarray:
-        """The frame (rows, bytes) that the camera gives where pixels (H, W, 3) of red, green, blue are before it."""
+        """Return the frame (rows, bytes) that the camera gives where pixels (H, W, 3) of red, green, blue are before it."""
         return self.layout.encode(self.mirror(pixels))
 
     def convert(self, lines: np.ndarray, width: int, shape: tuple[int, int, int], name: str = "") -> np.ndarray:
-        """Bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
+        """Return bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
 
         Raises:
             N2D2Error: E407, as `axes`.
@@ -149,8 +148,8 @@ class FrameSource:
         pixels = self.layout.decode(lines, width)
         if shape[0] == 1:
             pixels = luminance(pixels)
-        made = resize(pixels, columns, shape[2], rows, shape[1], self.filter, max(self.pad, 0))
-        return np.broadcast_to(self.mirror(made), (*made.shape[:2], shape[0]))
+        result = resize(pixels, columns, shape[2], rows, shape[1], self.filter, max(self.pad, 0))
+        return np.broadcast_to(self.mirror(result), (*result.shape[:2], shape[0]))
 
     def to_frame(self, positions: np.ndarray, frame: tuple[int, int], shape: tuple[int, int], steps: int) -> np.ndarray:
         """Return points (n, 2) or boxes (n, 4; left, top, right, bottom) of an input in positions of the `frame`.
@@ -165,7 +164,7 @@ class FrameSource:
 
 
 def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = ()) -> FrameSource:
-    """The source of `-input-format`: FORMAT, FORMAT:FILTER, and KEY=VALUE after a colon or a comma.
+    """Return the source of `-input-format`: FORMAT, FORMAT:FILTER, and KEY=VALUE after a colon or a comma.
 
     Raises:
         N2D2Error: E003 an unknown format, filter or key, or a value that is not possible; E007 `pad` with a resize or a crop.
@@ -178,39 +177,39 @@ def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = 
     parts = rest.split(",") if colon else []
     name = parts.pop(0) if parts and "=" not in parts[0] else None
     require_known("format", form, FORMATS, wrong)
-    _, given = read_settings(f"{form}:{','.join(parts)}", {form: _KEYS}, wrong)
+    _, settings = read_settings(f"{form}:{','.join(parts)}", {form: _KEYS}, wrong)
     for what, value, known in (
         ("filter", name, FILTERS),
-        ("round", given.get("round"), ("nearest", "down")),
-        ("flip", given.get("flip"), FLIPS),
+        ("round", settings.get("round"), ("nearest", "down")),
+        ("flip", settings.get("flip"), FLIPS),
     ):
         if value is not None:
             require_known(what, value, known, wrong)
-    pad = given.get("pad", "-1")
-    if "pad" in given and not (pad.isdecimal() and int(pad) < 256):
+    pad = settings.get("pad", "-1")
+    if "pad" in settings and not (pad.isdecimal() and int(pad) < 256):
         raise wrong(f"pad={pad} is not a byte", "give the value of the margins, from 0 to 255")
-    if "pad" in given and (resize or crop):
+    if "pad" in settings and (resize or crop):
         raise N2D2Error("E007", "pad= excludes -resize and -crop", remedy="remove them: pad= resizes to the input")
-    if "round" in given and "pad" not in given:
+    if "round" in settings and "pad" not in settings:
         raise wrong("round has no effect without pad", "give pad, or remove round")
     name = name or ("antialias" if resize else "bilinear")
-    return FrameSource(form, name, resize, crop, int(pad), given.get("round", "nearest"), given.get("flip", ""))
+    return FrameSource(form, name, resize, crop, int(pad), settings.get("round", "nearest"), settings.get("flip", ""))
 
 
 def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
-    """Width and height of an image whose shorter side becomes `size`; the longer one is rounded down."""
+    """Return the width and height of an image whose shorter side becomes `size`; the longer one is rounded down."""
     short, long = min(width, height), max(width, height)
     longer = size * long // short
     return (size, longer) if width <= height else (longer, size)
 
 
 def _centre(whole: int, part: int) -> int:
-    """Margin before the centre; half of an odd one is rounded to even."""
+    """Return the margin before the centre; half of an odd one is rounded to even."""
     return round((whole - part) / 2)
 
 
 def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
-    """Weights (count, size) of the source pixels of an axis for its output positions; the sum of each row is below 65536."""
+    """Return the weights (count, size) of the source pixels for each output position; each row sums to below 65536."""
     at, source = np.arange(axis.first, axis.first + count)[:, None], np.arange(axis.size)
     size, target = axis.size, axis.target
     if filter == "nearest":
@@ -223,7 +222,8 @@ def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
 
 
 def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, filter: str, fill: int = 0) -> np.ndarray:
-    """Bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image. The products are exact in floating point: 24 bits across, 32 bits down."""
+    """Return bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image. The products are exact in floating point: 24
+    bits across, 32 bits down."""
     (x, inside), (y, within) = _inside(columns, wide), _inside(rows, high)
     across, down = axis_weights(x, inside.sum(), filter), axis_weights(y, within.sum(), filter)
     used, lines = across.any(axis=0).nonzero()[0], down.any(axis=0).nonzero()[0]
@@ -233,13 +233,13 @@ def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, 
     values = (256 * sums.astype(np.int64) + total // 2) // total
     sums = down[:, lines].astype(np.float64) @ values.reshape(len(lines), -1).astype(np.float64)
     total = down.sum(axis=1)[:, None]
-    made = ((sums.astype(np.int64) + 128 * total) // (256 * total)).astype(np.uint8)
+    result = ((sums.astype(np.int64) + 128 * total) // (256 * total)).astype(np.uint8)
     full = np.full((high, wide, pixels.shape[2]), fill, np.uint8)
-    full[np.ix_(within, inside)] = made.reshape(len(down), -1, len(across)).transpose(0, 2, 1)
+    full[np.ix_(within, inside)] = result.reshape(len(down), -1, len(across)).transpose(0, 2, 1)
     return full
 
 
 def _inside(axis: Axis, count: int) -> tuple[Axis, np.ndarray]:
-    """The axis from its first position in the image on, and which of its `count` positions are in the image."""
+    """Return the axis from its first position in the image on, and which of its `count` positions are in the image."""
     at = axis.first + np.arange(count)
     return replace(axis, first=max(axis.first, 0)), (at >= 0) & (at < axis.target)

@@ -7,35 +7,22 @@ the same ones everywhere. These use additions, multiplications and divisions of 
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238
 _LN2_LOW = 1.9082149292705877e-10
-_EXP = [
-    1.0,
-    1.0,
-    0.5,
-    1 / 6,
-    1 / 24,
-    1 / 120,
-    1 / 720,
-    1 / 5040,
-    1 / 40320,
-    1 / 362880,
-    1 / 3628800,
-    1 / 39916800,
-    1 / 479001600,
-    1 / 6227020800,
-]
+_EXP = [1 / factorial(n) for n in range(14)]
 """1 / n!"""
 _LOG = [2.0 / (2 * n + 1) for n in range(11)]
 """Of log(m) = s (2 + 2/3 s^2 + 2/5 s^4 + ...), s = (m - 1) / (m + 1)."""
 
 
 def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
-    """By Horner's rule, from the last coefficient to the first."""
+    """Return the polynomial by Horner's rule, from the last coefficient to the first."""
     result = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
         result *= x
@@ -44,7 +31,7 @@ def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
 
 
 def exp(x: np.ndarray) -> np.ndarray:
-    """e^x."""
+    """Return e^x."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         bounded = np.clip(np.where(np.isnan(x), 0.0, x), -745.5, 710.0)
@@ -57,7 +44,7 @@ def exp(x: np.ndarray) -> np.ndarray:
 
 
 def log(x: np.ndarray) -> np.ndarray:
-    """The natural logarithm; NaN below 0, -inf at 0."""
+    """Return the natural logarithm; NaN below 0, -inf at 0."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         inside = np.where((x > 0) & np.isfinite(x), x, 1.0)
@@ -73,7 +60,7 @@ def log(x: np.ndarray) -> np.ndarray:
 
 
 def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """x^y; a negative x only with a whole y."""
+    """Return x^y; a negative x only with a whole y."""
     x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     with np.errstate(all="ignore"):
         whole = np.floor(y) == y
@@ -92,7 +79,7 @@ def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
 
 
 def expm1(x: np.ndarray) -> np.ndarray:
-    """e^x - 1, accurate near 0."""
+    """Return e^x - 1, accurate near 0."""
     x = np.asarray(x, np.float64)
     near = np.clip(np.where(np.isnan(x), 0.0, x), -0.25, 0.25)
     series = near * _polynomial(_EXP[1:], near)
@@ -100,7 +87,7 @@ def expm1(x: np.ndarray) -> np.ndarray:
 
 
 def log1p(x: np.ndarray) -> np.ndarray:
-    """log(1 + x), accurate near 0."""
+    """Return log(1 + x), accurate near 0."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         near = np.clip(np.where(np.isnan(x), 0.0, x), -0.25, 0.25)
@@ -110,14 +97,14 @@ def log1p(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + e^-x)."""
+    """Return 1 / (1 + e^-x)."""
     x = np.asarray(x, np.float64)
     small = exp(-np.abs(x))
     return np.where(x >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
 
 
 def tanh(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         twice = expm1(-(np.abs(x) + np.abs(x)))
@@ -125,7 +112,7 @@ def tanh(x: np.ndarray) -> np.ndarray:
 
 
 def softplus(x: np.ndarray) -> np.ndarray:
-    """log(1 + e^x)."""
+    """Return log(1 + e^x)."""
     x = np.asarray(x, np.float64)
     return np.maximum(x, 0.0) + log1p(exp(-np.abs(x)))
 
@@ -134,7 +121,7 @@ _ERF_TERMS = 60
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function: e^(-x^2) times a series up to |x| = 3, a continued fraction beyond."""
+    """Return the error function: e^(-x^2) times a series up to |x| = 3, a continued fraction beyond."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(np.where(np.isnan(x), 0.0, x))
@@ -157,26 +144,15 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 """Pi / 2 in parts: 33 bits, 33 bits, the rest, so that products with up to 20 bits are exact."""
-_SINE = [1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800, -1 / 1307674368000, 1 / 355687428096000]
+_SINE = [(-1) ** n / factorial(2 * n + 1) for n in range(9)]
 """Of sin(x) / x, by powers of x^2."""
-_COSINE = [
-    1.0,
-    -0.5,
-    1 / 24,
-    -1 / 720,
-    1 / 40320,
-    -1 / 3628800,
-    1 / 479001600,
-    -1 / 87178291200,
-    1 / 20922789888000,
-    -1 / 6402373705728000,
-]
-_ARC = [(1.0 if n % 2 == 0 else -1.0) / (2 * n + 1) for n in range(14)]
+_COSINE = [(-1) ** n / factorial(2 * n) for n in range(10)]
+_ARC = [(-1) ** n / (2 * n + 1) for n in range(14)]
 """Of atan(x) / x, by powers of x^2."""
 
 
 def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(quarter 0 .. 3, sine, cosine) of what is left of x without whole quarters of a turn.
+    """Return (quarter 0 .. 3, sine, cosine) of what is left of x without whole quarters of a turn.
 
     Beyond 1.6 million the period is the float64 nearest to 2 pi.
     """
@@ -191,28 +167,28 @@ def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def sin(x: np.ndarray) -> np.ndarray:
-    """The sine."""
+    """Return the sine."""
     quarter, sine, cosine = _turned(x)
     value = np.where(quarter & 1, cosine, sine)
     return np.where(quarter & 2, -value, value)
 
 
 def cos(x: np.ndarray) -> np.ndarray:
-    """The cosine."""
+    """Return the cosine."""
     quarter, sine, cosine = _turned(x)
     value = np.where(quarter & 1, sine, cosine)
     return np.where((quarter + 1) & 2, -value, value)
 
 
 def tan(x: np.ndarray) -> np.ndarray:
-    """The tangent."""
+    """Return the tangent."""
     quarter, sine, cosine = _turned(x)
     with np.errstate(all="ignore"):
         return np.where(quarter & 1, -cosine / sine, sine / cosine)
 
 
 def atan(x: np.ndarray) -> np.ndarray:
-    """The inverse tangent: of 1 / x above 1, and of (sqrt(3) x - 1) / (sqrt(3) + x) above tan(pi / 12)."""
+    """Return the inverse tangent: of 1 / x above 1, and of (sqrt(3) x - 1) / (sqrt(3) + x) above tan(pi / 12)."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -227,21 +203,21 @@ def atan(x: np.ndarray) -> np.ndarray:
 
 
 def asin(x: np.ndarray) -> np.ndarray:
-    """The inverse sine; NaN beyond 1."""
+    """Return the inverse sine; NaN beyond 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         return atan(x / np.sqrt((1.0 - x) * (1.0 + x)))
 
 
 def acos(x: np.ndarray) -> np.ndarray:
-    """The inverse cosine; NaN beyond 1."""
+    """Return the inverse cosine; NaN beyond 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         return 2.0 * atan(np.sqrt((1.0 - x) / (1.0 + x)))
 
 
 def sinh(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -251,7 +227,7 @@ def sinh(x: np.ndarray) -> np.ndarray:
 
 
 def cosh(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -265,7 +241,7 @@ _LARGE, _LN2 = 1e8, 0.6931471805599453
 
 
 def asinh(x: np.ndarray) -> np.ndarray:
-    """The inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -276,7 +252,7 @@ def asinh(x: np.ndarray) -> np.ndarray:
 
 
 def acosh(x: np.ndarray) -> np.ndarray:
-    """The inverse hyperbolic cosine; NaN below 1."""
+    """Return the inverse hyperbolic cosine; NaN below 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         above = np.minimum(x, _LARGE) - 1.0
@@ -284,7 +260,7 @@ def acosh(x: np.ndarray) -> np.ndarray:
 
 
 def atanh(x: np.ndarray) -> np.ndarray:
-    """The inverse hyperbolic tangent; NaN beyond 1."""
+    """Return the inverse hyperbolic tangent; NaN beyond 1."""
     x = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x)
@@ -293,6 +269,6 @@ def atanh(x: np.ndarray) -> np.ndarray:
 
 
 def sequential_sum(values: np.ndarray) -> np.ndarray:
-    """The sum over the last axis in float64 (integers: int64), from its first element to its last."""
+    """Return the sum over the last axis in float64 (integers: int64), from its first element to its last."""
     wide = np.asarray(values, np.float64 if values.dtype.kind == "f" else None)
     return np.add.accumulate(wide, axis=-1)[..., -1]

@@ -10,8 +10,7 @@ width x height pixels. Results are in 1/16 pixel:
   quarter of a cell to the larger one (Xiao et al. 2018, arXiv:1804.06208), or to the top of the parabola, (r - l) / (4 v - 2 l
   - 2 r).
 - Box (Zhou et al. 2019, arXiv:1904.07850, "Objects as Points"): a cell whose score is the largest of its 3x3 neighbors and
-  above the
-  threshold; of equal neighbors the first one. It has a class, an offset in its cell and a size in cells.
+  above the threshold; of equal neighbors the first one. It has a class, an offset in its cell and a size in cells.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ class HeatMaps:
     logits: bool = False
 
     def values(self, stored: np.ndarray) -> np.ndarray:
-        """Fixed point (maps, rows, columns) of stored values."""
+        """Return fixed point (maps, rows, columns) of stored values."""
         return self.score.of_stored(stored, LIMIT)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        """Scores in 1/65536 of values."""
+        """Return the scores in 1/65536 of values."""
         if self.logits:
             return logistic(np.clip(values, -16 * LOGIT, 16 * LOGIT))
         return np.clip(values, 0, ONE)
 
     def pixels(self, cells: np.ndarray, steps: int) -> np.ndarray:
-        """Positions (..., x y x y ...) in 1 / `steps` cell, in 1/16 pixel."""
+        """Return the positions (..., x y x y ...) in 1 / `steps` cell, in 1/16 pixel."""
         sizes = (self.width, self.height) * (cells.shape[-1] // 2)
         counts = np.array((self.columns, self.rows) * (cells.shape[-1] // 2)) * steps
         return (cells * SUBPIXELS * np.array(sizes) + counts // 2) // counts
@@ -82,19 +81,19 @@ class PointDecoder:
     centered: bool = False
 
     def points(self, stored: np.ndarray) -> np.ndarray:
-        """The points of stored heat maps (maps, rows, columns), int64 (maps, 3): score in 1/65536, x, y in 1/16 pixel."""
+        """Return points of stored heat maps (maps, rows, columns), int64 (maps, 3): score in 1/65536, x, y in 1/16 pixel."""
         maps, values = self.maps, self.maps.values(stored)
         cells = values.reshape(maps.count, -1).argmax(1)
-        found = np.zeros((maps.count, 3), np.int64)
+        result = np.zeros((maps.count, 3), np.int64)
         for point, (row, column) in enumerate(zip(*np.divmod(cells, maps.columns), strict=True)):
             lines = (values[point, row, :], column), (values[point, :, column], row)
             place = [FRACTION * at + self._moved(line, at) + self.centered * FRACTION // 2 for line, at in lines]
-            found[point, 1:] = maps.pixels(np.array(place), FRACTION)
-            found[point, 0] = maps.scores(values[point, row, column])
-        return found
+            result[point, 1:] = maps.pixels(np.array(place), FRACTION)
+            result[point, 0] = maps.scores(values[point, row, column])
+        return result
 
     def _moved(self, line: np.ndarray, at: int) -> int:
-        """The way from the largest value of a line to its top, in 1/256 cell."""
+        """Return the way from the largest value of a line to its top, in 1/256 cell."""
         if self.refine == "none" or not 0 < at < len(line) - 1:
             return 0
         left, value, right = (int(one) for one in line[at - 1 : at + 2])
@@ -123,7 +122,7 @@ class CenterDecoder:
     most: int
 
     def boxes(self, stored: np.ndarray, sizes: np.ndarray, offsets: np.ndarray | None) -> np.ndarray:
-        """The boxes of stored heat maps (maps, rows, columns), sizes and offsets (2, rows, columns; x first), as `BoxDecoder.detect`."""
+        """Return the boxes of stored heat maps, sizes and offsets (2, rows, columns; x first), as `BoxDecoder.detect`."""
         maps, values = self.maps, self.maps.values(stored)
         scores = maps.scores(values)
         place = np.stack(np.meshgrid(np.arange(maps.columns), np.arange(maps.rows)))
@@ -135,8 +134,8 @@ class CenterDecoder:
         corners = np.clip(maps.pixels(ends, 2 * STEP), -REACH, REACH)
         cut = np.clip(corners, 0, SUBPIXELS * np.array([maps.width, maps.height] * 2))
         inside = (cut[..., :2] < cut[..., 2:]).all(-1)
-        found = np.moveaxis(_peaks(values) & (scores > self.threshold) & inside, 0, -1)
-        rows, columns, labels = np.nonzero(found)
+        peaks = np.moveaxis(_peaks(values) & (scores > self.threshold) & inside, 0, -1)
+        rows, columns, labels = np.nonzero(peaks)
         best = scores[labels, rows, columns]
         order = np.argsort(-best, kind="stable")[: self.most]
         return np.concatenate([labels[order, None], best[order, None], cut[rows, columns][order]], 1)
@@ -146,11 +145,11 @@ def _peaks(values: np.ndarray) -> np.ndarray:
     """True for each value (maps, rows, columns) that is the largest of its 3x3 neighbors, of equal ones the first."""
     rows, columns = values.shape[1:]
     padded = np.pad(values, ((0, 0), (1, 1), (1, 1)), constant_values=-LIMIT - 1)
-    found = np.ones(values.shape, bool)
+    peaks = np.ones(values.shape, bool)
     for at in (one for one in range(9) if one != 4):
         other = padded[:, at // 3 : at // 3 + rows, at % 3 : at % 3 + columns]
-        found &= values > other if at < 4 else values >= other
-    return found
+        peaks &= values > other if at < 4 else values >= other
+    return peaks
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,8 @@ class ClassMap:
     threshold: int
 
     def best(self, stored: np.ndarray) -> np.ndarray:
-        """The class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): of equal ones the first.
+        """Return the class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): of equal ones
+        the first.
 
         Of one class: 1 where its score is above the threshold, else 0. NaN is the least.
         """

@@ -21,7 +21,7 @@ SEGMENTS = (256, 512, 1024, 2048, 4096)
 
 
 def interpolate(knots: np.ndarray, position: np.ndarray, low: int, high: int) -> np.ndarray:
-    """The results (int64), held within [low, high], for inputs counted from the lowest of the type, 0 .. 65535."""
+    """Return the results (int64), held within [low, high], for inputs counted from the lowest of the type, 0 .. 65535."""
     width = INPUTS // (knots.size - 1)
     piece, rest = np.divmod(np.asarray(position, np.int64), width)
     wide = knots.astype(np.int64)
@@ -30,7 +30,7 @@ def interpolate(knots: np.ndarray, position: np.ndarray, low: int, high: int) ->
 
 
 def nearest_defined(values: np.ndarray) -> np.ndarray | None:
-    """`values` (flat) with the nearest number instead of each NaN, of two as near the one before; None if all are NaN."""
+    """Return `values` (flat), each NaN replaced by the nearest number, of two by the one before; None if all are NaN."""
     defined = np.flatnonzero(~np.isnan(values))
     if not defined.size:
         return None
@@ -42,18 +42,18 @@ def nearest_defined(values: np.ndarray) -> np.ndarray | None:
 
 
 def fit_knots(steps: np.ndarray, low: int, high: int, within: float) -> np.ndarray | None:
-    """The knots of the smallest table with no result farther than `within` steps from the function, of which the last rounding
-    has 0.5; None if there is none.
+    """Return the knots of the smallest table with no result farther than `within` steps from the function, of which the last
+    rounding has 0.5; None if there is none.
 
     `steps`: the results for all 65,536 inputs and for the one beyond, real numbers in steps of the output, zero point
     added; [low, high] is the range of its type. A knot is either the function's value there, or that
     less a sixteenth of the second difference of its neighbours, which halves the error where a function bends evenly.
     """
-    held = np.clip(np.asarray(steps, np.float64), -_REACH, _REACH)
-    wanted, positions = np.clip(held[:-1], low, high), np.arange(INPUTS)
+    clipped = np.clip(np.asarray(steps, np.float64), -_REACH, _REACH)
+    wanted, positions = np.clip(clipped[:-1], low, high), np.arange(INPUTS)
     for segments in SEGMENTS:
         width = INPUTS // segments
-        at = held[::width]
+        at = clipped[::width]
         bend = np.zeros_like(at)
         bend[1:-1] = (at[2:] - at[1:-1]) - (at[1:-1] - at[:-2])
         for values in (at, np.clip(at - bend / 16, -_REACH, _REACH)):

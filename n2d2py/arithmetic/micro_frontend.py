@@ -1,6 +1,7 @@
-"""TFLite Micro's audio front end in its integers, with a 16-bit Fourier transform; `kernels/n2d2/audio/adaptive` computes them too.
+"""TFLite Micro's audio front end in its integers, with a 16-bit Fourier transform; `kernels/n2d2/audio/adaptive` computes them
+too.
 
-r(x) is (x + 2^14) >> 15, N the size of the transform.
+r(x) is (x + 2^14) >> 15, N the size of the transform, whose results wrap around in 16 bits.
 
     1. v = (sample window) >> 12 << j            window in 1/4096; j: the largest with |v| < 2^15
     2. X = Fourier transform of v / N            each stage of 2 or 4 parts multiplies by r(32767 / parts) before; products are
@@ -32,17 +33,17 @@ _GAIN_BITS, _OFFSET, _STRENGTH, _SNR_BITS = 21, 80.0, 0.95, 12
 
 
 def correction_bits(fft: int) -> int:
-    """The b of the formula."""
+    """Return the b of the formula."""
     return fft.bit_length() - 1 - 6
 
 
 def snr_shift(fft: int) -> int:
-    """Bits that the product of level and gain loses."""
+    """Return the number of bits that the product of level and gain loses."""
     return _GAIN_BITS - correction_bits(fft) - _SNR_BITS
 
 
 def gain_table(fft: int) -> np.ndarray:
-    """The gains at 0 and 1, then for each power of two from 2 to 2^31 the gain and two coefficients of the parabola after it."""
+    """Return the gains at 0 and 1, then for 2^1 to 2^31 the gain and two coefficients of the parabola after it."""
 
     def gain(estimate: int) -> int:
         real = 2.0**_GAIN_BITS * (estimate / 2.0 ** (NOISE_BITS - correction_bits(fft)) + _OFFSET) ** -_STRENGTH
@@ -57,7 +58,7 @@ def gain_table(fft: int) -> np.ndarray:
 
 
 def adapt(levels: np.ndarray, fft: int) -> np.ndarray:
-    """Features (n, mels) of the levels (n, mels) of frames that follow each other."""
+    """Return the features (n, mels) of the levels (n, mels) of frames that follow each other."""
     table, bits = gain_table(fft), correction_bits(fft)
     smoothing = np.array(SMOOTHING)[np.arange(levels.shape[1]) % 2]
     estimate, features = np.zeros(levels.shape[1], np.int64), np.empty(levels.shape, np.int64)
@@ -72,7 +73,7 @@ def adapt(levels: np.ndarray, fft: int) -> np.ndarray:
 
 
 def square_root(values: np.ndarray) -> np.ndarray:
-    """Square roots of whole numbers, uint64, rounded to nearest."""
+    """Return square roots of whole numbers, uint64, rounded to nearest."""
     root = np.minimum(np.sqrt(values.astype(np.float64)), 2.0**32 - 1).astype(np.uint64)
     root -= root * root > values
     above = np.minimum(root + np.uint64(1), np.uint64(2**32 - 1))
@@ -81,7 +82,7 @@ def square_root(values: np.ndarray) -> np.ndarray:
 
 
 def scaled_window(x: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Step 1: values and their shifts (n, 1) of frames (n, window)."""
+    """Compute step 1: values and their shifts (n, 1) of frames (n, window)."""
     values = x * window >> 12
     peak = abs(values).max(1, keepdims=True)
     shifts = np.maximum(15 - np.frexp(peak.astype(np.float64))[1].astype(np.int64), 0)
@@ -89,24 +90,29 @@ def scaled_window(x: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def rounded_short(x: np.ndarray) -> np.ndarray:
-    """The r of the steps."""
+    """Return the r of the steps."""
     return x + (1 << 14) >> 15
 
 
+def wrapped_short(x: np.ndarray) -> np.ndarray:
+    """The low 16 bits of numbers, with a sign."""
+    return x.astype(np.int16).astype(np.int64)
+
+
 def short_product(real: np.ndarray, imaginary: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Complex numbers times cos - i sin."""
+    """Return complex numbers times cos - i sin."""
     return rounded_short(real * cos + imaginary * sin), rounded_short(imaginary * cos - real * sin)
 
 
 def short_powers(real: np.ndarray, imaginary: np.ndarray, turns: np.ndarray) -> np.ndarray:
-    """Powers (n, N/2 + 1), uint64, from the transform (n, N/2) of pairs of values."""
+    """Return the powers (n, N/2 + 1), uint64, from the transform (n, N/2) of pairs of values."""
     half, quarter = real.shape[1], real.shape[1] // 2
     real, imaginary = rounded_short(real * 16383), rounded_short(imaginary * 16383)
     power = np.zeros((len(real), half + 1), np.int64)
     power[:, 0], power[:, half] = (real[:, 0] + imaginary[:, 0]) ** 2, (real[:, 0] - imaginary[:, 0]) ** 2
     at = np.arange(1, quarter + 1)
     ar, ai, br, bi = real[:, at], imaginary[:, at], real[:, half - at], imaginary[:, half - at]
-    tr, ti = short_product(ar - br, ai + bi, -turns[at], turns[at + half // 2])
+    tr, ti = map(wrapped_short, short_product(ar - br, ai + bi, -turns[at], turns[at + half // 2]))
     power[:, at] = (ar + br + tr >> 1) ** 2 + (ai - bi + ti >> 1) ** 2
     power[:, half - at] = (ar + br - tr >> 1) ** 2 + (ti - ai + bi >> 1) ** 2
     return power.astype(np.uint64)
@@ -122,7 +128,7 @@ def _gain(estimate: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 def log2_fixed(values: np.ndarray) -> np.ndarray:
-    """log2 in 1/65536 of whole numbers, uint64; the result for 0 is undefined."""
+    """Return log2 in 1/65536 of whole numbers, uint64; the result for 0 is undefined."""
     bits = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
     bits -= (values >> bits.astype(np.uint64)) == 0  # float64 may have rounded up to a power of two
     fraction = ((values << (63 - bits).astype(np.uint64)) >> np.uint64(47)).astype(np.int64) & 65535

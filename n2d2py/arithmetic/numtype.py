@@ -8,13 +8,13 @@ import numpy as np
 
 
 def cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
+    """Return real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
     limits = np.iinfo(dtype)
     whole = np.trunc(np.where(np.isnan(values), 0.0, values.astype(np.float64)))
     inside = (whole < float(limits.max)) & (whole > float(limits.min))
-    made = np.where(inside, whole, 0.0).astype(dtype)
+    integers = np.where(inside, whole, 0.0).astype(dtype)
     ends = np.where(whole < float(limits.max), dtype.type(limits.min), dtype.type(limits.max))
-    return np.where(inside, made, ends)
+    return np.where(inside, integers, ends)
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,13 @@ class NumType:
         return self.dtype.name
 
     def with_scale(self, scale: float) -> NumType:
-        """The same integers standing for other real numbers."""
+        """Return the same integers standing for other real numbers."""
         return replace(self, scale=float(scale))
 
     def quantize(self, real: np.ndarray) -> np.ndarray:
-        """clip(round_half_even(real / scale) + zero_point): the stored values of real numbers; NaN counts as 0.
+        """Return clip(round_half_even(real / scale) + zero_point): the stored values of real numbers; NaN counts as 0.
 
-        The quotient of float32 numbers is float32, as in ONNX's QuantizeLinear and in the exported C++; that of others
-        float64.
+        The quotient of float32 numbers is float32, as in ONNX's QuantizeLinear and in the exported C++; that of others float64.
         """
         if self.is_float:
             return np.asarray(real, self.dtype)
@@ -110,18 +109,18 @@ class NumType:
         return np.clip(steps, self.qmin, self.qmax, out=steps).astype(self.dtype)
 
     def quantize_linear(self, real: np.ndarray) -> np.ndarray:
-        """The stored values of real numbers as ONNX's QuantizeLinear gives them: quotients in float32."""
+        """Return the stored values of real numbers as ONNX's QuantizeLinear gives them: quotients in float32."""
         return self.quantize(np.asarray(real, np.float32))
 
     def dequantize(self, stored: np.ndarray) -> np.ndarray:
-        """scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""
+        """Return scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""
         if self.is_float or self.plain:
             return np.asarray(stored)
         return ((np.asarray(stored, np.float64) - self.zero_point) * self.scale).astype(np.float32)
 
 
 def plain_type(kind: str) -> NumType:
-    """The type of a tensor kind such as "int64"; truth values are bytes, 0 or 1."""
+    """Return the type of a tensor kind such as "int64"; truth values are bytes, 0 or 1."""
     dtype = np.dtype(np.uint8 if kind == "bool" else kind)
     return NumType(dtype.itemsize * 8, dtype.kind == "i", plain=True)
 

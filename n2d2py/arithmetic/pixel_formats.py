@@ -1,4 +1,4 @@
-"""Formats of the pixels in a camera's frame: a row of FORMATS each, with the C++ structure of `kernels/n2d2/frame/format.hpp` as its twin."""
+"""Formats of the pixels in a camera's frame, one per row of FORMATS; C++ twin: `kernels/n2d2/frame/format.hpp`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PixelFormat(ABC):
     least: ClassVar[int] = 1
 
     def line_bytes(self, width: int) -> int:
-        """Bytes of a row of `width` pixels."""
+        """Return the bytes of a row of `width` pixels."""
         return (width + self.group - 1) // self.group * self.bytes
 
     @property
@@ -42,20 +42,20 @@ class PixelFormat(ABC):
         return f"{groups} * {self.bytes}" if self.bytes > 1 else groups
 
     def memory_rows(self, height: int) -> int:
-        """Rows of memory of a frame of `height` rows of pixels."""
+        """Return the number of rows of memory of a frame of `height` rows of pixels."""
         return height
 
     def height(self, rows: int) -> int:
-        """Rows of pixels in so many rows of memory."""
+        """Return the number of rows of pixels in so many rows of memory."""
         return rows
 
     @abstractmethod
     def encode(self, pixels: np.ndarray) -> np.ndarray:
-        """The frame that a camera gives for pixels (H, W, 3) of red, green, blue."""
+        """Return the frame that a camera gives for pixels (H, W, 3) of red, green, blue."""
 
     @abstractmethod
     def decode(self, lines: np.ndarray, width: int) -> np.ndarray:
-        """Pixels (H, W, 3) of red, green, blue, or gray ones (H, W, 1), of a frame; bytes after a row are ignored."""
+        """Return the pixels (H, W, 3), red first, or gray ones (H, W, 1), of a frame; bytes after a row are ignored."""
 
 
 @dataclass(frozen=True)
@@ -210,14 +210,14 @@ FORMATS: dict[str, PixelFormat] = {
 
 
 def luminance(pixels: np.ndarray) -> np.ndarray:
-    """Gray bytes (H, W, 1) of red, green, blue: 0.299 R + 0.587 G + 0.114 B in 1/32768; gray ones are unchanged."""
+    """Return the gray bytes (H, W, 1) of red, green, blue: 0.299 R + 0.587 G + 0.114 B in 1/32768; gray ones are unchanged."""
     if pixels.shape[2] == 1:
         return pixels
     return ((pixels.astype(np.int64) @ [9798, 19235, 3735] + 16384) >> 15).astype(np.uint8)[:, :, None]
 
 
 def _to_yuv(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Y (H, even W), and U, V of each pair of pixels next to each other, of the same shape."""
+    """Return Y (H, even W), and U, V of each pair of pixels next to each other, of the same shape."""
     padded = np.pad(pixels, ((0, 0), (0, pixels.shape[1] % 2), (0, 0)), mode="edge").astype(np.int64)
     pairs = padded[:, ::2] + padded[:, 1::2]
     chroma = np.clip(128 + ((pairs @ _TO_YUV[1:].T + 65536) >> 17), 0, 255)
@@ -225,7 +225,7 @@ def _to_yuv(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _from_yuv(luma: np.ndarray, chroma: np.ndarray, width: int) -> np.ndarray:
-    """Pixels (H, width, 3) of Y (H, even W) and of U, V of each pair of pixels, of the same shape."""
+    """Return the pixels (H, width, 3) of Y (H, even W) and of U, V of each pair of pixels, of the same shape."""
     y = 76309 * (luma[:, :width].astype(np.int64) - 16) + 32768
     u, v = (np.repeat(chroma[:, at::2].astype(np.int64) - 128, 2, axis=1)[:, :width] for at in (0, 1))
     colors = [y + 104597 * v, y - 53279 * v - 25675 * u, y + 132201 * u]

@@ -8,8 +8,7 @@ are integers; each row has its multipliers m_x, m_h and its bias b, so that the 
     gate = clamp16((S + 2^(p - 1)) >> p)                         in 2^-12
 
 sigmoid and tanh of gates, and tanh of the cell state, are straight lines between knots (arithmetic/interpolated.py), in 2^-15,
-from
--2^15 to 2^15. With i, o, f, g and z, r, n for them:
+from -2^15 to 2^15. With i, o, f, g and z, r, n for them:
 
     LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^(29 - H)) >> (30 - H))
     GRU     h' = clamp16(((2^15 - z) n' + z h + 2^14) >> 15),  n' = (n + 2^(14 - H)) >> (15 - H), n where H is 15
@@ -53,12 +52,12 @@ _WITHIN = 1.5
 
 
 def knots(function: str, fraction: int) -> np.ndarray:
-    """The knots of "sigmoid" or "tanh" in 2^-15, for 16-bit inputs in 2^-fraction."""
+    """Return the knots of "sigmoid" or "tanh" in 2^-15, for 16-bit inputs in 2^-fraction."""
     inputs = np.arange(-_MIDDLE, _MIDDLE + 1) * 2.0**-fraction
     values = ONE * (exact.sigmoid(inputs) if function == "sigmoid" else exact.tanh(inputs))
-    found = fit_knots(values, -ONE, ONE, _WITHIN)
-    if found is not None:
-        return found
+    result = fit_knots(values, -ONE, ONE, _WITHIN)
+    if result is not None:
+        return result
     width = INPUTS // _SEGMENTS
     return np.rint(values[::width] * (2**FRACTION // width)).astype(np.int32)
 
@@ -82,21 +81,21 @@ class _Gates:
         self.recurrent = form["recurrent_weights"].T.astype(wide)
 
     def hidden(self, h: np.ndarray, rows: slice) -> np.ndarray:
-        """m_h * (R h) of some rows."""
+        """Return m_h * (R h) of some rows."""
         sums = np.matmul(h.astype(np.float64), self.recurrent[:, rows]).astype(np.int64)
         return sums * self.form["recurrent_multipliers"][rows]
 
     def gate(self, total: np.ndarray) -> np.ndarray:
-        """S as the input of a table."""
+        """Return S as the input of a table."""
         return self.held((total + (np.int64(1) << (self.shift - 1))) >> self.shift)
 
     def held(self, gate: np.ndarray) -> np.ndarray:
-        """A gate within its limit."""
+        """Return a gate within its limit."""
         limit = int(self.form["gate_limit"][0])
         return np.clip(gate, -limit, limit)
 
     def wide(self, total: np.ndarray) -> np.ndarray:
-        """S in 2^-16."""
+        """Return S in 2^-16."""
         return np.clip((total + (np.int64(1) << (self.shift - 5))) >> (self.shift - 4), -_WIDE, _WIDE)
 
 
@@ -105,15 +104,15 @@ def _order(steps: int, reverse: bool) -> range:
 
 
 def begun(x: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
-    """The state that a sequence begins with, of integers of another tensor without zero point."""
+    """Return the state with which a sequence begins, from integers of another tensor without zero point."""
     return _clamp16((x * np.int64(multiplier) + (np.int64(1) << (int(shift) - 1))) >> int(shift))
 
 
 def lstm(
     x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, h: np.ndarray, c: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size) without zero point and
-    the states (N, hidden) before."""
+    """Return the hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size)
+    without zero point and the states (N, hidden) before."""
     sums, size, fraction, hidden = _Gates(form, x), h.shape[1], int(form["cell_fraction"][0]), int(form["hidden_fraction"][0])
     states, limit = np.zeros((*x.shape[:2], size), np.int64), int(form["cell_limit"][0])
     for t in _order(x.shape[1], reverse):
@@ -127,7 +126,7 @@ def lstm(
 
 
 def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_before_reset: bool, h: np.ndarray) -> np.ndarray:
-    """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point and the state (N, hidden) before."""
+    """Return the states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point; `h`: the state before."""
     sums, size, narrowed = _Gates(form, x), h.shape[1], STATE_BITS - int(form["hidden_fraction"][0])
     states = np.zeros((*x.shape[:2], size), np.int64)
     both, last = slice(0, 2 * size), slice(2 * size, None)
@@ -146,7 +145,7 @@ def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_bef
 
 
 def rnn(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, h: np.ndarray) -> np.ndarray:
-    """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point and the state (N, hidden) before."""
+    """Return the states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point; `h`: the state before."""
     sums, narrowed = _Gates(form, x), STATE_BITS - int(form["hidden_fraction"][0])
     states = np.zeros((*x.shape[:2], h.shape[1]), np.int64)
     for t in _order(x.shape[1], reverse):

@@ -52,14 +52,14 @@ class Rescale:
     @property
     def count(self) -> int:
         """1, or the number of output channels."""
-        raise NotImplementedError
+        return next((value.size for each in fields(self) if isinstance(value := getattr(self, each.name), np.ndarray)), 1)
 
     def only(self, index: int) -> Rescale:
-        """The rescale of output `index` alone."""
+        """Return the rescale of output `index` alone."""
         return self.part(index, index + 1)
 
     def part(self, first: int, stop: int) -> Rescale:
-        """The rescale of the outputs [first, stop)."""
+        """Return the rescale of the outputs [first, stop)."""
         if self.count == 1:
             return self
         return replace(
@@ -67,18 +67,18 @@ class Rescale:
         )
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        """clamp(rescaled acc, low, high) in int64, or in int32 where that holds it; `axis` is the channel axis of `acc`.
+        """Return clamp(rescaled acc, low, high) in int64, or in int32 where that holds it; `axis` is the channel axis of `acc`.
 
         `acc` holds exact integers, in an integer or a floating-point type.
         """
         raise NotImplementedError
 
     def real(self, acc: np.ndarray, axis: int = 1) -> np.ndarray:
-        """acc times the factors in float32, neither rounded nor clamped."""
+        """Return acc times the factors in float32, neither rounded nor clamped."""
         return acc.astype(np.float32) * _along(self.effective().astype(np.float32), acc, axis)
 
     def effective(self) -> np.ndarray:
-        """The factors that the integer formula really applies, float64 of length `count`."""
+        """Return the factors that the integer formula really applies, float64 of length `count`."""
         raise NotImplementedError
 
 
@@ -91,7 +91,7 @@ def _along(values: np.ndarray, acc: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _rounded(real: np.ndarray, low: int, high: int) -> np.ndarray:
-    """float32 numbers, which this overwrites, clamped and rounded to even, int32 or int64."""
+    """Return float32 numbers, which this overwrites, clamped and rounded to even, int32 or int64."""
     real = np.asarray(real)
     np.clip(real, np.float32(low), np.float32(high), out=real)
     exact = max(-low, high) <= _EXACT
@@ -107,10 +107,6 @@ class FloatRescale(Rescale):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", np.minimum(np.atleast_1d(self.factors), _MOST_FACTOR).astype(np.float32))
-
-    @property
-    def count(self) -> int:
-        return self.factors.size
 
     @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
@@ -131,10 +127,6 @@ class FractionRescale(Rescale):
         for name in ("factors", "fractions"):
             object.__setattr__(self, name, np.minimum(np.atleast_1d(getattr(self, name)), _MOST_FACTOR).astype(np.float32))
 
-    @property
-    def count(self) -> int:
-        return self.factors.size
-
     @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         moved = acc.astype(np.float32) + _along(self.fractions, acc, axis)
@@ -150,10 +142,6 @@ class StepRescale(Rescale):
 
     step: np.float32
 
-    @property
-    def count(self) -> int:
-        return 1
-
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         return _rounded(acc.astype(np.float32) / np.float32(self.step), low, high)
 
@@ -168,10 +156,6 @@ class FixedPointRescale(Rescale):
     multipliers: np.ndarray
     shift: int
     bits: int
-
-    @property
-    def count(self) -> int:
-        return self.multipliers.size
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         product = acc.astype(np.int64) * _along(self.multipliers.astype(np.int64), acc, axis)
@@ -196,10 +180,6 @@ class DoublingRescale(Rescale):
     shifts: np.ndarray
     twice: bool = True
 
-    @property
-    def count(self) -> int:
-        return self.multipliers.size
-
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         multipliers, shifts = (_along(v.astype(np.int64), acc, axis) for v in (self.multipliers, self.shifts))
         product, right = (acc.astype(np.int64) << np.maximum(-shifts, 0)) * multipliers, np.maximum(shifts, 0)
@@ -221,10 +201,6 @@ class ShiftRescale(Rescale):
     first: np.ndarray | None = None
 
     @property
-    def count(self) -> int:
-        return self.second.size
-
-    @property
     def multipliers(self) -> np.ndarray:
         """Factor of the accumulator before the shift by `second`."""
         if self.first is None:
@@ -243,7 +219,7 @@ class ShiftRescale(Rescale):
 
 
 def _fixed_point(factors: np.ndarray, bits: int, acc_bits: int) -> FixedPointRescale | None:
-    """The finest shift for which every multiplier fits `bits` bits and every product 62 bits."""
+    """Return the finest shift for which every multiplier fits `bits` bits and every product 62 bits."""
     largest = float(np.max(np.abs(factors)))
     limit = min(2**bits - 1, 2 ** (63 - acc_bits) - 1)
     for shift in range(MAX_SHIFT, -1, -1):
@@ -253,7 +229,7 @@ def _fixed_point(factors: np.ndarray, bits: int, acc_bits: int) -> FixedPointRes
 
 
 def _high_word(factors: np.ndarray, acc_bits: int) -> FixedPointRescale | None:
-    """p = 32, the high word of a product of words, where the multipliers fit 31 bits.
+    """Return p = 32, the high word of a product of words, if the multipliers fit 31 bits; else None.
 
     Small factors have few bits, but the result is wrong by |acc| * 2^-33 at most, a quarter for the largest 32-bit sum.
     """
@@ -263,13 +239,13 @@ def _high_word(factors: np.ndarray, acc_bits: int) -> FixedPointRescale | None:
 
 
 def _single_shift(factors: np.ndarray) -> ShiftRescale:
-    """The smallest 2^-p that is not below the factor; the weights take up what it is too large."""
+    """Return the smallest 2^-p that is not below the factor; the weights take up what it is too large."""
     shifts = np.clip(np.floor(-np.log2(factors)), 0, MAX_SHIFT)
     return ShiftRescale(shifts.astype(np.int64))
 
 
 def _double_shift(factors: np.ndarray, acc_bits: int) -> ShiftRescale:
-    """The smallest 2^-a + 2^-b, a <= b, that is not below the factor."""
+    """Return the smallest 2^-a + 2^-b, a <= b, that is not below the factor."""
     widest = 62 - acc_bits
     best_first = np.zeros(factors.size, np.int64)
     best_second = np.zeros(factors.size, np.int64)
@@ -284,7 +260,7 @@ def _double_shift(factors: np.ndarray, acc_bits: int) -> ShiftRescale:
 
 
 def make_rescale(mode: str, factors: np.ndarray, acc_bits: int = 32) -> tuple[Rescale, bool]:
-    """The rescale of `mode` nearest to the real `factors` (> 0, length 1 or outputs).
+    """Return the rescale of `mode` nearest to the real `factors` (> 0, length 1 or outputs).
 
     `acc_bits` bounds the accumulators: |acc| < 2^(acc_bits-1). Returns the rescale and whether
     another mode had to be taken: Fixed-point16 for a shift mode with a factor above 1,

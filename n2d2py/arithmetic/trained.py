@@ -1,9 +1,8 @@
 """Quantizers of quantization-aware training in inference: SAT and LSQ, weights and activations.
 
 A quantizer has a `Range` of steps: 1, 3, 7, 15, ... 255 are 1 to 8 bits. Sources: SAT, Jin et al., "Towards Efficient Training
-for
-Neural Network Quantization" (2019), whose weights are those of DoReFa-Net; LSQ, Esser et al., "Learned Step Size Quantization"
-(2019). Ties are rounded to even, as everywhere here.
+for Neural Network Quantization" (2019), whose weights are those of DoReFa-Net; LSQ, Esser et al., "Learned Step Size
+Quantization" (2019). Ties are rounded to even, as everywhere here.
 
 Weights are integers times a scale. SAT's lie on one of three grids, of b bits:
 
@@ -27,12 +26,12 @@ GRID_TOLERANCE = 1e-4
 
 
 def bits_of(steps: int) -> int:
-    """Bits of a quantizer with so many steps."""
+    """Return the bits of a quantizer with so many steps."""
     return steps.bit_length()
 
 
 def lsq_first_steps(weights: np.ndarray, count: int, steps: int) -> np.ndarray:
-    """2 mean |w| / sqrt(largest integer) of LSQ (https://arxiv.org/abs/1902.08153), (count); 1 where all weights are 0.
+    """Return 2 mean |w| / sqrt(largest integer) of LSQ (https://arxiv.org/abs/1902.08153), (count); 1 where all weights are 0.
 
     weights: (O, ...); `count`: O, or 1 for all together; `steps`: of a quantizer of at least two bits.
     """
@@ -41,21 +40,21 @@ def lsq_first_steps(weights: np.ndarray, count: int, steps: int) -> np.ndarray:
 
 
 def _top(steps: int, grid: str) -> int:
-    """The integer that 1 is on a grid."""
+    """Return the integer that 1 is on a grid."""
     if steps == 1:
         return 1
     return {"odd": steps, "symmetric": (steps - 1) // 2, "full": 2 ** (bits_of(steps) - 1)}[grid]
 
 
 def normalized(weights: np.ndarray) -> np.ndarray:
-    """tanh(w) / max |tanh(w)| over the layer, float64; zeros for a layer of zeros."""
+    """Return tanh(w) / max |tanh(w)| over the layer, float64; zeros for a layer of zeros."""
     bent = np.tanh(np.asarray(weights, np.float64))
     largest = np.abs(bent).max(initial=0.0)
     return bent / largest if largest > 0 else bent
 
 
 def sat_weights(weights: np.ndarray, steps: int, grid: str) -> tuple[np.ndarray, float]:
-    """(integers int32, scale) of a layer's real weights, without `sat_gain`."""
+    """Return (integers int32, scale) of a layer's real weights, without `sat_gain`."""
     real, top = normalized(weights), _top(steps, grid)
     if steps == 1:
         return np.where(real >= 0, 1, -1).astype(np.int32), 1.0
@@ -67,20 +66,20 @@ def sat_weights(weights: np.ndarray, steps: int, grid: str) -> tuple[np.ndarray,
 
 
 def sat_gain(integers: np.ndarray, scale: float, outputs: int) -> float:
-    """Factor of the quantized weights with ApplyScaling=1: 1 / sqrt(outputs * their variance); 1 where they are all alike."""
+    """Return the factor of weights with ApplyScaling=1: 1 / sqrt(outputs * their variance), or 1 if all are alike."""
     variance = float(np.var(integers.astype(np.float64) * scale))
     return 1.0 / sqrt(outputs * variance) if variance > 0 else 1.0
 
 
 def lsq_weights(weights: np.ndarray, steps: int, step: np.ndarray) -> np.ndarray:
-    """Integers int32 in -2^(b-1) .. 2^(b-1) - 1 of weights (O, ...), for one step or one for each output."""
+    """Return the integers int32 in -2^(b-1) .. 2^(b-1) - 1 of weights (O, ...), for one step or one for each output."""
     half = 2 ** (bits_of(steps) - 1)
     each = np.asarray(step, np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
     return np.clip(np.rint(weights.astype(np.float64) / each), -half, half - 1).astype(np.int32)
 
 
 def read_grid(values: np.ndarray, steps: int, expected: str) -> tuple[str, np.ndarray, float] | None:
-    """(grid, integers int32, scale) of stored quantized weights, whose largest magnitude is an end of the grid.
+    """Return (grid, integers int32, scale) of stored quantized weights, whose largest magnitude is an end of the grid.
 
     `expected` is taken where several grids fit. None where a value lies on no grid.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from n2d2py import resources
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.presets import parameters_file, preset_names
+from n2d2py.exports.parameters import parameters_file, preset_names
 
 
 def split_options(words: list[str]) -> tuple[list[str], list[str]]:

@@ -19,6 +19,9 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import open_picture
 
 PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp")
+RECORDINGS = (".csv",)
+"""Samples of a sensor, a line each."""
+
 SOUNDS = (".pcm", ".raw", ".wav")
 """WAV files, and 16-bit samples without a header."""
 

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource, shorter_side
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import ORDERS, InputContract, InputSource, PixelMap
@@ -38,7 +38,7 @@ class Preprocessing:
         declared: declared range of real arrays, or None.
         integers: the input has integers, for example ids, which stay unchanged, bytes too.
         type: integer type that the file declares for the input; arrays of this type are dequantized.
-        source: images become frames of a camera, or sounds features; an export uses the same integer arithmetic. None: neither.
+        source: images become frames of a camera, sounds features, samples windows; an export uses the same integer arithmetic. None: neither.
         from_metadata: `scale`, `mean` and `std` are from the network's file and do not apply to real arrays.
     """
 
@@ -74,7 +74,7 @@ class Preprocessing:
 
         `bgr`: channel order is blue, green, red; None if unknown. `bytes_known`: the meaning of bytes is known.
         """
-        if isinstance(self.source, AudioSource):
+        if isinstance(self.source, StreamSource):
             return InputContract(classes=classes, source=self.source)
         if len(shape) != 3 or shape[0] not in (1, 3) or min(shape[1:]) < 2 or self.integers:
             return InputContract(classes=classes)

@@ -15,17 +15,19 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.data.arrays import check_integers, to_sample_type
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
-from n2d2py.data.decode import PICTURES, SOUNDS, picture_header, picture_size, read_picture
+from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS, picture_header, picture_size, read_picture
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
 from n2d2py.data.sound import read_samples
 from n2d2py.data.stimuli import Stimuli, even_positions
+from n2d2py.data.text import read_table
 from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
@@ -53,6 +55,9 @@ def open_source(
     if isinstance(how.source, AudioSource):
         _check_path(given)
         return _open_sounds(given, shape, how.source)
+    if isinstance(how.source, SensorSource):
+        _check_path(given)
+        return _open_recordings(given, shape, how.source)
     port = port or plain_port((1, *shape))
     axes = port.image_axes if given.is_folder and len(shape) == 3 else (0, 1, 2)
     how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
@@ -179,7 +184,7 @@ def _open_sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) 
         files = _find_files(given.path, SOUNDS, "sound")
 
         def read(index: int) -> np.ndarray:
-            return read_samples(given.path / files[index], files[index], source.rate)
+            return read_samples(given.path / files[index], files[index], source.sound_rate)
 
         read(0)
         labels = _picture_labels(given, len(files))
@@ -191,6 +196,42 @@ def _open_sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) 
     labels = labels if len(labels) == len(x) else np.full(len(x), -1)
     names = [f"{given.name}[{index}]" for index in range(len(x))]
     return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
+
+
+def _open_recordings(given: InputData, shape: tuple[int, ...], source: SensorSource) -> Stimuli:
+    """Return the windows of CSV files in the measure of `unit`, or of int16 arrays (N, samples, axes), for an input of `shape`."""
+    if given.is_folder:
+        names = _find_files(given.path, RECORDINGS, "recording")
+        recordings = [_read_recording(given.path / name, name, source) for name in names]
+        labels = _picture_labels(given, len(names))
+    else:
+        x, labels, _ = read_arrays(given)
+        if x.ndim != 3 or x.dtype != np.int16 or x.shape[2] != source.axes or not x.size:
+            what = f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of samples of {source.axes} axes"
+            raise N2D2Error("E414", what, remedy="store int16 samples (N, samples, axes), or a folder of CSV files")
+        recordings, names = list(x), [f"{given.name}[{index}]" for index in range(len(x))]
+        labels = labels if len(labels) == len(x) else np.full(len(x), -1)
+    frames = source.frames_of(shape)
+    counts = [source.windows(len(one), frames.count) for one in recordings]
+    places = [(at, source.hop * number) for at, count in enumerate(counts) for number in range(count)]
+
+    def window(index: int) -> np.ndarray:
+        at, first = places[index]
+        return recordings[at][first : first + frames.count]
+
+    def load(index: int) -> np.ndarray:
+        return frames.stimulus(source.real(source.latest(window(index), frames.count)), shape)
+
+    return Stimuli([f"{names[at]}[{first}]" for at, first in places], np.repeat(labels, counts), shape, load).from_raw(window)
+
+
+def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
+    """Return the samples (n, axes) of a CSV file; a first line that is a header is left out."""
+    found = read_table(path, name, header=True)[:, :, 0]
+    if found.shape[1] != source.axes:
+        what = f"{name} has {found.shape[1]} numbers in a line instead of those of {source.axes} axes"
+        raise N2D2Error("E414", what, remedy="correct axes= of -sensor, or remove other columns such as times")
+    return source.measured(found)
 
 
 def _extent_text(size: tuple[int, int]) -> str:

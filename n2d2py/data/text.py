@@ -88,10 +88,10 @@ def label_ids(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
     return [known.setdefault(text, len(known)) for text in texts], tuple(known)
 
 
-def read_table(path: Path, name: str) -> np.ndarray:
+def read_table(path: Path, name: str, header: bool = False) -> np.ndarray:
     """Return the numbers of a file as (H, W, 1) float32, as with N2D2's CsvDataFile.
 
-    Commas, semicolons, blanks and tabs separate numbers; # begins a comment.
+    Commas, semicolons, blanks and tabs separate numbers; # begins a comment. With `header`, a first line of words is left out.
 
     Raises:
         N2D2Error: E401 unreadable, E402 no numbers, or rows of different lengths.
@@ -101,6 +101,9 @@ def read_table(path: Path, name: str) -> np.ndarray:
         try:
             rows.append([float(word) for word in _DELIMITERS.split(line) if word])
         except ValueError:
+            if header and not rows:
+                header = False
+                continue
             raise _damaged_error(name, f"line {number} does not hold numbers") from None
         if len(rows[-1]) != len(rows[0]):
             raise _damaged_error(name, f"line {number} has {len(rows[-1])} numbers, the first one {len(rows[0])}")

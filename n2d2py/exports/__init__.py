@@ -6,26 +6,5 @@
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, ScoredOutput, Target
 from n2d2py.exports.parameters import load_params
 from n2d2py.exports.registry import find_target, register, target_names
-from n2d2py.exports.replacement import read_manifest, refuse_replacement
 from n2d2py.exports.stimuli import StoredStimuli, write_stimuli
-from n2d2py.exports.writer import ExportFolder, Manifest, refuse_unwritable
-
-__all__ = [
-    "ExportFolder",
-    "ExportRequest",
-    "KernelChoice",
-    "Manifest",
-    "Prepared",
-    "QuantDefaults",
-    "ScoredOutput",
-    "StoredStimuli",
-    "Target",
-    "find_target",
-    "load_params",
-    "read_manifest",
-    "refuse_replacement",
-    "refuse_unwritable",
-    "register",
-    "target_names",
-    "write_stimuli",
-]
+from n2d2py.exports.writer import ExportFolder, Manifest, read_manifest, refuse_replacement, refuse_unwritable

@@ -163,7 +163,9 @@ class Prepared(Generic[ResultT]):
 
     @classmethod
     def of(cls, request: ExportRequest, make: Callable[[], ResultT]) -> Prepared[ResultT]:
-        """Return the result of `make`, or its errors."""
+        """Return the result of `make`, or its errors; E704 for a network without layers."""
+        if not request.graph.nodes:
+            return cls(request, [no_layers(request.graph)])
         try:
             return cls(request, (), make())
         except ErrorList as problems:
@@ -177,11 +179,7 @@ class Prepared(Generic[ResultT]):
 
     @property
     def result(self) -> ResultT:
-        """The content.
-
-        Raises:
-            ErrorList: all problems together.
-        """
+        """The content. Raise all problems together."""
         self.check()
         if self.content is None:
             raise InternalError("an export was prepared with neither a result nor a problem")
@@ -230,6 +228,10 @@ class Target(Generic[ResultT]):
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """Return its parameters that others, or the precision `bits` (-nbbits), make ineffective, each with the reason."""
         return {}
+
+    def own_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the parameters that the target knows; files may set parameters of other targets too."""
+        return {key.name: parameters[key.name] for key in self.parameters.keys if key.name in parameters}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return `quantization` under these parameters."""
@@ -309,6 +311,5 @@ def graph_ports(graph: QuantGraph) -> list[tuple[str, str]]:
 
 def no_layers(graph: QuantGraph) -> N2D2Error:
     """Return E704, for a network without any layer left to export."""
-    return N2D2Error(
-        "E704", f"the model '{graph.name}' has no layer to export", remedy="connect an output to an input through a layer"
-    )
+    what = f"the model '{graph.name}' has no layer to export"
+    return N2D2Error("E704", what, remedy="connect an output to an input through a layer")

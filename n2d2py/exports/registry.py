@@ -54,9 +54,8 @@ def find_target(name: str) -> Target[Any]:
         return known
     entries = _entries()
     if name not in entries and name in EXTRAS:
-        raise N2D2Error(
-            "E721", f"the export '{name}' is not installed", where="-export", remedy=f'pip install "n2d2py[{EXTRAS[name]}]"'
-        )
+        what, remedy = f"the export '{name}' is not installed", f'pip install "n2d2py[{EXTRAS[name]}]"'
+        raise N2D2Error("E721", what, where="-export", remedy=remedy)
     if name not in entries:
         stand_in = next((target.name for target in built_in_targets() if name in target.stands_in_for), None)
         close = stand_in or nearest(name, (*target_names(), *EXTRAS))
@@ -97,9 +96,8 @@ def _load(entry: EntryPoint) -> Target[Any]:
     except Exception as error:  # whatever a foreign module raises while it is imported
         what = f"plug-in {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}"
         raise N2D2Error("E714", what, remedy="repair or uninstall its package") from error
-    made = loaded() if isinstance(loaded, type) else loaded
-    if not isinstance(made, Target) or made.name != entry.name:
-        raise N2D2Error(
-            "E714", f"plug-in {entry.value} is not a Target named '{entry.name}'", remedy="repair or uninstall its package"
-        )
-    return made
+    target = loaded() if isinstance(loaded, type) else loaded
+    if not isinstance(target, Target) or target.name != entry.name:
+        what = f"plug-in {entry.value} is not a Target named '{entry.name}'"
+        raise N2D2Error("E714", what, remedy="repair or uninstall its package")
+    return target

@@ -97,9 +97,8 @@ def _header(graph: QuantGraph, tensor: str) -> bytes:
 
 def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
     pixels = hwc(values)
-    return pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes() + b"".join(
-        label.astype("<i4").tobytes() for label in labels
-    )
+    stored = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
+    return b"".join([stored.tobytes(), *(label.astype("<i4").tobytes() for label in labels)])
 
 
 def _array_files(inputs: int) -> list[str]:

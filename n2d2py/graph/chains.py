@@ -14,8 +14,7 @@ from typing import Any
 from n2d2py.registry import Registry
 
 Becomes = Callable[..., Any]
-"""Function from the nodes of a chain to the replacing operator (or operator and constants), or to the reason why there is none.
-Function from the nodes of a chain to the replacing operator (or operator and constants), or to the reason why there is none."""
+"""Function from the nodes of a chain to the replacing operator (or operator and constants), or to the reason for none."""
 
 
 @dataclass(frozen=True)

@@ -59,5 +59,7 @@ def describe(graph: Graph) -> dict[str, Any]:
 def _declared_inputs(node: Node, helpers: dict[str, Node]) -> list[str]:
     """Return the inputs of a node, with a helper node's inputs instead of its output."""
     return [
-        name for given in node.inputs for name in (_declared_inputs(helpers[given], helpers) if given in helpers else [given])
+        name
+        for name_of_input in node.inputs
+        for name in (_declared_inputs(helpers[name_of_input], helpers) if name_of_input in helpers else [name_of_input])
     ]

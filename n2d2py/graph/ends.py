@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from n2d2py.graph.port import FilePort, plain_port
 from n2d2py.graph.shapes import Shape, elements
@@ -12,6 +13,7 @@ class Ends:
     """Inputs and outputs of a graph. The last `states` inputs are the last outputs of the previous call."""
 
     name: str
+    tensors: dict[str, Any]
     inputs: list[str]
     outputs: list[str]
     states: int
@@ -26,8 +28,8 @@ class Ends:
         return ", ".join(f"{name} {'x'.join(map(str, self.shape(name)[1:]))}" for name in names)
 
     def shape(self, tensor: str) -> Shape:
-        """Shape of a tensor, batch 1 included."""
-        raise NotImplementedError
+        """Return the shape of a tensor, including batch 1."""
+        return self.tensors[tensor].shape
 
     @property
     def user_input_ports(self) -> list[FilePort]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from n2d2py.graph.node import Node
 from n2d2py.graph.port import FilePort
 from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
+
+if TYPE_CHECKING:
+    from n2d2py.operators.base import Op
+
+
+Predicate = Callable[[Node], bool]
 
 
 class Links:
@@ -91,11 +98,11 @@ def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, 
     Raises:
         InternalError: if another parameter is None.
     """
-    found = {role: array for role, array in params.items() if array is not None}
-    missing = [role for role in params if role not in found]
+    arrays = {role: array for role, array in params.items() if array is not None}
+    missing = [role for role in params if role not in arrays]
     if any(role != "bias" for role in missing):
         raise InternalError(f"parameters without values: {', '.join(missing)}")
-    return found | {role: np.zeros(len(found["weights"]), np.float32) for role in missing}, bool(missing)
+    return arrays | {role: np.zeros(len(arrays["weights"]), np.float32) for role in missing}, bool(missing)
 
 
 class Graph(Ends):
@@ -185,11 +192,14 @@ class Graph(Ends):
         self._known = self._state()
         return node
 
-    # ---- asking ---------------------------------------------------------------------------
-    def shape(self, tensor: str) -> Shape:
-        """Return the shape of a tensor, including batch 1."""
-        return self.tensors[tensor].shape
+    def add_helper(
+        self, op: Op, source: str, name: str, at: int, where: Location | None, params: dict[str, np.ndarray] | None = None
+    ) -> str:
+        """Insert a helper node with one input at index `at`; return its output, `name` or a fresh name like it."""
+        name = self.fresh_name(name)
+        return self.add(Node(name, op, [source], [name], params or {}, location=where, helper=True), at).output
 
+    # ---- asking ---------------------------------------------------------------------------
     def kind(self, tensor: str) -> str:
         """Return the kind of a tensor: "" for real numbers."""
         return self.tensors[tensor].kind
@@ -222,6 +232,13 @@ class Graph(Ends):
         readers = self.consumers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
 
+    def feeds_only(self, tensor: str, accepts: Predicate, passes: Predicate = lambda node: False) -> bool:
+        """True if a tensor has consumers, and each is accepted or passes it on to a tensor for which the same is true."""
+        readers = self.consumers(tensor)
+        return bool(readers) and all(
+            accepts(node) or (passes(node) and self.feeds_only(node.output, accepts, passes)) for node in readers
+        )
+
     def joins_ends(self, node: Node) -> bool:
         """True if removing this node would turn a network output into an input or a second output."""
         return node.output in self.outputs and (node.inputs[0] in self.inputs or node.inputs[0] in self.outputs)
@@ -244,13 +261,12 @@ class Graph(Ends):
         raise KeyError(name)
 
     def precision(self, node: Node) -> Precision:
-        """Return the precision requested for a layer, by its name or the name of a layer merged into it; the last one counts.
-        Return the precision requested for a layer, by its name or the name of a layer merged into it; the last one counts."""
-        found = Precision()
+        """Return the precision requested for a layer, by its name or that of a layer merged into it; the last one counts."""
+        result = Precision()
         for name in dict.fromkeys([node.name, *node.source]):
-            asked = self.precisions.get(name)
-            found = asked.over(found) if asked is not None else found
-        return found
+            requested = self.precisions.get(name)
+            result = requested.over(result) if requested is not None else result
+        return result
 
     def resolve(self, name: str) -> str | None:
         """Return the tensor that holds the result of a layer or tensor called `name`, or None."""
@@ -288,8 +304,8 @@ class Graph(Ends):
 
     def fresh_name(self, name: str) -> str:
         """Return `name` with underscores appended until no tensor and no layer has it."""
-        taken = set(self.tensors) | {node.name for node in self.nodes}
-        while name in taken:
+        names = set(self.tensors) | {node.name for node in self.nodes}
+        while name in names:
             name += "_"
         return name
 
@@ -311,31 +327,27 @@ class Graph(Ends):
 
     def prune(self) -> list[Node]:
         """Remove dead nodes, whose results reach no output; return them."""
-        needed, state_inputs, dropped = set(self.outputs), [], []
+        needed, kept, dropped = set(self.outputs), [], []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)
-                state_inputs.append(node)
+                kept.append(node)
             else:
                 dropped.append(node)
-        self.nodes = state_inputs[::-1]
-        present = needed | set(self.inputs) | {name for node in state_inputs for name in node.outputs}
+        self.nodes = kept[::-1]
+        present = needed | set(self.inputs) | {name for node in kept for name in node.outputs}
         self.tensors = {name: t for name, t in self.tensors.items() if name in present}
         return dropped[::-1]
 
     def copy(self) -> Graph:
         """Return a copy that can be rewritten independently; parameter arrays are shared."""
         other = Graph(self.name)
-        other.tensors = dict(self.tensors)
+        other.__dict__.update({name: copy(value) for name, value in self.__dict__.items()})
         other.nodes = [
             replace(n, inputs=list(n.inputs), outputs=list(n.outputs), params=dict(n.params), source=list(n.source))
             for n in self.nodes
         ]
-        other.inputs, other.outputs = list(self.inputs), list(self.outputs)
-        other.aliases, other.precisions = dict(self.aliases), dict(self.precisions)
-        other.states, other.calls = self.states, self.calls
-        other.input_ports, other.output_ports = list(self.input_ports), list(self.output_ports)
-        other.float_inputs = self.float_inputs
+        other._known = None
         return other
 
     # ---- checking and dumping ---------------------------------------------------------------
@@ -394,10 +406,5 @@ def check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))
-        raise N2D2Error(
-            "E240",
-            f"{what} of {size} has "
-            + (f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"),
-            where=where,
-            remedy="correct its dimensions",
-        )
+        found = f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"
+        raise N2D2Error("E240", f"{what} of {size} has {found}", where=where, remedy="correct its dimensions")

@@ -10,6 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.graph.shapes import elements
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from n2d2py.graph.quant import QuantGraph
 
 
-InputSource = FrameSource | AudioSource
-"""Camera frames or sounds, and their conversion to the network's input, which an export contains."""
+InputSource = FrameSource | AudioSource | SensorSource
+"""Camera frames, sounds or samples of a sensor, and their conversion to the network's input, which an export contains."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class InputContract:
         size: width and height of images; None for other inputs.
         pixels: conversion of bytes to real values; None if unknown.
         classes: class names by label; may be empty.
-        source: camera frames or sounds that the export converts; None without `-input-format` or `-audio`.
+        source: camera frames, sounds or samples that the export converts; None without `-input-format`, `-audio` or `-sensor`.
     """
 
     order: ChannelOrder = ""
@@ -110,6 +111,8 @@ class InputContract:
 def _source(fields: Mapping[str, Any]) -> InputSource:
     if "preset" in fields:
         return AudioSource(**fields)
+    if "axes" in fields:
+        return SensorSource(**{**fields, **{name: tuple(fields[name]) for name in ("unit", "mean", "std")}})
     return FrameSource(**{**fields, "resize": tuple(fields["resize"]), "crop": tuple(fields["crop"])})
 
 
@@ -125,8 +128,7 @@ def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
 
 
 def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
-    """Return the array (N, ...) of each user input from samples (N, *stimulus_shape); of all inputs from samples of
-    `with_states`."""
+    """Return the array (N, ...) of each user input from samples (N, *stimulus_shape), or of all for `with_states`."""
     names, sizes = graph.user_inputs, [elements(graph.shape(name)) for name in graph.inputs]
     if graph.states and stimuli.ndim == 2 and stimuli.shape[1] == sum(sizes):
         names = graph.inputs
@@ -143,7 +145,7 @@ def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np
 
 
 def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return samples (N, elements of all inputs) that include the states before their call, from `values`."""
+    """Return the samples (N, elements of all inputs) that include the states before their call, from `values`."""
     parts = [stimuli, *(values[name] for name in graph.state_inputs)]
     return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
 

@@ -17,8 +17,8 @@ OpT = TypeVar("OpT", bound="Op")
 
 
 TWICE, ONCE, INT8, UINT8, OTHER = "twice", "once", "int8", "uint8", "other"
-"""Rules of TFLite's kernels (`Node.rounding`): the product with a multiplier and its shift are rounded; the product alone; the mean of stored
-int8, of stored uint8, ties away from 0; one that no layer has."""
+"""Rules of TFLite's kernels (`Node.rounding`): the product with a multiplier and its shift are rounded; the product alone; the
+mean of stored int8, of stored uint8, ties away from 0; one that no layer has."""
 
 
 @dataclass(eq=False)

@@ -38,7 +38,7 @@ class FilePort:
         return self.dims if self.axis is None else (*self.dims[: self.axis], *self.dims[self.axis + 1 :])
 
     def text(self) -> str:
-        """The sizes for messages, N for the batch."""
+        """Return the sizes for messages, N for the batch."""
         sizes = ["N" if at == self.axis else str(size) for at, size in enumerate(self.dims)]
         return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
@@ -60,8 +60,7 @@ class FilePort:
         return x.reshape(len(x), *shape[1:])
 
     def array(self, samples: np.ndarray, is_single: bool) -> np.ndarray:
-        """Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis.
-        Return samples (N, ...) of the graph tensor with the axes of the file; `is_single`: one sample, without a new axis."""
+        """Return the samples (N, ...) of the graph tensor in the file's axes; `is_single`: one sample, without new axis."""
         if self.channels_last:
             samples = np.moveaxis(samples, 1, -1)
         stacked = samples.reshape(len(samples), *self.sample)
@@ -84,7 +83,7 @@ class FilePort:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> FilePort:
-        """The port of `fields`."""
+        """Return the port of `fields`."""
         kind = fields["type"]
         return FilePort(
             **{

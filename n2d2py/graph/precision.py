@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -42,9 +42,4 @@ class Precision:
         """Return this precision, with the values of `other` for what is not set."""
         if other is None:
             return self
-        return Precision(
-            other.bits if self.bits is None else self.bits,
-            other.weight_bits if self.weight_bits is None else self.weight_bits,
-            other.quantize if self.quantize is None else self.quantize,
-            other.target if self.target is None else self.target,
-        )
+        return replace(other, **{name: value for name, value in vars(self).items() if value is not None})

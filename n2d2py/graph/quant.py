@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -44,7 +45,7 @@ class QuantTensor:
 def requantized(
     acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1, zero: int | None = None
 ) -> np.ndarray:
-    """clamp(rescaled acc + `zero`) as elements of `kind`, whose zero point is taken if `zero` is None; `axis`: channels of `acc`."""
+    """Return clamp(rescaled acc + `zero`, by default that of `kind`) as elements of `kind`; `axis`: channels of acc."""
     zero = kind.zero_point if zero is None else zero
     low, high = (limit - zero for limit in limits)
     sizes = [0 if at == axis % acc.ndim else size for at, size in enumerate(acc.shape)]
@@ -81,13 +82,13 @@ class ResidualAdd:
     bound: int
 
     def apply(self, own: np.ndarray, residual: np.ndarray, kind: NumType, output: NumType) -> np.ndarray:
-        """Stored elements of type `output` from those of the layer itself and those of type `kind` of the residual."""
+        """Return the stored elements of type `output` from the layer's own and those of type `kind` of the residual."""
         acc = self.multiplier * (own.astype(np.int64) - self.type.zero_point)
         acc = acc + self.residual_multiplier * (residual.astype(np.int64) - kind.zero_point) + self.offset
         return requantized(acc, self.rescale, self.clamp, output)
 
     def stored_offset(self, kind: NumType) -> int:
-        """Bias for products of the stored integers, with the zero points in it."""
+        """Return the bias for products of the stored integers, with the zero points in it."""
         return self.offset - self.multiplier * self.type.zero_point - self.residual_multiplier * kind.zero_point
 
 
@@ -97,8 +98,7 @@ class QuantNode(Generic[OpT]):
 
     Attributes:
         form: the arithmetic and its constants.
-        rescale: accumulator -> output integers; None where the layer moves values unchanged, and in
-            float layers.
+        rescale: accumulator -> output integers; None where the layer moves values unchanged, and in float layers.
         clamp: inclusive integer range of the output (activation and type range together).
         bound: largest magnitude that any partial sum of the accumulator can reach.
         activation: only of real results; in integer layers it is part of `clamp` or of the form.
@@ -120,6 +120,12 @@ class QuantNode(Generic[OpT]):
     residual: ResidualAdd | None = None
     zero_in_bias: bool = False
 
+    @staticmethod
+    def of(node: Node, form: Form, **fields: Any) -> QuantNode:
+        """Return a layer with an integer or real form; name, operator, ends and sources are those of a float layer."""
+        ends = list(node.inputs), list(node.outputs)
+        return QuantNode(node.name, node.op, *ends, form, location=node.location, source=list(node.source), **fields)
+
     @property
     def output(self) -> str:
         """The only output."""
@@ -134,7 +140,7 @@ class QuantNode(Generic[OpT]):
         return self.form.constants
 
     def form_as(self, form: type[FormT]) -> FormT:
-        """`form`, of a layer that has one of this type."""
+        """Return `form`, of a layer that has one of this type."""
         if not isinstance(self.form, form):
             raise InternalError(f"{self.name} is {type(self.form).__name__}, not {form.__name__}")
         return self.form
@@ -159,11 +165,10 @@ class QuantNode(Generic[OpT]):
         return self.rescale
 
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
-        """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
+        """Return clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
         The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of
-        what acc
-        stands for.
+        what acc stands for.
         """
         if kind.is_float:
             real = self.rescaling.real(acc, axis)
@@ -211,18 +216,9 @@ class QuantGraph(Ends):
 
     @staticmethod
     def ends_of(graph: Graph, bits: int) -> QuantGraph:
-        """A network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
-        return QuantGraph(
-            graph.name,
-            bits,
-            inputs=list(graph.inputs),
-            outputs=list(graph.outputs),
-            aliases=dict(graph.aliases),
-            states=graph.states,
-            calls=graph.calls,
-            input_ports=list(graph.input_ports),
-            output_ports=list(graph.output_ports),
-        )
+        """Return a network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
+        names = ("inputs", "outputs", "aliases", "states", "calls", "input_ports", "output_ports")
+        return QuantGraph(graph.name, bits, **{name: copy(getattr(graph, name)) for name in names})
 
     @property
     def state_bytes(self) -> int:
@@ -230,13 +226,13 @@ class QuantGraph(Ends):
         return sum(self.tensors[name].bytes for name in self.state_inputs)
 
     def origin(self, tensor: str) -> str:
-        """The tensor of the network before it was cut into strips, or packed, that `tensor` is a piece of, or holds; or itself."""
+        """Return the tensor of the network, before cutting into strips or packing, that `tensor` is a piece of or holds."""
         if tensor in self.pieces:
             return self.pieces[tensor].tensor
         return self.packed.get(tensor) or self.unpacked.get(tensor) or tensor
 
     def with_pieces(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Values (N, C, H, W) of tensors by name, with those of their pieces and of the unpacked ones."""
+        """Return the values (N, C, H, W) of tensors by name, with those of their pieces and of the unpacked ones."""
         pieces = {
             name: values[one.tensor].take(range(one.first, one.stop), one.axis)
             for name, one in self.pieces.items()
@@ -245,16 +241,12 @@ class QuantGraph(Ends):
         unpacked = {name: values[one] for name, one in self.unpacked.items() if one in values}
         return {**values, **pieces, **unpacked}
 
-    def shape(self, tensor: str) -> Shape:
-        """Shape of a tensor, batch 1 included."""
-        return self.tensors[tensor].shape
-
     def type(self, tensor: str) -> NumType:
-        """Number type of a tensor."""
+        """Return the number type of a tensor."""
         return self.tensors[tensor].type
 
     def consumers(self, tensor: str) -> list[QuantNode]:
-        """The nodes that read `tensor`, in order."""
+        """Return the nodes that read `tensor`, in order."""
         return [node for node in self.nodes if tensor in node.inputs]
 
     def is_integer(self, node: QuantNode) -> bool:
@@ -299,7 +291,7 @@ class QuantGraph(Ends):
                 raise InternalError(f"the state {name} has another type than {output}, which it was")
 
     def dump(self) -> dict[str, Any]:
-        """The typed graph as plain data, without the parameter values."""
+        """Return the typed graph as plain data, without the parameter values."""
         return {
             "name": self.name,
             "bits": self.bits,
@@ -327,21 +319,21 @@ class QuantGraph(Ends):
 
 
 def outputs_from(graph: QuantGraph) -> dict[str, int]:
-    """For each tensor the outputs that need it, as bits: bit i is set where output i is the tensor, or is computed from it."""
-    found = dict.fromkeys([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)], 0)
+    """Return for each tensor the outputs that need it: bit i is set if output i is or is computed from the tensor."""
+    needed = dict.fromkeys([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)], 0)
     for index, name in enumerate(graph.outputs):
-        found[name] |= 1 << index
+        needed[name] |= 1 << index
     for node in reversed(graph.nodes):
         bits = 0
         for name in node.outputs:
-            bits |= found[name]
+            bits |= needed[name]
         for name in node.inputs:
-            found[name] |= bits
-    return found
+            needed[name] |= bits
+    return needed
 
 
 def nodes_for(graph: QuantGraph, outputs: Iterable[str]) -> list[QuantNode]:
-    """The nodes that the named outputs need, in order."""
+    """Return the nodes that the named outputs need, in order."""
     named = set(outputs)
     wanted = sum(1 << index for index, name in enumerate(graph.outputs) if name in named)
     needs = outputs_from(graph)

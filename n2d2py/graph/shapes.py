@@ -25,55 +25,55 @@ MAX_PAD = 1 << 12
 
 
 def channels(shape: Shape) -> int:
-    """Size of the channel axis; 1 for a rank-1 shape."""
+    """Return the size of the channel axis; 1 for a rank-1 shape."""
     return shape[1] if len(shape) > 1 else 1
 
 
 def height(shape: Shape) -> int:
-    """Number of lines; 1 below rank 4."""
+    """Return the number of lines; 1 below rank 4."""
     return shape[2] if len(shape) >= 4 else 1
 
 
 def width(shape: Shape) -> int:
-    """Number of columns; the length of a rank-3 shape, 1 below rank 3."""
+    """Return the number of columns; the length of a rank-3 shape, 1 below rank 3."""
     return shape[-1] if len(shape) >= 3 else 1
 
 
 def elements(shape: Shape) -> int:
-    """Number of elements of one stimulus."""
+    """Return the number of elements of one stimulus."""
     return prod(shape[1:])
 
 
 def n2d2_dims(shape: Shape) -> list[int]:
-    """The dimensions in N2D2's order X Y C (width, height, channels), batch left out."""
+    """Return the dimensions in N2D2's order X Y C (width, height, channels), batch left out."""
     return [width(shape), height(shape), channels(shape)]
 
 
 def memory_axes(rank: int) -> tuple[int, ...]:
-    """The axes of a tensor of `rank` axes, batch included, from the outermost one in memory to the innermost one."""
+    """Return the axes of a tensor of `rank` axes, batch included, from the outermost one in memory to the innermost one."""
     return (0, *range(2, rank), 1) if rank > 1 else (0,)
 
 
 def in_memory_order(x: np.ndarray) -> np.ndarray:
-    """A tensor (N, C, H, W), (N, C, L) or (N, E) as (N, elements), in the order of memory."""
+    """Return a tensor (N, C, H, W), (N, C, L) or (N, E) as (N, elements), in the order of memory."""
     return x.transpose(memory_axes(x.ndim)).reshape(len(x), -1)
 
 
 def of_memory_order(rows: np.ndarray, shape: Shape) -> np.ndarray:
-    """The tensor of `shape`, whose batch is that of `rows`, of its elements in the order of memory."""
+    """Return the tensor of `shape`, whose batch is that of `rows`, of its elements in the order of memory."""
     axes = memory_axes(len(shape))
     stored = rows.reshape(len(rows), *(shape[axis] for axis in axes[1:]))
     return np.ascontiguousarray(stored.transpose(np.argsort(axes)))
 
 
 def rows_along(shape: Shape, axis: int) -> tuple[int, int, int]:
-    """(outer, size, inner) of an axis of a tensor in memory: element k of row (o, i) is at (o * size + k) * inner + i."""
+    """Return (outer, size, inner) of an axis in memory: element k of row (o, i) is at (o * size + k) * inner + i."""
     stored = [shape[each] for each in memory_axes(len(shape))]
     place = memory_axes(len(shape)).index(axis)
     return prod(stored[1:place]), stored[place], prod(stored[place + 1 :])
 
 
 def axis_along(shape: Shape, size: int, inner: int) -> int | None:
-    """The axis of a tensor whose `size` elements are `inner` elements apart in memory; None where they are not one axis."""
+    """Return the axis of a tensor whose `size` elements are `inner` elements apart in memory; None if there is none."""
     axes = memory_axes(len(shape))[1:]
     return next((axis for axis in reversed(axes) if rows_along(shape, axis)[1:] == (size, inner)), None)

@@ -125,12 +125,12 @@ class Window(Access):
     single: ClassVar[str] = "convolution"
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        found, dilation = [], self.dilation[0]
+        ranges, dilation = [], self.dilation[0]
         for y in range(lines):
             first = y * self.stride[0] - self.pads[0]
             skipped = max(0, -(first // dilation))  # taps above the first line
-            found.append(range(first + skipped * dilation, min(first + self.kernel[0] * dilation, source.height), dilation))
-        return found
+            ranges.append(range(first + skipped * dilation, min(first + self.kernel[0] * dilation, source.height), dilation))
+        return ranges
 
     def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
         return lambda y: min(source.height, max(0, y * self.stride[0] - self.pads[0]))
@@ -214,7 +214,7 @@ class LineTable(Access):
     overlay: ClassVar[Overlay] = Overlay.WINDOW
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        """Merges the ranges of an operator that reads a tensor twice."""
+        """Merge the ranges of an operator that reads a tensor twice."""
         tables = [self.lines[number] for number in numbers]
         return [
             range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
@@ -242,8 +242,7 @@ class LineTable(Access):
 
 @dataclass(frozen=True)
 class Repacked(LineTable):
-    """Each output row holds the same elements as the input row in other bytes. `unpacks`: in more bytes with fewer elements
-    each."""
+    """Each output row holds the elements of the input row in other bytes; `unpacks`: in more bytes of fewer elements."""
 
     unpacks: bool = False
     single: ClassVar[str] = "packing"
@@ -262,7 +261,7 @@ class Pointwise(Access):
     overlay: ClassVar[Overlay] = Overlay.POINTWISE
 
     def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
-        """A broadcast operand is needed until the end."""
+        """Return WHOLE for a broadcast operand, which is needed until the end."""
         return Overlay.POINTWISE if source.shape == output.shape else Overlay.WHOLE
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
@@ -330,13 +329,7 @@ MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.
 
 def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
     """Decorator: register the memory access of operator kinds; a second one for a kind is an InternalError."""
-
-    def register(function: Accessing) -> Accessing:
-        for kind in kinds:
-            MEMORY_ACCESSES.add(kind, function)
-        return function
-
-    return register
+    return MEMORY_ACCESSES.declare(*kinds)
 
 
 def whole(node: QuantNode, graph: QuantGraph) -> Access:
@@ -369,5 +362,5 @@ def same_order(node: QuantNode, graph: QuantGraph) -> Access:
         return Whole()
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
     first, second = map(channels, shapes)
-    kept = first == second or all(channels(s) == 1 or elements(s) == channels(s) for s in shapes)
-    return View() if kept else Whole()
+    same = first == second or all(channels(s) == 1 or elements(s) == channels(s) for s in shapes)
+    return View() if same else Whole()

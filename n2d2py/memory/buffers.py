@@ -6,7 +6,7 @@ input it overwrites.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import lcm
 
@@ -88,6 +88,15 @@ def dense(tensor: TensorSpec, whole: bool = False) -> PlaneLayout:
     return PlaneLayout(size, size, tensor.width, tensor.height, tensor.element_bytes, whole)
 
 
+def pop_ready(waiting: list[OpSpec], complete: set[str]) -> Iterator[OpSpec]:
+    """Remove and yield the views in `waiting` whose inputs are complete, until none is left; their outputs become complete."""
+    while ready := [op for op in waiting if complete.issuperset(op.inputs)]:
+        for op in ready:
+            waiting.remove(op)
+            complete.add(op.output)
+            yield op
+
+
 class Buffers:
     """The buffers of a problem: `of` by tensor name, `clock` and `views` by operator name.
 
@@ -119,11 +128,11 @@ class Buffers:
         return max(self.clock.values(), default=-1)
 
     def order(self) -> list[OpSpec]:
-        """The operators in execution order."""
+        """Return the operators in execution order."""
         return sorted(self.problem.ops, key=lambda op: self.clock[op.name])
 
     def distinct(self) -> list[Buffer]:
-        """Every buffer once, in the order of first appearance."""
+        """Return every buffer once, in the order of first appearance."""
         return list(dict.fromkeys(self.of[name] for name in self.problem.tensors if name in self.of))
 
     def _make(self) -> dict[str, Buffer]:
@@ -131,12 +140,8 @@ class Buffers:
         problem, tensors = self.problem, self.problem.tensors
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
-            buffers[name] = Buffer(
-                tensors[name],
-                {name: 0},
-                external=not self.settings.include_input or name in problem.state_inputs,
-                produced=False,
-            )
+            outside = not self.settings.include_input or name in problem.state_inputs
+            buffers[name] = Buffer(tensors[name], {name: 0}, external=outside, produced=False)
         part_of = {name: op for op in problem.ops if op.name in self._joins for name in op.inputs}
         for op in problem.ops:
             clock, name = self.clock[op.name], op.output

@@ -135,29 +135,24 @@ class Stamps:
         """Check a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
         if name in self.case.outside:
             return
-        held = self.arena[self.addresses(name)]
-        wrong = held != self.own(name)
+        stored = self.arena[self.addresses(name)]
+        wrong = stored != self.own(name)
         if reads is not None:
             wrong &= reads[:, :, None]
         if wrong.any():
             y, x, byte = (int(i) for i in np.argwhere(wrong)[0])
-            holder = self._holder(int(held[y, x, byte]))
-            self.case.fault(
-                "overwritten",
-                f"{int(wrong.sum()) * self.grain} bytes of {name} are lost before {reader} reads them, "
-                f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there",
-                op=op,
-                tensor=name,
-                by=holder,
-            )
+            holder, lost = self._holder(int(stored[y, x, byte])), int(wrong.sum()) * self.grain
+            place = f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there"
+            what = f"{lost} bytes of {name} are lost before {reader} reads them, {place}"
+            self.case.fault("overwritten", what, op, name, holder)
 
     def compare_lines(self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str) -> None:
         if source in self.case.outside or not len(rows):
             return
-        held, wanted = self.arena[self.addresses(source, rows, columns)], self.own(source, rows, columns)
-        if (held != wanted).any():
-            at = tuple(np.argwhere(held != wanted)[0])
-            holder = self._holder(int(held[at]))
+        stored, wanted = self.arena[self.addresses(source, rows, columns)], self.own(source, rows, columns)
+        if (stored != wanted).any():
+            at = tuple(np.argwhere(stored != wanted)[0])
+            holder = self._holder(int(stored[at]))
             what = f"line {rows[at[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there"
             self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
 
@@ -193,9 +188,9 @@ class Stamps:
         return self._touched[key]
 
     def fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:
-        given = sum(part["size"] for part in step.get("scratch", ()))
-        if given < needed:
-            self.case.fault("scratch", f"needs {needed} bytes of scratch, has {given}", op=op["name"])
+        scratch_bytes = sum(part["size"] for part in step.get("scratch", ()))
+        if scratch_bytes < needed:
+            self.case.fault("scratch", f"needs {needed} bytes of scratch, has {scratch_bytes}", op=op["name"])
 
     def elements(self, name: str) -> tuple[int, int, int]:
         """Return height, width and channels, regardless of the element size."""

@@ -52,17 +52,9 @@ def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violati
 
 def refuse_violations(violations: list[Violation]) -> None:
     """Raise E604, once per fault, unless the plan is proved."""
-    ErrorList.raise_if(
-        [
-            N2D2Error(
-                "E604",
-                f"the memory plan overwrites live bytes: {violation}",
-                where="memory",
-                remedy="report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
-            )
-            for violation in violations
-        ]
-    )
+    remedy = "report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it"
+    texts = [f"the memory plan overwrites live bytes: {violation}" for violation in violations]
+    ErrorList.raise_if([N2D2Error("E604", text, where="memory", remedy=remedy) for text in texts])
 
 
 def _check_planes(case: Case) -> None:
@@ -86,48 +78,38 @@ def _check_planes(case: Case) -> None:
 
 
 def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
-    height, width, pixel = case.shape[name]
-    if (plane["count"], plane["length"], plane["size"]) != (height, width, pixel):
-        case.fault(
-            "form",
-            f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has "
-            f"{plane['count']}, {plane['length']} and {plane['size']}",
-            tensor=name,
-        )
-    elif plane["stride"] < plane["size"]:
-        case.fault("form", f"the pixels of {name} overlap: stride {plane['stride']}, size {pixel}", tensor=name)
-    elif plane.get("ring_rows") is not None and (
-        plane.get("limit") is not None or not 1 <= plane["ring_rows"] <= plane["count"]
-    ):
-        case.fault("form", f"{name} keeps {plane['ring_rows']} of {plane['count']} lines, or wraps besides", tensor=name)
-    elif "pitch" in plane and (plane["pitch"] < plane["stride"] * plane["length"] or plane.get("limit") is not None):
-        case.fault("form", f"the lines of {name} overlap, or wrap besides: pitch {plane['pitch']}", tensor=name)
-    elif plane.get("limit") is not None and not _wraps_between_lines(plane):
-        case.fault(
-            "wrap",
-            f"{name} wraps after {plane['limit']} bytes, inside a line of "
-            f"{plane['stride'] * plane['length']} bytes or outside its {plane['count']} lines",
-            tensor=name,
-        )
+    fault = _form_fault(plane, name, case.shape[name])
+    if fault:
+        case.fault(*fault, tensor=name)
     elif name not in case.outside:
         first, last = case.extent(name)
         if first < 0 or last >= case.size:
             case.fault("arena", f"{name} occupies bytes {first} to {last} of an arena of {case.size}", tensor=name)
         if not case.is_in_one_memory(first, last + 1):
             case.fault("memory", f"{name} is not in one memory: bytes {first} to {last}", tensor=name)
-        element = case.graph["tensors"][name].get("bytes", 1)
-        if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0), plane.get("pitch", 0))):
-            case.fault(
-                "alignment",
-                f"{name} has elements of {element} bytes at offset {plane['offset']}, "
-                f"stride {plane['stride']}, wrap {plane.get('wrap_offset')}",
-                tensor=name,
-            )
+        element, offset, stride = case.graph["tensors"][name].get("bytes", 1), plane["offset"], plane["stride"]
+        if any(at % element for at in (offset, stride, plane.get("wrap_offset", 0), plane.get("pitch", 0))):
+            text = f"elements of {element} bytes at offset {offset}, stride {stride}, wrap {plane.get('wrap_offset')}"
+            case.fault("alignment", f"{name} has {text}", tensor=name)
 
 
-def _wraps_between_lines(plane: dict[str, Any]) -> bool:
-    line = plane["stride"] * plane["length"]
-    return "wrap_offset" in plane and plane["limit"] % line == 0 and 0 <= plane["limit"] <= line * plane["count"]
+def _form_fault(plane: dict[str, Any], name: str, shape: tuple[int, int, int]) -> tuple[str, str] | None:
+    """Return kind and text of a fault in the form of a plane; None without one."""
+    (height, width, pixel), stride, count = shape, plane["stride"], plane["count"]
+    line, limit, ring = stride * plane["length"], plane.get("limit"), plane.get("ring_rows")
+    if (count, plane["length"], plane["size"]) != (height, width, pixel):
+        dims = f"{count}, {plane['length']} and {plane['size']}"
+        return "form", f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has {dims}"
+    if stride < pixel:
+        return "form", f"the pixels of {name} overlap: stride {stride}, size {pixel}"
+    if ring is not None and (limit is not None or not 1 <= ring <= count):
+        return "form", f"{name} keeps {ring} of {count} lines, or wraps besides"
+    if "pitch" in plane and (plane["pitch"] < line or limit is not None):
+        return "form", f"the lines of {name} overlap, or wrap besides: pitch {plane['pitch']}"
+    if limit is not None and not ("wrap_offset" in plane and limit % line == 0 and 0 <= limit <= line * count):
+        text = f"wraps after {limit} bytes, inside a line of {line} bytes or outside its {count} lines"
+        return "wrap", f"{name} {text}"
+    return None
 
 
 def _check_schedule(case: Case) -> None:
@@ -139,7 +121,7 @@ def _check_schedule(case: Case) -> None:
     last = {step["op"]: index for index, step in enumerate(case.map["schedule"]) if "op" in step}
     ready, done = set(case.graph["inputs"]) - arriving, set()
     begun: dict[str, int] = {}
-    taken: dict[str, int] = {}
+    lines_read: dict[str, int] = {}
     clock = -1
     for index, step in enumerate(case.map["schedule"]):
         now = step.get("clock", index)
@@ -167,12 +149,12 @@ def _check_schedule(case: Case) -> None:
             case.fault("schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0])
         _check_lifetimes(case, op, step, now)
         if "in_rows" in step:
-            made = _check_in_rows(case, op, step, taken)
+            commits = _check_in_rows(case, op, step, lines_read)
         else:
-            made = "rows" not in step or last[name] == index
+            commits = "rows" not in step or last[name] == index
             if "rows" in step:
-                _check_rows(case, name, op["output"], step["rows"], begun, made)
-        if made:
+                _check_rows(case, name, op["output"], step["rows"], begun, commits)
+        if commits:
             ready.add(op["output"])
             done.add(name)
     for name in case.ops:
@@ -214,10 +196,10 @@ def _check_rows(
         case.fault("schedule", f"makes {rows[1]} of the {height} lines of {tensor}", op, tensor)
 
 
-def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]) -> bool:
+def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], lines_read: dict[str, int]) -> bool:
     """True if the operator commits; faults when the lines are not the next or the commit is not with the last."""
     name, rows, source = op["name"], step["in_rows"], op["inputs"][0]
-    height, first = case.shape[source][0], taken.get(name, 0)
+    height, first = case.shape[source][0], lines_read.get(name, 0)
     commits = bool(step.get("commit"))
     if not rows or rows[0] != first or not first < rows[1] <= height or "rows" in step:
         case.fault("schedule", f"takes lines {rows} of {source}, line {first} is next", name, source)
@@ -225,7 +207,7 @@ def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: 
     if commits != (rows[1] == height):
         case.fault("schedule", f"commits with lines {rows} of the {height} of {source}", name, source)
         return True
-    taken[name] = rows[1]
+    lines_read[name] = rows[1]
     return commits
 
 
@@ -242,13 +224,10 @@ def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
 
 
 def _check_constants(case: Case) -> None:
-    """Faults of constants without an operator, and of memories that hold more than they have room for."""
-    room = {
-        **{
-            each["name"]: each["bytes"] + each.get("reserved", 0) - _end_in(case, each) for each in case.map.get("memories", ())
-        },
-        **case.map.get("roms", {}),
-    }
+    """Record constants without an operator, and memories that hold more than they have room for."""
+    room = dict(case.map.get("roms", {}))
+    for each in case.map.get("memories", ()):
+        room[each["name"]] = each["bytes"] + each.get("reserved", 0) - _end_in(case, each)
     for each in case.map.get("constants", ()):
         where = {each["home"]} if "copy" in each else {each["home"], each["memory"]}
         if each["op"] not in case.ops or not (where | {each["memory"]}) <= set(room):
@@ -261,7 +240,7 @@ def _check_constants(case: Case) -> None:
 
 
 def _end_in(case: Case, memory: dict[str, Any]) -> int:
-    """Bytes of a memory up to the last tensor, workspace or copy."""
+    """Return the bytes of a memory up to the last tensor, workspace or copy."""
     ends = [case.extent(name)[1] + 1 for name in case.graph["tensors"] if name not in case.outside]
     ends += [part["offset"] + part["size"] for step in case.map["schedule"] for part in step.get("scratch", ())]
     ends += [each["copy"] + each["bytes"] for each in case.copies]

@@ -3,8 +3,7 @@
 Every constant is stored in a memory of the kind "rom", those that are read most per byte in the cheapest one. A layer may read
 from
 a cheaper memory instead: from one that start-up fills, where it has room, or from a copy that an inference makes in a hole of
-the
-arena just before the layer runs. The place with the highest gain per byte is given away first.
+the arena just before the layer runs. The place with the highest gain per byte is given away first.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from n2d2py.memory.scratch import holes_between, used_at
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of the operator `op`: its bytes in whole words, and those that an inference reads of it. `copyable`: a copy may
-    replace it.
-    """
+    """A constant of operator `op`: bytes in whole words, and bytes an inference reads; `copyable`: copies may replace it."""
 
     name: str
     op: str
@@ -33,23 +30,23 @@ class Constant:
 def place_constants(
     plan: MemoryPlan, constants: Sequence[Constant], roms: Sequence[Memory], room: int, limit: int, early: bool = False
 ) -> MemoryPlan:
-    """The plan with all constants. `room`: bytes of the first memory that start-up may fill. `limit`: the end of the copies there.
-    `early`: a copy is begun before the layer that runs before its own.
+    """Return the plan with all constants. `room`: bytes of the first memory that start-up may fill. `limit`: the end of the
+    copies there. `early`: a copy is begun before the layer that runs before its own.
 
     Raises:
         N2D2Error: E607 where the memories for constants are too small.
     """
     homes = _homes(constants, {one.name: one.reads for one in constants}, roms)
-    found: dict[str, ConstantPlan] = {}
-    rest = _fill(plan.memories[:1], [room][: len(plan.memories)], constants, homes, found)
+    plans: dict[str, ConstantPlan] = {}
+    rest = _fill(plan.memories[:1], [room][: len(plan.memories)], constants, homes, plans)
     plan = _with_copies(replace(plan, roms=tuple(roms)), rest, homes, limit, early)
-    found |= {one.name: one for one in plan.constants}
+    plans |= {one.name: one for one in plan.constants}
     left = [memory.bytes - used for memory, used in zip(plan.memories, plan.used, strict=False)]
-    _fill(plan.memories[1:], left[1:], [one for one in rest if one.name not in found], homes, found)
-    read = {name: 0 if one.copy is None else one.bytes for name, one in found.items()}
+    _fill(plan.memories[1:], left[1:], [one for one in rest if one.name not in plans], homes, plans)
+    read = {name: 0 if one.copy is None else one.bytes for name, one in plans.items()}
     homes = _homes(constants, {one.name: read.get(one.name, one.reads) for one in constants}, roms)
     placed = (
-        replace(found[one.name], home=homes[one.name].name) if one.name in found else _placed(one, homes[one.name])
+        replace(plans[one.name], home=homes[one.name].name) if one.name in plans else _placed(one, homes[one.name])
         for one in constants
     )
     return replace(plan, constants=tuple(placed))
@@ -60,7 +57,7 @@ def _placed(one: Constant, home: Memory, memory: Memory | None = None) -> Consta
 
 
 def _homes(constants: Sequence[Constant], reads: Mapping[str, float], roms: Sequence[Memory]) -> dict[str, Memory]:
-    """The memory that stores each constant."""
+    """Return the memory that stores each constant."""
     left, homes = {memory: memory.bytes for memory in roms}, {}
     for one in sorted(constants, key=lambda one: -reads[one.name] / one.bytes):
         home = next((memory for memory in roms if left[memory] >= one.bytes), None)
@@ -79,7 +76,7 @@ def _fill(
     rooms: Sequence[int],
     constants: Sequence[Constant],
     homes: Mapping[str, Memory],
-    found: dict[str, ConstantPlan],
+    plans: dict[str, ConstantPlan],
 ) -> list[Constant]:
     """Give the room of memories that start-up fills to constants; return those that are left."""
     rest = list(constants)
@@ -88,7 +85,7 @@ def _fill(
         for one in sorted(dearer, key=lambda one: -one.reads * (homes[one.name].cost - memory.cost) / one.bytes):
             if one.bytes <= room:
                 room -= one.bytes
-                found[one.name] = _placed(one, homes[one.name], memory)
+                plans[one.name] = _placed(one, homes[one.name], memory)
                 rest.remove(one)
     return rest
 
@@ -96,7 +93,7 @@ def _fill(
 def _with_copies(
     plan: MemoryPlan, constants: Sequence[Constant], homes: Mapping[str, Memory], limit: int, early: bool
 ) -> MemoryPlan:
-    """The plan with copies in the first memory below `limit` where they pay for themselves."""
+    """Return the plan with copies in the first memory below `limit` where they pay for themselves."""
     if not plan.memories:
         return plan
     fast, clocks = plan.memories[0], sorted({step.clock for step in plan.schedule})
@@ -114,7 +111,7 @@ def _with_copies(
         holes = holes_between(set().union(*busy.values()))
         at = next((begin for begin, end in holes if min(end, limit) - begin >= one.bytes), None)
         if at is not None:
-            made = replace(_placed(one, homes[one.name], fast), copy=at, life=(during[0], during[-1]))
+            plan_of_copy = replace(_placed(one, homes[one.name], fast), copy=at, life=(during[0], during[-1]))
             top = max(plan.arena_bytes, at + one.bytes)
-            plan = replace(plan, constants=(*plan.constants, made), arena_bytes=top)
+            plan = replace(plan, constants=(*plan.constants, plan_of_copy), arena_bytes=top)
     return plan

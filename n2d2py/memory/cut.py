@@ -170,11 +170,11 @@ class Cutter:
         The bound is the larger of the data before and after it, since overlaps save at most the smaller one, plus the rows
         between its operators that one row needs.
         """
-        lines, found = 0, []
+        lines, bounds = 0, []
         for end in self.ends(begin):
             lines += sum(size for position, size in self._dying[end - 1] if position >= begin)
-            found.append(lines + max(self._crossing[begin], self._crossing[end]) if end > begin + 1 else 0)
-        return found
+            bounds.append(lines + max(self._crossing[begin], self._crossing[end]) if end > begin + 1 else 0)
+        return bounds
 
     def _fewest_lines(self) -> list[list[tuple[int, int]]]:
         """Return, for each operator, the producers it is the last consumer of, with the fewest bytes of their line buffer: rows
@@ -195,12 +195,12 @@ class Cutter:
                 covers = every[position] and len({y for r in reads for y in r}) == self.tensors[name].height
                 every[source] = covers or (every[source] and source in seen)
                 seen.add(source)
-        found: list[list[tuple[int, int]]] = [[] for _ in self.ops]
+        result: list[list[tuple[int, int]]] = [[] for _ in self.ops]
         for position, op in enumerate(self.ops):
             if self._needed[position] < len(self.ops) and not self.buffers.of[op.output].external:
                 size = self.up(spans[position] * self.buffers.geometry(op.output).line)
-                found[self._needed[position]].append((position, size))
-        return found
+                result[self._needed[position]].append((position, size))
+        return result
 
     def ends(self, begin: int) -> range:
         """Return where a segment that begins at this operator may end, in ascending order."""
@@ -261,15 +261,15 @@ class Cutter:
         unpacked = {op.output for op in ops if isinstance(op.access, Repacked) and op.access.unpacks}
         chain = [op for op in ops if op.output not in unpacked]
         packs = len(chain) > 1 and isinstance(chain[-1].access, Repacked)
-        made = chain[:-1] if packs else chain
-        if not made or any(isinstance(op.access, Repacked) for op in made):
+        computing = chain[:-1] if packs else chain
+        if not computing or any(isinstance(op.access, Repacked) for op in computing):
             return False
-        chained = all(set(op.inputs) - unpacked == {before.output} for before, op in pairwise(made))
-        if packs and chain[-1].inputs != (made[-1].output,):
+        chained = all(set(op.inputs) - unpacked == {before.output} for before, op in pairwise(computing))
+        if packs and chain[-1].inputs != (computing[-1].output,):
             return False
-        pool = made[-1].access
-        pools = len(made) > 1 and isinstance(pool, PoolWindow) and pool.stride == pool.kernel and not any(pool.pads)
-        between = made[1:-1] if pools else made[1:]
+        pool = computing[-1].access
+        pools = len(computing) > 1 and isinstance(pool, PoolWindow) and pool.stride == pool.kernel and not any(pool.pads)
+        between = computing[1:-1] if pools else computing[1:]
         return chained and (pools or packs or bool(unpacked)) and all(op.access.overlay is Overlay.POINTWISE for op in between)
 
     def _barrier(self, name: str) -> int:
@@ -283,16 +283,16 @@ class Cutter:
 
     def _window(self, end: int) -> _Window:
         """Return the longest window that ends at `end`."""
-        found = self._windows.get(end)
-        if found is None:
+        window = self._windows.get(end)
+        if window is None:
             first = end - 1
             while first > max(0, end - self.longest) and self._streamable[first - 1]:
                 first -= 1
             barrier = max((self._barrier(name) for op in self.ops[first:end] for name in op.inputs), default=-1)
             if barrier >= first:
                 first = min(barrier + 1, end - 1)
-            found = self._windows[end] = self._measured(first, end)
-        return found
+            window = self._windows[end] = self._measured(first, end)
+        return window
 
     def _measured(self, first: int, end: int) -> _Window:
         whole = {position - first for position in range(first, end) if self.leaves(position, end)}
@@ -350,9 +350,9 @@ class Cutter:
 
     def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], SafeDistances]:
         """Return outputs that leave a segment, with the inputs that die in it."""
-        buffers, found = self.buffers, {}
+        buffers, pairs = self.buffers, {}
         if not buffers.settings.optimize_buffer:
-            return found
+            return pairs
         leaving = [position for position in range(begin, end) if self._needed[position] >= end]
         names = dict.fromkeys(
             x
@@ -373,20 +373,20 @@ class Cutter:
                     if sum(buffers.of[name] is source for name in op.inputs) == 1:
                         near = safe_distances(op, self.tensors[x], form, 0, self.tensors[op.output], out, 0)
                         if near is not None:
-                            found[x, op.output] = near
+                            pairs[x, op.output] = near
                 elif len(source.parts) == 1 + len(source.columns):  # no reader under another name
                     key = (x, op.output, end)
                     if key not in self._ahead:
                         self._ahead[key] = window.rows.ahead(x, form.line, position - window.first, out.line)
-                    found[x, op.output] = SafeDistances(max(self._ahead[key], -out.bytes), form.bytes, form.bytes, out.bytes)
-        return found
+                    pairs[x, op.output] = SafeDistances(max(self._ahead[key], -out.bytes), form.bytes, form.bytes, out.bytes)
+        return pairs
 
 
 def _gain(pairs: dict[tuple[str, str], SafeDistances], backwards: bool) -> int:
     """Return the bytes that outputs save by overlapping their inputs."""
     partner: dict[str, str] = {}
-    for (x, y), found in pairs.items():
-        if x not in partner or found.gain(backwards) > pairs[x, partner[x]].gain(backwards):
+    for (x, y), distances in pairs.items():
+        if x not in partner or distances.gain(backwards) > pairs[x, partner[x]].gain(backwards):
             partner[x] = y
     saved = 0
     for y in dict.fromkeys(partner.values()):
@@ -394,7 +394,7 @@ def _gain(pairs: dict[tuple[str, str], SafeDistances], backwards: bool) -> int:
         room = over[0].output
         shifts = [max(0, r.backward + room - r.source if backwards else -r.ahead) for r in over]
         end = 0
-        for shift, found in sorted(zip(shifts, over, strict=True), key=lambda each: each[0]):
-            end = max(end, shift) + found.source
+        for shift, distances in sorted(zip(shifts, over, strict=True), key=lambda each: each[0]):
+            end = max(end, shift) + distances.source
         saved += max(0, room + sum(r.source for r in over) - max(room, end))
     return saved

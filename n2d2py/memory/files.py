@@ -62,11 +62,8 @@ def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
         lines += ["", step.op, "  " + _plane_line(plan.planes[specs[step.op].output]) + note]
         if step.op in plan.scratch:
             scratch = plan.scratch[step.op]
-            lines.append(
-                "  "
-                + _range(scratch.offset, scratch.offset + scratch.size)
-                + f" [{scratch.size}] @ {step.clock} to {step.clock}  (scratch)"
-            )
+            place = _range(scratch.offset, scratch.offset + scratch.size)
+            lines.append(f"  {place} [{scratch.size}] @ {step.clock} to {step.clock}  (scratch)")
     return "\n".join(lines) + "\n"
 
 
@@ -90,6 +87,9 @@ _NAMED = 16
 _HEIGHT = 7.0
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
 _WRAPPED, _RING = "///", "..."
+_BUFFER: dict[str, Any] = {"alpha": 0.75, "linewidth": 0.6, "edgecolor": "black"}
+_SCRATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "red", "linestyle": ":"}
+_LABEL: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1}
 
 
 @plain_text()
@@ -123,29 +123,12 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
     for index, name in enumerate(drawn):
         plane = plan.planes[name]
         for part, (begin, end) in enumerate(plane.intervals()):
-            box(
-                plane.alloc,
-                plane.release,
-                begin,
-                end,
-                alpha=0.75,
-                linewidth=0.6,
-                edgecolor="black",
-                facecolor=_COLOURS[index % len(_COLOURS)],
-                hatch=_WRAPPED if part else _RING if plane.ring_rows is not None else None,
-            )
+            hatch = _WRAPPED if part else _RING if plane.ring_rows is not None else None
+            colour = _COLOURS[index % len(_COLOURS)]
+            box(plane.alloc, plane.release, begin, end, facecolor=colour, hatch=hatch, **_BUFFER)
     clocks = {step.op: step.clock for step in plan.schedule}
     for name, scratch in plan.scratch.items():
-        box(
-            clocks[name],
-            clocks[name],
-            scratch.offset,
-            scratch.offset + scratch.size,
-            facecolor="none",
-            edgecolor="red",
-            linewidth=0.8,
-            linestyle=":",
-        )
+        box(clocks[name], clocks[name], scratch.offset, scratch.offset + scratch.size, linewidth=0.8, **_SCRATCH)
     _name_largest(axes, problem, plan, drawn, edges)
     _dress(axes, plan, edges)
     kinds = (
@@ -158,7 +141,7 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
         if used
     ]
     if plan.scratch:
-        marks.append(Rectangle((0, 0), 1, 1, facecolor="none", edgecolor="red", linestyle=":", label="scratch"))
+        marks.append(Rectangle((0, 0), 1, 1, label="scratch", **_SCRATCH))
     if marks:
         axes.legend(handles=marks, loc="upper right", fontsize=8)
     return figure
@@ -197,16 +180,7 @@ def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: li
         if not free:
             continue
         placed.append((middle, free[0], half))
-        axes.text(
-            middle,
-            free[0],
-            text,
-            ha="center",
-            va="center",
-            fontsize=6,
-            clip_on=True,
-            bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1},
-        )
+        axes.text(middle, free[0], text, ha="center", va="center", fontsize=6, clip_on=True, bbox=_LABEL)
 
 
 def _size(plane: Plane) -> str:

@@ -6,11 +6,10 @@
 `bytes` is the size of one element, 1 when absent. Attributes by type: conv and pool: kh, kw, sh, sw, pads (top, left, bottom,
 right), dil (a number, or [vertical, horizontal]), groups; conv: residual, a tensor that is added to what the operator stores,
 over which the output lies exactly; pool: kind, sum_bytes of a channel's partial result (4); upsample: scale (a number, or
-[vertical, horizontal]); concat: rescale, true where the values change, axis, "columns" where the inputs
-lie next to each other; window, for any other layer that goes row by row: lines
-and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads, packs:
-whether
-it packs elements "into" bytes or unpacks them "from" bytes; fc, for
+[vertical, horizontal]); concat: rescale, true where the values change, axis, "columns" where the inputs lie next to each other;
+window, for any other layer that goes row by row: lines and columns, for each input and each line (column) of the output the
+range [first, stop) of the input's that it reads, packs: whether it packs elements "into" bytes or unpacks them "from" bytes;
+fc, for
 any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
 straight, true where it is faster when its output stays with the caller; dense, true where it takes planes without gaps and
 wraps.
@@ -24,9 +23,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import InternalError
 from n2d2py.memory.access import (
-    Access,
     Concatenated,
     Joined,
     LineTable,
@@ -42,25 +40,10 @@ from n2d2py.memory.access import (
 from n2d2py.memory.plan import Memory, MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
-_WINDOW = ("kh", "kw", "sh", "sw", "pads")
-_NEEDS = {
-    "conv": _WINDOW,
-    "pool": _WINDOW,
-    "upsample": ("scale",),
-    "window": ("lines", "columns"),
-    "add": (),
-    "ew": (),
-    "fc": (),
-    "softmax": (),
-    "concat": (),
-    "reshape": (),
-}
-"""The attributes that each type must have."""
-
 
 # ---- the graph ----------------------------------------------------------------------------------
 def graph_json(problem: MemoryProblem) -> dict[str, Any]:
-    """The GRAPH of a problem."""
+    """Return the GRAPH of a problem."""
     tensors = {}
     for t in problem.tensors.values():
         tensors[t.name] = {"h": t.height, "w": t.width, "c": t.channels}
@@ -69,17 +52,14 @@ def graph_json(problem: MemoryProblem) -> dict[str, Any]:
     ops = []
     for op in problem.ops:
         entry = {"name": op.name, "type": _type(op), "inputs": list(op.operands), "output": op.output, **_attributes(op)}
-        if op.access.prefers_caller:
-            entry["straight"] = True
-        if op.access.dense:
-            entry["dense"] = True
-        if not op.access.by_lines:
-            entry["by_lines"] = False
-        if op.aliased is not None:
-            entry["residual"] = op.aliased
-        if op.scratch_bytes:
-            entry["scratch_bytes"] = op.scratch_bytes
-        ops.append(entry)
+        fields = (
+            ("straight", op.access.prefers_caller, False),
+            ("dense", op.access.dense, False),
+            ("by_lines", op.access.by_lines, True),
+            ("residual", op.aliased, None),
+            ("scratch_bytes", op.scratch_bytes, 0),
+        )
+        ops.append({**entry, **{key: value for key, value, default in fields if value != default}})
     return {
         "tensors": tensors,
         "inputs": list(problem.inputs),
@@ -111,16 +91,16 @@ def _attributes(op: OpSpec) -> dict[str, Any]:
     access = op.access
     if isinstance(access, Window):
         used = {d for d, k in zip(access.dilation, access.kernel, strict=True) if k > 1} or {1}
-        found = {
+        attributes = {
             **dict(zip(("kh", "kw", "sh", "sw"), (*access.kernel, *access.stride), strict=True)),
             "pads": list(access.pads),
             "dil": used.pop() if len(used) == 1 else list(access.dilation),
             "groups": access.groups,
         }
         if isinstance(access, PoolWindow):
-            found.update({"kind": access.mode} if access.mode else {})
-            found.update({"sum_bytes": access.partial_bytes} if access.partial_bytes else {})
-        return found
+            attributes.update({"kind": access.mode} if access.mode else {})
+            attributes.update({"sum_bytes": access.partial_bytes} if access.partial_bytes else {})
+        return attributes
     if isinstance(access, Upsample):
         lines, columns = access.factors
         return {"scale": lines if lines == columns else [lines, columns]}
@@ -139,14 +119,10 @@ def _lists(value: Any) -> Any:
     return [_lists(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(each) for each in value) if isinstance(value, (list, tuple)) else value
-
-
 def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
-    """The problem with "fc", which reads its inputs whole, for each operator that not every reader of maps knows and that the plan
-    does not run by lines or over an input: a "window", two factors or dilations, operands of another shape than the output.
-    """
+    """Return the problem with "fc", which reads its inputs whole, for each operator that not every reader of maps knows and
+    that the plan does not run by lines or over an input: a "window", two factors or dilations, operands of another shape than
+    the output."""
     streamed = set(plan.streamed)
     return replace(
         problem,
@@ -162,71 +138,13 @@ def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
 def _is_known(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
     if isinstance(op.access, Pointwise):
         return all(tensors[name].shape == tensors[op.output].shape for name in op.inputs)
-    found = _attributes(op)
-    return not isinstance(op.access, LineTable) and all(isinstance(found.get(key, 1), int) for key in ("scale", "dil"))
-
-
-def read_graph(data: dict[str, Any]) -> MemoryProblem:
-    """The problem that `graph_json` wrote; raises E602 where a part is missing or wrong."""
-    try:
-        tensors = {name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1)) for name, t in data["tensors"].items()}
-        ops = tuple(map(read_op, data["ops"]))
-        problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops, data.get("states", 0))
-        problem.validate()
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        what = f"the memory graph has a missing or wrong entry: {error}"
-        raise N2D2Error("E602", what, remedy="correct the memory graph") from error
-    return problem
-
-
-def read_op(entry: dict[str, Any]) -> OpSpec:
-    """One operator of the GRAPH; raises E602 for an unknown type or a missing attribute."""
-    type, inputs = entry["type"], tuple(entry["inputs"])
-    wrong = f"the operator type {type} is unknown; known: {', '.join(sorted(_NEEDS))}" if type not in _NEEDS else ""
-    for key in _NEEDS.get(type, ()):
-        wrong = wrong or ("" if key in entry else f"{type} needs the attribute {key}")
-    if wrong:
-        raise N2D2Error("E602", wrong, where=entry["name"], remedy="correct the memory graph")
-    keys = {"by_lines": "by_lines", "prefers_caller": "straight", "dense": "dense"}
-    common: dict[str, Any] = {name: entry.get(key, name == "by_lines") for name, key in keys.items()}
-    if "residual" in entry:
-        common["aliases"], inputs = len(inputs), (*inputs, entry["residual"])
-    layer: str = {"add": "ElemWise", "softmax": "Softmax"}.get(type) or entry.get("layer", "")
-    return OpSpec(entry["name"], _access(type, entry, common), inputs, entry["output"], entry.get("scratch_bytes", 0), layer)
-
-
-def _access(type: str, entry: dict[str, Any], common: dict[str, Any]) -> Access:
-    if type in ("conv", "pool"):
-        dil = entry.get("dil", 1)
-        form = {
-            "kernel": (entry["kh"], entry["kw"]),
-            "stride": (entry["sh"], entry["sw"]),
-            "pads": tuple(entry["pads"]),
-            "dilation": tuple(dil) if isinstance(dil, (list, tuple)) else (dil, dil),
-            "groups": entry.get("groups", 1),
-            **common,
-        }
-        if type == "conv":
-            return Window(**form)
-        return PoolWindow(**form, mode=entry.get("kind", ""), partial_bytes=entry.get("sum_bytes"))
-    if type == "upsample":
-        scale = entry["scale"]
-        lines, columns = scale if isinstance(scale, (list, tuple)) else (scale, scale)
-        return Upsample((lines, columns), **common)
-    if type == "window" and "packs" in entry:
-        return Repacked(_tuples(entry["lines"]), _tuples(entry["columns"]), **common, unpacks=entry["packs"] == "from")
-    if type == "window":
-        return LineTable(_tuples(entry["lines"]), _tuples(entry["columns"]), **common)
-    if type == "concat" and entry.get("axis") == "columns":
-        return Joined(**common)
-    if type == "concat":
-        return Concatenated(entry.get("rescale", False), **common)
-    return {"add": Pointwise, "ew": Pointwise, "reshape": View}.get(type, Whole)(**common)
+    attributes = _attributes(op)
+    return not isinstance(op.access, LineTable) and all(isinstance(attributes.get(key, 1), int) for key in ("scale", "dil"))
 
 
 # ---- the map ------------------------------------------------------------------------------------
 def map_json(plan: MemoryPlan) -> dict[str, Any]:
-    """The MAP of a plan."""
+    """Return the MAP of a plan."""
     schedule = []
     for step in plan.schedule:
         if step.arrives:
@@ -271,7 +189,7 @@ def _memory(memory: Memory) -> dict[str, Any]:
 
 
 def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
-    """The constants, and their copies in the arena."""
+    """Return the constants, and their copies in the arena."""
     return [
         {key: getattr(one, key) for key in ("name", "op", "bytes", "home", "memory")}
         | ({} if one.copy is None else {"copy": one.copy, "life": list(one.life)})
@@ -280,14 +198,7 @@ def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
 
 
 def _plane(plane: Plane) -> dict[str, Any]:
-    entry: dict[str, Any] = {key: getattr(plane, key) for key in ("offset", "size", "stride", "length", "count")}
-    if plane.limit is not None:
-        entry.update(limit=plane.limit, wrap_offset=plane.wrap_offset)
-    if plane.ring_rows is not None:
-        entry["ring_rows"] = plane.ring_rows
-    if plane.pitch is not None:
-        entry["pitch"] = plane.pitch
-    entry.update(alloc=plane.alloc, release=plane.release)
-    if plane.external:
-        entry["external"] = True
-    return entry
+    wrap = () if plane.limit is None else ("limit", "wrap_offset")
+    given = [key for key in ("ring_rows", "pitch") if getattr(plane, key) is not None]
+    keys = ("offset", "size", "stride", "length", "count", *wrap, *given, "alloc", "release", *["external"] * plane.external)
+    return {key: getattr(plane, key) for key in keys}

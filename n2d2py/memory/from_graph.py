@@ -34,12 +34,12 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
         access = MEMORY_ACCESSES.get(node.op.kind)
         if access is None:
             raise InternalError(f"no memory access for {node.op.kind}")
-        found = access(node, graph)
+        pattern = access(node, graph)
         inputs = tuple(parts[name][0] if name in parts else name for name in node.inputs)
         if any(name in parts for name in node.inputs):
             firsts = [parts[name][1] if name in parts else 0 for name in node.inputs]
-            found = reading_columns(found, [tensors[name] for name in inputs], firsts, tensors[node.output])
-        ops.append(OpSpec(node.name, found, inputs, node.output, layer=node.op.kind))
+            pattern = reading_columns(pattern, [tensors[name] for name in inputs], firsts, tensors[node.output])
+        ops.append(OpSpec(node.name, pattern, inputs, node.output, layer=node.op.kind))
     return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops), graph.states)
 
 
@@ -61,7 +61,7 @@ def with_columns(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:
 
 
 def _columns(plane: Plane, first: int, stop: int) -> Plane:
-    """Columns [first, stop) of a plane."""
+    """Return the columns [first, stop) of a plane."""
     at, pitch = first * plane.stride, plane.line_bytes
     wrap = plane.wrap_offset + at if plane.limit is not None else plane.wrap_offset
     return replace(plane, offset=plane.offset + at, wrap_offset=wrap, length=stop - first, pitch=pitch)

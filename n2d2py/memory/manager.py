@@ -157,12 +157,13 @@ class Share:
         Both addresses are linear in pixel and channel, so the corners of the row decide.
         """
         source, output = self.source, self.output
-        into, own = output.line_offset(y), source.line_offset(y)
-        if not _meet([(into, into + output.form.line)], [(own, own + source.form.line)]):
+        into, read_offset = output.line_offset(y), source.line_offset(y)
+        if not _meet([(into, into + output.form.line)], [(read_offset, read_offset + source.form.line)]):
             return True
         channels = source.form.size // source.form.element
         return all(
-            into + x * output.form.stride + c * output.form.element <= own + x * source.form.stride + c * source.form.element
+            into + x * output.form.stride + c * output.form.element
+            <= read_offset + x * source.form.stride + c * source.form.element
             for x in (0, source.form.length - 1)
             for c in (1, channels)
         )

@@ -35,38 +35,35 @@ class Spread:
     bytes: int
 
 
-class MemoriesPlanner:
-    """Plan of least cost in the memories of the settings; layers may run row by row if the mode allows it. States lie in the
-    first memory."""
+def plan_memories(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of least cost in the memories of the settings, of all packings, with and without layers that run row by
+    row.
 
-    name = "Memories"
+    States lie in the first memory.
 
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the best of all packings, with and without layers that run row by row.
-
-        Raises:
-            N2D2Error: E607 if the memories are too small.
-        """
-        settings = _reserving_states(problem, settings)
-        best: tuple[Spread, MemoryPlan] | None = None
-        for packing in _packings(problem, settings):
-            placement = spread(packing)
-            judged, plan = judge(packing, placement.offsets), packing.plan(self.name, placement)
-            better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
-            if better and _is_coherent(problem, plan, settings.memories):
-                best = judged, plan
-        if best is None or best[0].beyond:
-            missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
-            what = f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}"
-            raise N2D2Error("E607", what, where="export parameters", remedy="make the last one larger, or add one")
-        return replace(best[1], memories=settings.memories, bound=None)
+    Raises:
+        N2D2Error: E607 if the memories are too small.
+    """
+    settings = _reserving_states(problem, settings)
+    best: tuple[Spread, MemoryPlan] | None = None
+    for packing in _packings(problem, settings):
+        placement = spread(packing)
+        judged, plan = judge(packing, placement.offsets), packing.plan("Memories", placement)
+        better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
+        if better and _is_coherent(problem, plan, settings.memories):
+            best = judged, plan
+    if best is None or best[0].beyond:
+        missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
+        what = f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}"
+        raise N2D2Error("E607", what, where="export parameters", remedy="make the last one larger, or add one")
+    return replace(best[1], memories=settings.memories, bound=None)
 
 
 def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
     """Return the settings of the search: the first memory without the bytes of the states."""
     first, *others = settings.memories
-    kept = () if settings.state_memory else problem.state_inputs
-    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in kept)
+    names = () if settings.state_memory else problem.state_inputs
+    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in names)
     return replace(
         settings,
         clock="op",
@@ -91,40 +88,39 @@ def _packings(problem: MemoryProblem, settings: Settings) -> Iterator[Packing]:
 def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Memory]) -> bool:
     """True if partial results lie in the memory of the output that they become."""
     runs = ((plan.planes[op.output], plan.op(op.name).partial) for op in problem.ops)
-    kept = [(plane, partial) for plane, partial in runs if partial is not None]
-    return all(plane.external or number_at(memories, plane.offset) == number_at(memories, at) for plane, at in kept)
+    partial_runs = [(plane, partial) for plane, partial in runs if partial is not None]
+    return all(plane.external or number_at(memories, plane.offset) == number_at(memories, at) for plane, at in partial_runs)
 
 
 def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict[str, float]:
-    """Return the bytes that an inference writes and reads, by tensor; a window reads a pixel once for each output that contains
-    it."""
-    found = {name: float(problem.tensors[name].bytes) for name in chain(problem.inputs, problem.outputs)}
+    """Return the bytes that an inference writes and reads, by tensor; a pixel counts once for each output reading it."""
+    moved = {name: float(problem.tensors[name].bytes) for name in chain(problem.inputs, problem.outputs)}
     for op in problem.ops:
         if op.name in views:
             continue
-        found[op.output] = found.get(op.output, 0) + problem.tensors[op.output].bytes
+        moved[op.output] = moved.get(op.output, 0) + problem.tensors[op.output].bytes
         repeats = max(1.0, prod(op.access.kernel) / prod(op.access.stride)) if isinstance(op.access, Window) else 1.0
         for name in op.inputs:
-            found[name] = found.get(name, 0) + repeats * problem.tensors[name].bytes
-    return found
+            moved[name] = moved.get(name, 0) + repeats * problem.tensors[name].bytes
+    return moved
 
 
 def _moved_by_memory(problem: MemoryProblem, plan: MemoryPlan) -> dict[Memory, float]:
-    moved, found = moved_bytes(problem, plan.views), dict.fromkeys((*plan.memories, *plan.roms), 0.0)
+    moved, by_memory = moved_bytes(problem, plan.views), dict.fromkeys((*plan.memories, *plan.roms), 0.0)
     for name, plane in plan.planes.items():
         if plan.memories and not plane.external:
-            found[plan.memories[plan.memory_at(plane.offset)]] += moved.get(name, 0)
-    named = {memory.name: memory for memory in found}
+            by_memory[plan.memories[plan.memory_at(plane.offset)]] += moved.get(name, 0)
+    named = {memory.name: memory for memory in by_memory}
     for name, value in (each for one in plan.constants for each in one.moved):
-        found[named[name]] += value
-    return found
+        by_memory[named[name]] += value
+    return by_memory
 
 
 def shares(problem: MemoryProblem, plan: MemoryPlan) -> dict[str, float]:
     """Return, by memory, the share of the bytes that an inference moves; empty for a single memory."""
-    found = _moved_by_memory(problem, plan)
-    total = sum(found.values()) or 1
-    return {memory.name: value / total for memory, value in found.items()}
+    by_memory = _moved_by_memory(problem, plan)
+    total = sum(by_memory.values()) or 1
+    return {memory.name: value / total for memory, value in by_memory.items()}
 
 
 def moving_cost(problem: MemoryProblem, plan: MemoryPlan) -> float:
@@ -135,10 +131,10 @@ def moving_cost(problem: MemoryProblem, plan: MemoryPlan) -> float:
 def _moved_by_block(packing: Packing) -> list[float]:
     """Return the bytes moved by block; a workspace is written and read once."""
     moved = moved_bytes(packing.buffers.problem, packing.buffers.views)
-    found = [2.0 * block.size if block.scratch else 0.0 for block in packing.blocks]
+    totals = [2.0 * block.size if block.scratch else 0.0 for block in packing.blocks]
     for name, at in packing.block_of().items():
-        found[at] += moved.get(name, 0)
-    return found
+        totals[at] += moved.get(name, 0)
+    return totals
 
 
 def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | None = None) -> Spread:
@@ -168,7 +164,7 @@ def spread(packing: Packing) -> Placement:
             placement = packing.first_fit(order, backwards)
             starts.append((judge(packing, placement.offsets, moved), order, backwards, placement))
     starts.sort(key=lambda start: start[0])
-    rng, found = random.Random(1), []
+    rng, placements = random.Random(1), []
     for score, order, backwards, placement in starts[:3]:
         for _ in range(min(1500, _WORK // len(blocks) + 20)):
             move = packing.moved(order, backwards, rng.randrange(len(blocks)), rng, 0.3)
@@ -176,5 +172,5 @@ def spread(packing: Packing) -> Placement:
             judged = judge(packing, other.offsets, moved)
             if judged <= score:
                 score, order, backwards, placement = judged, move.order, move.backwards, other
-        found.append((score, placement))
-    return min(found, key=lambda each: each[0])[1]
+        placements.append((score, placement))
+    return min(placements, key=lambda each: each[0])[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 
 from n2d2py.errors import N2D2Error, listed
 from n2d2py.memory.packing import Packing, Placement
@@ -11,9 +12,9 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.search import OverlapPlanner, solve
+from n2d2py.memory.search import plan_overlap, solve
 from n2d2py.memory.settings import MODES, Settings
-from n2d2py.memory.stream import PooledPlanner, StreamPlanner
+from n2d2py.memory.stream import plan_pooled, plan_streamed, plan_within
 
 _UNLIMITED = sys.maxsize
 _TRIES = 5
@@ -22,31 +23,28 @@ _POINTS = 10
 """Number of points of a budget curve."""
 
 
-class ModePlanner:
-    """Plan of the mode in the settings; with a budget, the first mode up to it that fits."""
+def plan_mode(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of the mode in the settings; with a budget, of the first mode up to it that fits.
 
-    name = "MemoryMode"
+    Its mode and budget are options of the plan.
 
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the plan, with its mode and budget as options.
-
-        Raises:
-            N2D2Error: E607 if no mode fits the budget, with the layers at the peak and the bytes reached.
-        """
-        budget, mode = settings.budget, settings.mode
-        if mode == "auto":
-            mode = "Small" if budget < 0 else "Minimum"
-        if budget == 0:
-            mode, budget = "Minimum", -1
-        settings = replace(settings, mode=mode, budget=budget)
-        if budget < 0:
-            return _named(_plan(problem, settings, mode), mode)
-        tried: list[MemoryPlan] = []
-        for each in MODES[: MODES.index(mode) + 1]:
-            tried.append(_plan(problem, settings, each))
-            if tried[-1].arena_bytes <= budget:
-                return _named(tried[-1], each, MemoryBudget=budget)
-        raise _unreachable(problem, settings, tried[-1])
+    Raises:
+        N2D2Error: E607 if no mode fits the budget, with the layers at the peak and the bytes reached.
+    """
+    budget, mode = settings.budget, settings.mode
+    if mode == "auto":
+        mode = "Small" if budget < 0 else "Minimum"
+    if budget == 0:
+        mode, budget = "Minimum", -1
+    settings = replace(settings, mode=mode, budget=budget)
+    if budget < 0:
+        return _named(_plan(problem, settings, mode), mode)
+    plans: list[MemoryPlan] = []
+    for each in MODES[: MODES.index(mode) + 1]:
+        plans.append(_plan(problem, settings, each))
+        if plans[-1].arena_bytes <= budget:
+            return _named(plans[-1], each, MemoryBudget=budget)
+    raise _unreachable(problem, settings, plans[-1])
 
 
 def _named(plan: MemoryPlan, mode: str, **options: int) -> MemoryPlan:
@@ -61,8 +59,8 @@ def _plan(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
         return _smallest(problem, replace(settings, budget=0))
     settings = replace(settings, optimize_buffer=settings.optimize_buffer and mode != "Speed")
     if settings.stream_input:
-        return StreamPlanner().plan(problem, replace(settings, budget=_UNLIMITED))
-    return PooledPlanner().plan(problem, replace(settings, budget=0))
+        return plan_streamed(problem, replace(settings, budget=_UNLIMITED))
+    return plan_pooled(problem, replace(settings, budget=0))
 
 
 def _streamed(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
@@ -71,7 +69,7 @@ def _streamed(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     budget = max(settings.budget, 0)
     aim, plans = budget, []
     for left in reversed(range(_TRIES)):
-        plan = StreamPlanner().plan(problem, replace(settings, budget=aim))
+        plan = plan_streamed(problem, replace(settings, budget=aim))
         plans.append(plan)
         if plan.arena_bytes <= budget or aim == 0:
             break
@@ -82,14 +80,12 @@ def _streamed(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
 def _smallest(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     """Return the smallest of streamed and overlapping plans, in the given and the best order, improved by the solver if it is
     installed."""
-    planners: list[StreamPlanner | OverlapPlanner] = [StreamPlanner(_solved)]
-    if not settings.stream_input:
-        planners.append(OverlapPlanner())
+    planners = [partial(plan_streamed, search=_solved), *([] if settings.stream_input else [plan_overlap])]
     orders = [problem]
     other = best_order(problem, replace(settings, clock="op"))
     if [op.name for op in other.ops] != [op.name for op in problem.ops]:
         orders.append(other)
-    plans = [planner.plan(each, settings) for each in orders for planner in planners]
+    plans = [plan(each, settings) for each in orders for plan in planners]
     return min(plans, key=lambda plan: plan.arena_bytes)
 
 
@@ -100,8 +96,8 @@ def plan_strips(
 
     `known`: row orders from other strips. None if every plan is known to exceed `most` bytes.
     """
-    planner = StreamPlanner(_solved if settings.mode == "Minimum" else None, known=known)
-    plan = planner.plan_within(problem, replace(settings, budget=0), most)
+    search = _solved if settings.mode == "Minimum" else None
+    plan = plan_within(problem, replace(settings, budget=0), search, known=known, most=most)
     return None if plan is None else _named(plan, settings.mode)
 
 
@@ -117,7 +113,7 @@ def _solved(packing: Packing, placement: Placement) -> Placement:
 
 def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
     """Return the layers that run while the plan holds the most bytes, in order."""
-    held: dict[int, int] = {}
+    live_bytes: dict[int, int] = {}
     for clock in sorted({step.clock for step in plan.schedule}):
         parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
         parts += [
@@ -129,8 +125,8 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
         for begin, stop in sorted(parts):
             total += max(0, stop - max(begin, end))
             end = max(end, stop)
-        held[clock] = total
-    peak = max(held, key=lambda clock: (held[clock], -clock))
+        live_bytes[clock] = total
+    peak = max(live_bytes, key=lambda clock: (live_bytes[clock], -clock))
     return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and step.op not in plan.views))
 
 
@@ -168,14 +164,14 @@ def budget_curve(problem: MemoryProblem, settings: Settings) -> list[tuple[int, 
     """Return at most ten points (bytes, streamed layers), from the plan without streaming to the smallest."""
 
     def point(budget: int) -> tuple[int, int]:
-        plan = StreamPlanner().plan(problem, replace(settings, budget=budget))
+        plan = plan_streamed(problem, replace(settings, budget=budget))
         return plan.arena_bytes, len(plan.streamed)
 
     points, end = [point(_UNLIMITED)], point(0)
     for n in range(1, _POINTS - 1):
         budget = points[0][0] + (end[0] - points[0][0]) * n // (_POINTS - 1)
         if budget < points[-1][0]:
-            found = point(budget)
-            if end[0] < found[0] < points[-1][0]:
-                points.append(found)
+            middle = point(budget)
+            if end[0] < middle[0] < points[-1][0]:
+                points.append(middle)
     return points + ([end] if end[0] < points[-1][0] else [])

@@ -38,11 +38,6 @@ class SafeDistances:
         return self.source + self.output - self.span(backwards)
 
 
-def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
-    """Return, for each output row, the input rows that it reads, as one range."""
-    return [range(read[0], read[-1] + 1) if read else range(0) for read in op.reads(source, lines)]
-
-
 def safe_distances(
     op: OpSpec,
     source: TensorSpec,
@@ -60,7 +55,7 @@ def safe_distances(
     if overlay is Overlay.POINTWISE:
         ahead, backward = _elements(source, source_form, output, output_form)
     elif overlay is Overlay.WINDOW:
-        reads = line_reads(op, source, output.height)
+        reads = [range(read[0], read[-1] + 1) if read else range(0) for read in op.reads(source, output.height)]
         ahead, backward = _lines(reads, source_form.line, output_form.line)
         return _limited(ahead, backward, source_form, output_form)
     else:

@@ -7,7 +7,7 @@ address that its placed neighbours allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import lcm
 from random import Random
@@ -58,10 +58,13 @@ Range = tuple[int, int]
 
 class ForbiddenRange(NamedTuple):
     """Address range that block `block` forbids to a neighbour, relative to its own address. `op`: the operator between the two,
-    -1 without one, with the bounds for forward (`ahead`) and `backward` loops."""
+    -1 without one, with the bounds for forward (`ahead`) and `backward` loops. `exact`: the pair may share one address;
+    `apart`: the range for disjoint blocks."""
 
     block: int
     op: int
+    exact: bool
+    apart: Range
     ahead: Range
     backward: Range
 
@@ -118,7 +121,7 @@ class Packing:
             [self._forbidden_range(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)
         ]
         self._near = [[each for each in near if each.op >= 0] for near in self.forbidden]
-        self._apart = [[(each.block, *each.ahead) for each in near if each.op < 0] for near in self.forbidden]
+        self._apart = [[(each.block, *each.apart) for each in near if each.op < 0] for near in self.forbidden]
         self._borders = [self._borders_of(block.size) for block in self.blocks]
         self._live = self._make_live()
         self.bound = self._bound()
@@ -126,7 +129,7 @@ class Packing:
     def _borders_of(self, size: int) -> list[Range]:
         """Return the addresses at which a block of `size` bytes would cross a border between memories."""
         memories = self.buffers.settings.memories
-        return [(each.end - size, behind.start) for each, behind in pairwise(memories)]
+        return [(each.end - size, following.start) for each, following in pairwise(memories)]
 
     def _collect(self) -> None:
         """Create blocks and pairs."""
@@ -156,7 +159,7 @@ class Packing:
                 source = buffers.of[name]
                 if not buffers.dies_at(name, op) or source is output:
                     continue
-                found = safe_distances(
+                distances = safe_distances(
                     op,
                     tensors[name],
                     buffers.geometry(name),
@@ -165,9 +168,9 @@ class Packing:
                     buffers.form(output),
                     buffers.offset(op.output),
                 )
-                if found is not None:
+                if distances is not None:
                     i, j = index[source], index[output]
-                    pairs.append(self._pair(number, i, j, found, self._same_place(op, name)))
+                    pairs.append(self._pair(number, i, j, distances, self._same_place(op, name)))
         return pairs
 
     def _same_place(self, op: OpSpec, name: str) -> bool:
@@ -187,11 +190,11 @@ class Packing:
         op = self.ops[number]
         return op.work(self.buffers.problem.tensors) * (_TABLE if isinstance(op.access, LineTable) else 1)
 
-    def _pair(self, number: int, source: int, output: int, found: SafeDistances, exact: bool = False) -> Pair:
+    def _pair(self, number: int, source: int, output: int, distances: SafeDistances, exact: bool = False) -> Pair:
         """Return the pair of two blocks, with distances rounded to the safe side."""
         size, room = self.blocks[source].size, self.blocks[output].size
-        ahead = max(found.ahead // self.step * self.step, -room)
-        backward = min(self._up(found.backward), size)
+        ahead = max(distances.ahead // self.step * self.step, -room)
+        backward = min(self._up(distances.backward), size)
         return Pair(number, source, output, SafeDistances(ahead, backward, size, room), exact)
 
     def _make_neighbours(self) -> list[dict[int, Pair | None]]:
@@ -210,11 +213,12 @@ class Packing:
         """Return the range that block `j` forbids to block `i`."""
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
-            return ForbiddenRange(j, -1, (low, high), (low, high))
+            return ForbiddenRange(j, -1, False, (low, high), (low, high), (low, high))
         ahead, backward = pair.safe_distances.ahead, pair.safe_distances.backward
+        ranges = (low, min(high, -ahead)), (max(low, -backward), high)
         if i == pair.output:
-            return ForbiddenRange(j, pair.op, (max(low, ahead), high), (low, min(high, backward)))
-        return ForbiddenRange(j, pair.op, (low, min(high, -ahead)), (max(low, -backward), high))
+            ranges = (max(low, ahead), high), (low, min(high, backward))
+        return ForbiddenRange(j, pair.op, pair.exact, (low, high), *ranges)
 
     def _make_live(self) -> list[int]:
         """Return the live bytes at each clock from -1 on."""
@@ -232,16 +236,24 @@ class Packing:
     def _bound(self) -> int:
         """Return the largest sum, over the operators, of live bytes minus the most that overlaps can save."""
         saved: dict[int, int] = {}
-        for own in self._pairs_of.values():
-            best = max(sum(p.safe_distances.gain(way) for p in own) for way in (False, True))
-            written = {p.output: self.blocks[p.output] for p in own}
+        for pairs in self._pairs_of.values():
+            best = max(sum(p.safe_distances.gain(way) for p in pairs) for way in (False, True))
+            written = {p.output: self.blocks[p.output] for p in pairs}
             saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
     def block_of(self) -> dict[str, int]:
-        """The block of each tensor in the arena."""
+        """Return the block of each tensor in the arena."""
         at = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
         return {name: at[buffer] for name, buffer in self.buffers.of.items() if buffer in at}
+
+    def best_directions(self) -> list[bool]:
+        """Return the direction of each operator that saves most; True: backwards."""
+        gains = [[0, 0] for _ in self.ops]
+        for pair in self.pairs:
+            for way in (False, True):
+                gains[pair.op][way] += pair.safe_distances.gain(way)
+        return [backward > ahead for ahead, backward in gains]
 
     def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> Move:
         """Return a random move: with probability `turning`, an operator next to `block` changes direction; else the block moves
@@ -251,8 +263,8 @@ class Packing:
         if pairs and rng.random() < turning:
             at = rng.choice(pairs).op
             backwards[at] = not backwards[at]
-            kept = min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
-            return Move(order, backwards, kept, {i for p in self._pairs_of[at] for i in (p.source, p.output)})
+            unchanged = min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
+            return Move(order, backwards, unchanged, {i for p in self._pairs_of[at] for i in (p.source, p.output)})
         source = order.index(block)
         target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
         order.insert(target, order.pop(source))
@@ -293,7 +305,7 @@ class Packing:
             at = offsets[j]
             if at >= 0:
                 forbidden.append((at + low, at + high))
-        for j, op, ahead, backward in self._near[i]:
+        for j, op, _, _, ahead, backward in self._near[i]:
             at = offsets[j]
             if at >= 0:
                 low, high = backward if backwards[op] else ahead
@@ -327,7 +339,7 @@ class Packing:
         return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)
 
     def _options(self) -> dict[str, int | str]:
-        """The options of the plan in addition to its settings."""
+        """Return the options of the plan in addition to its settings."""
         return {"Clock": "op"}
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
@@ -355,19 +367,16 @@ class Packing:
         buffers, planes = self.buffers, {}
         at = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():
-            form, size, ring = buffers.geometry(name), buffers.problem.tensors[name].pixel_bytes, self._ring(name)
-            offset = 0
-            if not buffer.external:
-                offset = offsets[ring[0]] if ring else at[buffer] + buffers.offset(name)
-            planes[name] = Plane(
-                offset,
-                size,
-                size if buffer.external else form.stride,
-                form.length,
-                form.count,
-                *self._life(name, end),
-                external=buffer.external,
-                ring_rows=ring[1] if ring else None,
-                pitch=form.pitch or None,
+            form, tensor, ring, life = (
+                buffers.geometry(name),
+                buffers.problem.tensors[name],
+                self._ring(name),
+                self._life(name, end),
             )
+            if buffer.external:
+                planes[name] = Plane.of(replace(form, stride=tensor.pixel_bytes), tensor, 0, life, external=True)
+            elif ring:
+                planes[name] = Plane.of(form, tensor, offsets[ring[0]], life, ring_rows=ring[1])
+            else:
+                planes[name] = Plane.of(form, tensor, at[buffer] + buffers.offset(name), life)
         return planes

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from n2d2py.memory.access import TensorSpec
+from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem
 
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of the target: `cost` of a byte read or written, relative to the others; `start`: its address in the joint
-    space."""
+    """A memory of the target: relative `cost` of a byte read or written; `start`: its address in the joint space."""
 
     ALIGNMENT: ClassVar[int] = 64
     """Alignment of the start of a memory, in bytes."""
@@ -69,6 +70,12 @@ class Plane:
     pitch: int | None = None
     memory: str = field(default="", repr=False)
 
+    @staticmethod
+    def of(form: PlaneLayout, tensor: TensorSpec, offset: int, life: tuple[int, int], **fields: Any) -> Plane:
+        """Return the plane of a tensor in a layout, at an offset, live at clocks [first, last]."""
+        size, sizes = tensor.pixel_bytes, (form.stride, form.length, form.count)
+        return Plane(offset, size, *sizes, *life, pitch=form.pitch or None, **fields)
+
     @property
     def line_bytes(self) -> int:
         """Bytes from one row to the next inside a contiguous part."""
@@ -104,7 +111,7 @@ class Plane:
         return self.offset + y * self.line_bytes if y < before else self.wrap_offset + (y - before) * self.line_bytes
 
     def intervals(self) -> list[tuple[int, int]]:
-        """The occupied byte ranges [begin, end), including gaps; empty for external planes."""
+        """Return the occupied byte ranges [begin, end), including gaps; empty for external planes."""
         if self.external:
             return []
         tail = self.stride - self.size
@@ -270,13 +277,13 @@ class MemoryPlan:
         """Bytes of each memory that tensors and workspaces use, from its start; the arena for a single memory."""
         if not self.memories:
             return (self.arena_bytes,)
-        found = [0] * len(self.memories)
+        sizes = [0] * len(self.memories)
         ends = [end for plane in self.planes.values() for _, end in plane.intervals()]
         ends += [each.offset + each.size for each in self.scratch.values()]
         for end in (*ends, *(one.copy + one.bytes for one in self.constants if one.copy is not None)):
             number = self.memory_at(end - 1)
-            found[number] = max(found[number], end - self.memories[number].start)
-        return tuple(found)
+            sizes[number] = max(sizes[number], end - self.memories[number].start)
+        return tuple(sizes)
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
         """True if the output shares bytes with an input, so the kernel must process the rows in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import ErrorList, N2D2Error
@@ -105,7 +105,7 @@ class MemoryProblem:
         return sum(tensor.bytes for tensor in self.tensors.values())
 
     def op(self, name: str) -> OpSpec:
-        """The operator of that name; raises KeyError."""
+        """Return the operator of that name; raises KeyError."""
         for op in self.ops:
             if op.name == name:
                 return op
@@ -126,34 +126,30 @@ class MemoryProblem:
             [N2D2Error("E602", what, where=where, remedy="correct the memory graph") for where, what in self._faults()]
         )
 
-    def _faults(self) -> list[tuple[str, str]]:
-        faults = [
-            (
-                t.name,
-                f"the tensor has {t.height} x {t.width} x {t.channels} elements of "
-                f"{t.element_bytes} bytes; each must be at least 1",
-            )
-            for t in self.tensors.values()
-            if min(*t.shape, t.element_bytes) < 1
-        ]
-        faults += [(name, "the tensor is listed under another name") for name, t in self.tensors.items() if name != t.name]
-        known = set()
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of a tensor or operator, and its fault."""
+        for name, t in self.tensors.items():
+            if min(*t.shape, t.element_bytes) < 1:
+                sizes = f"{t.height} x {t.width} x {t.channels} elements of {t.element_bytes} bytes"
+                yield t.name, f"the tensor has {sizes}; each must be at least 1"
+            if name != t.name:
+                yield name, "the tensor is listed under another name"
+        known: set[str] = set()
         for name in self.inputs:
             if name not in self.tensors or name in known:
-                faults.append((name, "the network input is unknown or listed twice"))
+                yield name, "the network input is unknown or listed twice"
             known.add(name)
-        names = set()
+        names: set[str] = set()
         for op in self.ops:
             missing = [t for t in op.inputs if t not in known or t not in self.tensors]
             if missing:
-                faults.append((op.name, f"reads {', '.join(missing)} before it is written"))
+                yield op.name, f"reads {', '.join(missing)} before it is written"
             if op.output not in self.tensors or op.output in known:
-                faults.append((op.name, f"its output {op.output} is unknown or written twice"))
+                yield op.name, f"its output {op.output} is unknown or written twice"
             elif op.name in names:
-                faults.append((op.name, "two operators have this name"))
+                yield op.name, "two operators have this name"
             elif not missing:
-                faults += [(op.name, what) for what in op.faults(self.tensors)]
+                yield from ((op.name, what) for what in op.faults(self.tensors))
             known.add(op.output)
             names.add(op.name)
-        faults += [(name, "the network output is never written") for name in self.outputs if name not in known]
-        return faults
+        yield from ((name, "the network output is never written") for name in self.outputs if name not in known)

@@ -15,9 +15,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
-from n2d2py.memory.packing import Packing, Placement, Range
+from n2d2py.memory.packing import ForbiddenRange, Packing, Placement
 
 _WORK = 20_000
 """Random moves times blocks, about a third of a second on one core."""
@@ -30,8 +29,7 @@ def overlap_cost(packing: Packing, placement: Placement) -> int:
 
 
 def relax(packing: Packing, placement: Placement) -> Placement:
-    """Return a placement in the same or a smaller arena with the least overlapping work found; `placement` if none is better.
-    Return a placement in the same or a smaller arena with the least overlapping work found; `placement` if none is better."""
+    """Return a placement in the same or a smaller arena with the least overlapping work found; `placement` by default."""
     best, cost = placement, overlap_cost(packing, placement)
     fitter = _Fitter(packing, placement)
     if cost <= fitter.least:
@@ -66,18 +64,6 @@ def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
     }
 
 
-class _Near(NamedTuple):
-    """A neighbour of a block, as `ForbiddenRange`. `exact`: the pair may share one address; `apart`: the range for disjoint
-    blocks."""
-
-    block: int
-    op: int
-    exact: bool
-    apart: Range
-    ahead: Range
-    backward: Range
-
-
 @dataclass(frozen=True)
 class _Fit:
     """Addresses of all blocks, the overlapping operators, and `score`: bytes above the arena and overlapping work. `begins`:
@@ -97,14 +83,6 @@ class _Fitter:
         self.sizes = [block.size for block in packing.blocks]
         self.costs = {pair.op: packing.cost(pair.op) for pair in packing.pairs}
         self.some_cost_nothing = any(cost == 0 for cost in self.costs.values())
-        self.near = [
-            [
-                _Near(j, op, pair is not None and pair.exact, (-self.sizes[i], self.sizes[j]), ahead, backward)
-                for j, op, ahead, backward in packing.forbidden[i]
-                for pair in [packing.neighbours[i][j]]
-            ]
-            for i in range(len(self.sizes))
-        ]
         births = {pair.op: packing.blocks[pair.output].birth for pair in packing.pairs}
         exact = {pair.op for pair in packing.pairs if pair.exact}
         self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
@@ -124,11 +102,7 @@ class _Fitter:
 
     def directions(self) -> list[list[bool]]:
         """Return initial directions of the operators: the given ones, and those that save most."""
-        gains = [[0, 0] for _ in self.packing.ops]
-        for pair in self.packing.pairs:
-            for way in (False, True):
-                gains[pair.op][way] += pair.safe_distances.gain(way)
-        return [list(self.found.backwards), [back > ahead for ahead, back in gains]]
+        return [list(self.found.backwards), self.packing.best_directions()]
 
     def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, kept: int = 0) -> _Fit | None:
         """Place the blocks in `order`, the first `kept` as in `before`; None if the result is worse."""
@@ -157,14 +131,14 @@ class _Fitter:
 
     def _place(self, i: int, at: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
         """Return the address of block `i`, at index `at` of the order; add the operators that it makes overlap."""
-        placed = [(offsets[near.block], near) for near in self.near[i] if offsets[near.block] >= 0]
-        held = {near.op for _, near in placed if near.op >= 0}
-        free = {op for op in held if op in overlapping or self.costs[op] == 0}
+        placed = [(offsets[near.block], near) for near in self.packing.forbidden[i] if offsets[near.block] >= 0]
+        placed_ops = {near.op for _, near in placed if near.op >= 0}
+        free = {op for op in placed_ops if op in overlapping or self.costs[op] == 0}
         room = self.arena - self.sizes[i]
         lowest = self._lowest(placed, free, backwards)
         if lowest <= room:
             return lowest
-        paid = sorted(held - free, key=lambda op: (self.costs[op], op))
+        paid = sorted(placed_ops - free, key=lambda op: (self.costs[op], op))
         for count in range(1, len(paid) + 1):
             for more in combinations(paid, count):
                 lowest = self._lowest(placed, free.union(more), backwards)
@@ -174,7 +148,7 @@ class _Fitter:
         return lowest
 
     @staticmethod
-    def _lowest(placed: list[tuple[int, _Near]], free: set[int], backwards: list[bool]) -> int:
+    def _lowest(placed: list[tuple[int, ForbiddenRange]], free: set[int], backwards: list[bool]) -> int:
         """Return the lowest address of a block at which only operators in `free`, or exact places, overlap."""
         closed, exact = [], []
         for at, (_, op, is_exact, apart, ahead, backward) in placed:
@@ -205,9 +179,9 @@ class _State:
     backwards: list[bool]
 
     def __post_init__(self) -> None:
-        found = self.fitter.fit(self.order, self.backwards)
-        assert found is not None
-        self.found = found
+        fit = self.fitter.fit(self.order, self.backwards)
+        assert fit is not None
+        self.found = fit
 
     @property
     def score(self) -> tuple[int, int]:
@@ -215,27 +189,27 @@ class _State:
         return self.found.score
 
     def placement(self) -> Placement:
-        """The state's placement."""
+        """Return the state's placement."""
         top = max(at + size for at, size in zip(self.found.offsets, self.fitter.sizes, strict=True))
         return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
 
     def move(self, rng: random.Random) -> None:
         """Move an overlapping block or its neighbour earlier, or change a direction; keep the result unless it is worse."""
         move = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
-        found = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
-        if found is not None:
-            self.order, self.backwards, self.found = move.order, move.backwards, found
+        fit = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
+        if fit is not None:
+            self.order, self.backwards, self.found = move.order, move.backwards, fit
 
     def _critical(self, rng: random.Random) -> int:
-        packing, sizes, found = self.fitter.packing, self.fitter.sizes, self.found
+        packing, sizes, fit = self.fitter.packing, self.fitter.sizes, self.found
         if self.score[0]:
-            top = max(at + size for at, size in zip(found.offsets, sizes, strict=True))
-            chosen = [i for i, at in enumerate(found.offsets) if at + sizes[i] == top]
+            top = max(at + size for at, size in zip(fit.offsets, sizes, strict=True))
+            chosen = [i for i, at in enumerate(fit.offsets) if at + sizes[i] == top]
         else:
             chosen = [
                 block
                 for pair in packing.pairs
-                if pair.op in found.overlapping and self.fitter.costs[pair.op]
+                if pair.op in fit.overlapping and self.fitter.costs[pair.op]
                 for block in (pair.source, pair.output)
             ]
         if not chosen or rng.random() < 0.2:

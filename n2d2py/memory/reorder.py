@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 
-from n2d2py.memory.buffers import Buffers
+from n2d2py.memory.buffers import Buffers, pop_ready
 from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem, OpSpec
@@ -17,20 +17,15 @@ _STATES = 200_000
 """Number of explored sets of executed operators before the given order is kept."""
 
 
-class ReorderPlanner:
-    """OptimizeOverlap on the best order of the operators."""
-
-    name = "OptimizeReorder"
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the smaller plan of the given and the best order; the given one on a tie."""
-        packing, placement = best_packing(problem, settings, improve)
-        ordered = best_order(problem, settings)
-        if ordered.ops != problem.ops:
-            other, found = best_packing(ordered, settings, improve)
-            if found.bytes < placement.bytes:
-                packing, placement = other, found
-        return packing.plan(self.name, relax(packing, placement))
+def plan_reordered(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the smaller plan of the given and the best operator order; the given one on a tie."""
+    packing, placement = best_packing(problem, settings, improve)
+    ordered = best_order(problem, settings)
+    if ordered.ops != problem.ops:
+        other, other_placement = best_packing(ordered, settings, improve)
+        if other_placement.bytes < placement.bytes:
+            packing, placement = other, other_placement
+    return packing.plan("OptimizeReorder", relax(packing, placement))
 
 
 class _Step:
@@ -46,9 +41,9 @@ class _Step:
             return
         for name in op.inputs:
             if op.inputs.count(name) == 1 and not buffers.of[name].external:
-                found = safe_distances(op, tensors[name], buffers.geometry(name), 0, tensors[op.output], form, 0)
-                if found is not None:
-                    gains = found.gain(False), found.gain(True)
+                distances = safe_distances(op, tensors[name], buffers.geometry(name), 0, tensors[op.output], form, 0)
+                if distances is not None:
+                    gains = distances.gain(False), distances.gain(True)
                     self.gains.append((number[buffers.of[name]], *gains))
 
 
@@ -72,16 +67,16 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
         for source in step.inputs:
             readers[source] |= 1 << i
     needs = [sum(1 << writer[source] for source in step.inputs if source in writer) for step in steps]
-    kept = [buffer.is_output for buffer in distinct]
+    stays = [buffer.is_output for buffer in distinct]
     inputs = [number[buffers.of[name]] for name in problem.inputs]
 
     def live(done: int) -> int:
         present = list(inputs) + [s.output for i, s in enumerate(steps) if done >> i & 1]
-        return sum(sizes[b] for b in dict.fromkeys(present) if kept[b] or readers[b] & ~done)
+        return sum(sizes[b] for b in dict.fromkeys(present) if stays[b] or readers[b] & ~done)
 
     def peak(done: int, i: int, before: int) -> int:
         step, after = steps[i], done | 1 << i
-        dying = [g for g in step.gains if not kept[g[0]] and not readers[g[0]] & ~after]
+        dying = [g for g in step.gains if not stays[g[0]] and not readers[g[0]] & ~after]
         saved = max(sum(g[way] for g in dying) for way in (1, 2)) if dying else 0
         return before + sizes[step.output] - min(sizes[step.output], saved)
 
@@ -100,10 +95,10 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
             if done >> i & 1 or needs[i] & ~done:
                 continue
             after = done | 1 << i
-            found = max(value, peak(done, i, before))
-            if found < cost.get(after, found + 1):
-                cost[after], seen[after] = found, (done, i)
-                heapq.heappush(queue, (found, executed - 1, after))
+            largest = max(value, peak(done, i, before))
+            if largest < cost.get(after, largest + 1):
+                cost[after], seen[after] = largest, (done, i)
+                heapq.heappush(queue, (largest, executed - 1, after))
         if len(seen) > _STATES:
             break
     return problem
@@ -121,11 +116,5 @@ def _in_order(problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen:
         if op is not None:
             result.append(op)
             known.add(op.output)
-        ready = True
-        while ready:
-            ready = [view for view in waiting if known.issuperset(view.inputs)]
-            for view in ready:
-                waiting.remove(view)
-                result.append(view)
-                known.add(view.output)
+        result += pop_ready(waiting, known)
     return replace(problem, ops=tuple(result))

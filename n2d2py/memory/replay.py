@@ -42,15 +42,14 @@ def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
     kernel, stride = op[("kh", "kw")[axis]], op[("sh", "sw")[axis]]
 
     def inside(position: int) -> np.ndarray:
-        found = position * stride - pad + np.arange(kernel) * dilation
-        return found[(found >= 0) & (found < inputs)]
+        taps = position * stride - pad + np.arange(kernel) * dilation
+        return taps[(taps >= 0) & (taps < inputs)]
 
     return inside
 
 
 def last_user(inputs: int, outputs: int, inside: Taps, backwards: bool) -> np.ndarray:
-    """Return, for each input position, the number of output positions before the last one that reads it: int64[inputs], -1 if
-    none does."""
+    """Return for each input position the outputs before its last reader, int64[inputs]; -1 if none reads it."""
     last = np.full(inputs, -1, dtype=np.int64)
     for step in range(outputs):
         last[inside(outputs - 1 - step if backwards else step)] = step
@@ -85,7 +84,7 @@ class Copy:
             self._bytes[:] = self.stamp
 
     def compare(self, step: dict[str, Any]) -> None:
-        """A fault where its operator reads other bytes."""
+        """Record a fault if its operator reads other bytes."""
         if step.get("op") == self.entry["op"] and not (self.made and (self._bytes == self.stamp).all()):
             what = f"the copy of {self.entry['name']} is lost before the layer has read it"
             self.case.fault("overwritten", what, op=self.entry["op"], by=self.entry["name"])
@@ -160,14 +159,10 @@ class Replay:
                 lost = stored_at[places] <= last_read[:, :, None]
             if lost.any():
                 y, x, byte = (int(i) for i in np.argwhere(lost)[0])
-                self.case.fault(
-                    "overwritten",
-                    f"its output {output} overwrites {int(lost.sum()) * self.stamps.grain} bytes of {source} "
-                    f"that are still to be read, first line {y}, pixel {x}, byte {byte * self.stamps.grain}",
-                    op=name,
-                    tensor=source,
-                    by=output,
-                )
+                grain = self.stamps.grain
+                place = f"first line {y}, pixel {x}, byte {byte * grain}"
+                what = f"its output {output} overwrites {int(lost.sum()) * grain} bytes of {source} that are still to be read"
+                self.case.fault("overwritten", f"{what}, {place}", name, source, output)
         if "residual" in op:
             self._add(op)
         self.stamps.store(output)

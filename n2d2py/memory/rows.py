@@ -89,17 +89,17 @@ class Rows:
 
     def _computed_rows(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
         """Return the rows of each operator's events, from the last operator to the first."""
-        made: list[list[int]] = [[] for _ in self.ops]
+        rows: list[list[int]] = [[] for _ in self.ops]
         for n in reversed(range(len(self.ops))):
             op = self.ops[n]
             every = range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height)
             if self.accumulating[n] or n in whole or isinstance(op.access, Arrival):
-                made[n] = list(every)
+                rows[n] = list(every)
                 continue
             needed = [reads[m][op.output] for m in self._readers.get(op.output, ())]
-            lines = [made[m] for m in self._readers.get(op.output, ())]
-            made[n] = sorted({y for of_op, at in zip(needed, lines, strict=True) for line in at for y in of_op[line]}) or [0]
-        return made
+            lines = [rows[m] for m in self._readers.get(op.output, ())]
+            rows[n] = sorted({y for of_op, at in zip(needed, lines, strict=True) for line in at for y in of_op[line]}) or [0]
+        return rows
 
     def _simulate(self, reads: list[dict[str, list[range]]]) -> list[int]:
         done, order = [0] * len(self.ops), []
@@ -129,11 +129,11 @@ class Rows:
 
     def _needed(self, name: str, moments: np.ndarray) -> np.ndarray:
         """Return the first row of a tensor that is still read before each of these events, int64; _NONE for no row."""
-        found = np.full(len(moments), _NONE)
+        first_rows = np.full(len(moments), _NONE)
         for n in self._readers.get(name, ()):
             first = np.append(self._first[n][name], _NONE)
-            found = np.minimum(found, first[np.searchsorted(self._at[n], moments)])
-        return found
+            first_rows = np.minimum(first_rows, first[np.searchsorted(self._at[n], moments)])
+        return first_rows
 
     def _writes(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the events that write a row of an operator's output, and these rows."""
@@ -150,8 +150,8 @@ class Rows:
     def _longest_ring(self, n: int) -> int:
         moments, lines = self._writes(n)
         needed = self._needed(self.ops[n].output, moments)
-        kept = np.where(needed == _NONE, 1, lines - np.minimum(needed, lines) + 1)
-        return int(kept.max(initial=1))
+        rows = np.where(needed == _NONE, 1, lines - np.minimum(needed, lines) + 1)
+        return int(rows.max(initial=1))
 
     def ahead(self, source: str, source_line: int, n: int, output_line: int) -> int:
         """Return the bytes by which an output may start after `source`, usually negative: no store covers a row of the source
@@ -165,18 +165,18 @@ class Rows:
     def runs(self, begin: int) -> list[tuple[int, int, int]]:
         """Return the events of the operators from `begin` on as (operator, first row, row after the last), consecutive ones
         merged."""
-        found: list[tuple[int, int, int]] = []
+        events: list[tuple[int, int, int]] = []
         done = [0] * len(self.ops)
         for n in self.order:
             if n < begin:
                 continue
             line = self.lines[n][done[n]]
             done[n] += 1
-            if found and found[-1][0] == n and found[-1][2] == line:
-                found[-1] = (n, found[-1][1], line + 1)
+            if events and events[-1][0] == n and events[-1][2] == line:
+                events[-1] = (n, events[-1][1], line + 1)
             else:
-                found.append((n, line, line + 1))
-        return found
+                events.append((n, line, line + 1))
+        return events
 
 
 def _first_needed(ranges: list[range]) -> np.ndarray:

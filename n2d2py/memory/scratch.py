@@ -53,7 +53,7 @@ def place_scratch(
         return problem, plan
     before = plan.arena_bytes
     if plan.memories:
-        holes = {name: _holes_near_output(problem, plan, name, found) for name, found in holes.items()}
+        holes = {name: _holes_near_output(problem, plan, name, ranges) for name, ranges in holes.items()}
         top = plan.memories[-1].end  # holes end with their memory
     else:
         tenth = before + before // _GROWTH
@@ -61,24 +61,23 @@ def place_scratch(
         top = max(top, *(_end(holes[name], needs[name].form) for name in holes))
     if limit is not None:
         top = min(top, max(limit, before))
-    given: dict[str, Scratch] = {}
-    for name, found in holes.items():
-        begin, size = max(((begin, min(end, top) - begin) for begin, end in found), key=lambda hole: (hole[1], -hole[0]))
+    workspaces: dict[str, Scratch] = {}
+    for name, ranges in holes.items():
+        begin, size = max(((begin, min(end, top) - begin) for begin, end in ranges), key=lambda hole: (hole[1], -hole[0]))
         if size >= needs[name].least:
-            given[name] = Scratch(begin, min(size, needs[name].most))
+            workspaces[name] = Scratch(begin, min(size, needs[name].most))
     ops = dict(plan.ops)
-    for name, scratch in given.items():
+    for name, scratch in workspaces.items():
         ops[name] = replace(ops.get(name, OpPlan()), scratch=scratch)
-    arena = max([before, *(each.offset + each.size for each in given.values())])
-    specs = tuple(replace(op, scratch_bytes=given[op.name].size) if op.name in given else op for op in problem.ops)
+    arena = max([before, *(each.offset + each.size for each in workspaces.values())])
+    specs = tuple(replace(op, scratch_bytes=workspaces[op.name].size) if op.name in workspaces else op for op in problem.ops)
     return replace(problem, ops=specs), replace(plan, ops=ops, arena_bytes=arena, tensor_arena_bytes=before)
 
 
 def _holes_near_output(
     problem: MemoryProblem, plan: MemoryPlan, name: str, holes: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Return the holes in the memory of an operator's output, or of its input if the output belongs to the caller; an empty
-    hole without any."""
+    """Return the holes in an operator's output, or in its input if the caller has the output; empty without any."""
     op = problem.op(name)
     planes = [plan.planes[tensor] for tensor in (op.output, *op.operands)]
     at = next((plane.offset for plane in planes if not plane.external), 0)
@@ -94,12 +93,12 @@ def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[in
         if step.op in clocks:
             clocks[step.op].add(step.clock)
     used = used_at(plan, sorted(set().union(*clocks.values())))
-    found = {each: holes_between(set().union(*(used[clock] for clock in each))) for each in {*map(frozenset, clocks.values())}}
-    return {name: found[frozenset(each)] for name, each in clocks.items()}
+    holes = {each: holes_between(set().union(*(used[clock] for clock in each))) for each in {*map(frozenset, clocks.values())}}
+    return {name: holes[frozenset(each)] for name, each in clocks.items()}
 
 
 def used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
-    """By clock, of those in ascending order, the ranges of the arena that something uses then."""
+    """Return, by clock, the ranges of the arena in use; `clocks` in ascending order."""
     used: dict[int, list[tuple[int, int]]] = {clock: [] for clock in clocks}
     for plane in plan.planes.values():
         for clock in clocks[bisect_left(clocks, plane.alloc) : bisect_right(clocks, plane.release)]:
@@ -116,7 +115,7 @@ def used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int
 
 
 def holes_between(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges of the arena, aligned, next to those that are used; the last one has no end."""
+    """Return the ranges of the arena, aligned, next to those that are used; the last one has no end."""
     holes, at = [], 0
     for begin, end in sorted(used):
         if at < begin:

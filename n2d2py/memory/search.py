@@ -18,21 +18,20 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.relax import relax
 from n2d2py.memory.settings import Settings
 
+OVERLAP = "OptimizeOverlap"
 _WORK = 150_000
 """Random moves times blocks, about two seconds on one core."""
 
 Search = Callable[[Packing], Placement]
 
 
-class OverlapPlanner:
-    """Outputs overlap inputs after their last use, as far as the kernels' order allows, where the arena needs it."""
+def plan_overlap(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of OptimizeOverlap: outputs overlap inputs after their last use, as far as the kernels allow.
 
-    name = "OptimizeOverlap"
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the best placement found; at the packing's bound it is proved to be the smallest."""
-        packing, placement = best_packing(problem, settings, improve)
-        return packing.plan(self.name, relax(packing, placement))
+    Return the best placement found; at the packing's bound it is proved to be the smallest.
+    """
+    packing, placement = best_packing(problem, settings, improve)
+    return packing.plan(OVERLAP, relax(packing, placement))
 
 
 def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> tuple[Packing, Placement]:
@@ -49,28 +48,23 @@ def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> 
     chosen: set[str] = set()
     best = quick(packing)
     everywhere = packed(possible)
-    found = quick(everywhere)
-    if found.bytes <= best.bytes:
-        packing, best, chosen = everywhere, found, set(possible)
+    candidate = quick(everywhere)
+    if candidate.bytes <= best.bytes:
+        packing, best, chosen = everywhere, candidate, set(possible)
     for concat in possible:
         changed = chosen ^ {concat}
         other = packed(changed)
         if other.bound < best.bytes:
-            found = quick(other)
-            if found.bytes < best.bytes:
-                packing, best, chosen = other, found, changed
+            candidate = quick(other)
+            if candidate.bytes < best.bytes:
+                packing, best, chosen = other, candidate, changed
     return packing, search(packing)
 
 
 def _directions(packing: Packing) -> list[list[bool]]:
     """Return initial directions: by gain, all forwards, all backwards, alternating."""
     count = len(packing.ops)
-    forward, backward = [0] * count, [0] * count
-    for pair in packing.pairs:
-        forward[pair.op] += pair.safe_distances.gain(False)
-        backward[pair.op] += pair.safe_distances.gain(True)
-    by_gain = [b > f for f, b in zip(forward, backward, strict=True)]
-    return [by_gain, [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
+    return [packing.best_directions(), [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
 
 
 def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[int], list[bool], Placement]]:
@@ -82,14 +76,14 @@ def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[i
         lambda i: blocks[i].birth,
         lambda i: -blocks[i].death,
     )
-    made = []
+    starts = []
     for key in keys:
         order = sorted(range(len(blocks)), key=key)
         for backwards in directions:
-            made.append((order, backwards, packing.first_fit(order, backwards)))
-            if made[-1][2].bytes <= packing.bound:
-                return made
-    return made
+            starts.append((order, backwards, packing.first_fit(order, backwards)))
+            if starts[-1][2].bytes <= packing.bound:
+                return starts
+    return starts
 
 
 def quick(packing: Packing) -> Placement:
@@ -134,9 +128,9 @@ class _State:
         """Make one move, unless the result is worse."""
         block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(self.order))
         move = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
-        found = self.packing.refit(move, self.current, self.current.bytes)
-        if found is not None:
-            self.order, self.backwards, self.current = move.order, move.backwards, found
+        placement = self.packing.refit(move, self.current, self.current.bytes)
+        if placement is not None:
+            self.order, self.backwards, self.current = move.order, move.backwards, placement
 
     def _critical(self, rng: random.Random) -> int:
         """Return a block that ends at the top of the arena, or a neighbour of one."""
@@ -150,17 +144,16 @@ _EFFORT = 10.0
 """The solver's deterministic measure of time, roughly seconds: it stops at the same point everywhere."""
 
 
-class OptimalPlanner:
-    """The plan of OptimizeOverlap, improved and bounded by CP-SAT of ortools."""
+def plan_optimal(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of OptimizeOptimal: that of OptimizeOverlap, improved and bounded by CP-SAT of ortools, within its limit.
 
-    name = "OptimizeOptimal"
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the best plan within the solver's limit, with the bound that was proved. Raises E606 without ortools."""
-        _solver()
-        packing, placement = best_packing(problem, settings, improve)
-        placement = solve(packing, placement)
-        return packing.plan(self.name, relax(packing, placement))
+    Raises:
+        N2D2Error: E606 without ortools.
+    """
+    _solver()
+    packing, placement = best_packing(problem, settings, improve)
+    placement = solve(packing, placement)
+    return packing.plan("OptimizeOptimal", relax(packing, placement))
 
 
 def _solver():
@@ -172,7 +165,7 @@ def _solver():
     return cp_model
 
 
-def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placement:
+def solve(packing: Packing, start: Placement) -> Placement:
     """Return the best placement that CP-SAT finds from `start`; raises `packing.bound` to the proved bound."""
     if start.bytes <= packing.bound or not packing.blocks:
         return start
@@ -210,14 +203,14 @@ def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placem
         model.add_hint(variable, way)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_deterministic_time = _EFFORT
     status = solver.solve(model)
     packing.bound = max(packing.bound, int(solver.best_objective_bound + 0.5) * unit)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return start
-    found = Placement(
+    placement = Placement(
         tuple(solver.value(variable) * unit for variable in at),
         tuple(bool(solver.value(variable)) for variable in back),
         solver.value(arena) * unit,
     )
-    return found if found.bytes < start.bytes else start
+    return placement if placement.bytes < start.bytes else start

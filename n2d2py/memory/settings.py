@@ -141,8 +141,8 @@ class Settings:
     @property
     def by_strategy(self) -> bool:
         """True if the strategy decides, not memories, a mode or a budget."""
-        given = self.mode != "auto" or self.budget >= 0 or self.memories
-        return not given and (self.strategy != DEFAULT_STRATEGY or not self.stream_input)
+        overridden = self.mode != "auto" or self.budget >= 0 or self.memories
+        return not overridden and (self.strategy != DEFAULT_STRATEGY or not self.stream_input)
 
     def check(self) -> None:
         """Raise E601 for an unknown strategy, E603 for a setting out of range, E608 for two that exclude each other."""
@@ -202,16 +202,16 @@ _ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
 
 def _memories(params: Params) -> tuple[Memory, ...]:
     """Return the memories of the tensors; () for a single arena."""
-    found = read_memories(params["Memories"])
-    if all(memory.kind for memory in found):
-        return found
+    memories = read_memories(params["Memories"])
+    if all(memory.kind for memory in memories):
+        return memories
     others = [f"{name}={params[name]}" for name in _ONE_MEMORY if params[name] > 0]
     if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
         others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
     if others:
         what = f"Memories and {others[0]} exclude each other"
         raise N2D2Error("E608", what, where="export parameters", remedy="remove one of them")
-    return found
+    return memories
 
 
 def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
@@ -220,20 +220,20 @@ def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
     Raises:
         N2D2Error: E603 for another form, an empty memory, a cost of 0, or a repeated name.
     """
-    found: list[Memory] = []
+    memories: list[Memory] = []
     for text in texts:
         parts = _FORM.fullmatch(text)
         if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
             raise _wrong(
                 f"Memories={text} is not NAME:BYTES:COST, with :rom or :states after it or not, and a size and a cost above 0"
             )
-        if parts[1].lower() in [memory.name.lower() for memory in found]:
+        if parts[1].lower() in [memory.name.lower() for memory in memories]:
             raise _wrong(f"Memories= names {parts[1]} twice")
-        if parts[5] == "states" and any(memory.kind == "states" for memory in found):
+        if parts[5] == "states" and any(memory.kind == "states" for memory in memories):
             raise _wrong(f"Memories={text} is a second memory of the states")
-        found.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4]), kind=parts[5] or ""))
+        memories.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4]), kind=parts[5] or ""))
     at, placed = 0, []
-    for memory in sorted(found, key=lambda each: each.cost):
+    for memory in sorted(memories, key=lambda each: each.cost):
         placed.append(memory if memory.kind else replace(memory, start=at))
         at += 0 if memory.kind else -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
     return tuple(placed)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 from n2d2py.memory.access import Concatenated, LineTable, Overlay
-from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place
+from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place, dense
 from n2d2py.memory.manager import Manager, PlaneLayout, Space, SpacePlane
-from n2d2py.memory.memories import MemoriesPlanner
-from n2d2py.memory.modes import ModePlanner
+from n2d2py.memory.memories import plan_memories
+from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
-from n2d2py.memory.reorder import ReorderPlanner
-from n2d2py.memory.search import OptimalPlanner
-from n2d2py.memory.settings import Settings
-from n2d2py.memory.stream import PooledPlanner, StreamPlanner
+from n2d2py.memory.reorder import plan_reordered
+from n2d2py.memory.search import plan_optimal
+from n2d2py.memory.settings import STRATEGIES, Settings
+from n2d2py.memory.stream import plan_pooled, plan_streamed
 from n2d2py.registry import Registry
 
 
@@ -109,23 +110,11 @@ class Generation:
         alloc = buffer.birth if writer is None else self.buffers.clock[writer]
         release = end if buffer.is_output else buffer.death
         if buffer.external:
-            return Plane(0, tensor.pixel_bytes, tensor.pixel_bytes, tensor.width, tensor.height, alloc, release, external=True)
+            return Plane.of(dense(tensor), tensor, 0, (alloc, release), external=True)
         plane = self._plane_of(name)
-        base, part, form = plane.space.offset, self.buffers.offset(name), plane.form
-        limit = plane.limit
-        wrapped = 0 < limit < form.bytes
-        return Plane(
-            base + part + (plane.start if limit else 0),
-            tensor.pixel_bytes,
-            form.stride,
-            form.length,
-            form.count,
-            alloc,
-            release,
-            limit if wrapped else None,
-            base + part if wrapped else 0,
-            pitch=form.pitch or None,
-        )
+        begin, limit = plane.space.offset + self.buffers.offset(name), plane.limit
+        wrap = {"limit": limit, "wrap_offset": begin} if 0 < limit < plane.form.bytes else {}
+        return Plane.of(plane.form, tensor, begin + (plane.start if limit else 0), (alloc, release), **wrap)
 
 
 def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:
@@ -193,73 +182,51 @@ def _lowest_gap(busy: list[tuple[int, int]], size: int, unit: int) -> int:
     return at
 
 
-class Planner(Protocol):
-    """Interface of planners; `name` is the value of `MemoryManagerStrategy`."""
-
-    name: str
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return a plan that `check_plan` accepts, for a valid problem."""
-        ...
+Planner = Callable[[MemoryProblem, Settings], MemoryPlan]
+"""Function that returns a plan, which `check_plan` accepts, for a valid problem."""
 
 
-class N2D2Planner:
-    """N2D2's manager with one of its four placements (`ORDERS`)."""
+def plan_n2d2(name: str, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of N2D2's manager with one of its four placements (`ORDERS`).
 
-    def __init__(self, name: str):
-        self.name = name
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Generate the spaces and place them in the order of the strategy.
-
-        An operator with a table shares a space with its input only if that saves memory, since other readers of the map do not
-        support it.
-        """
-        plan = self._placed(problem, settings)
-        windows = [op.name for op in problem.ops if isinstance(op.access, LineTable)]
-        if any(plan.overlaps(problem, name) for name in windows):
-            apart = self._placed(problem.read_whole(windows), settings)
-            plan = apart if apart.arena_bytes <= plan.arena_bytes else plan
-        return plan
-
-    def _placed(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        generation = Generation(problem, settings)
-        order = ORDERS[self.name]
-        if order is None:
-            place_online(generation.spaces, generation.unit)
-        else:
-            place_sorted(generation.spaces, order, generation.unit)
-        return generation.plan(self.name)
+    An operator with a table shares a space with its input only if that saves memory, since other readers of the map do not
+    support it.
+    """
+    plan = _placed(name, problem, settings)
+    windows = [op.name for op in problem.ops if isinstance(op.access, LineTable)]
+    if any(plan.overlaps(problem, each) for each in windows):
+        apart = _placed(name, problem.read_whole(windows), settings)
+        plan = apart if apart.arena_bytes <= plan.arena_bytes else plan
+    return plan
 
 
-class AutoPlanner:
-    """The smallest of N2D2's plans: four placements, with and without wrapping and concatenation in place, both clocks."""
+def _placed(name: str, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    generation, order = Generation(problem, settings), ORDERS[name]
+    if order is None:
+        place_online(generation.spaces, generation.unit)
+    else:
+        place_sorted(generation.spaces, order, generation.unit)
+    return generation.plan(name)
 
-    name = "OptimizeAuto"
 
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the first of the smallest plans that the settings allow."""
-        plans = (
-            N2D2Planner(name).plan(problem, replace(settings, optimize_buffer=wrap, no_branch_concat=concat, clock=clock))
-            for wrap, concat, clock, name in product(
-                (settings.optimize_buffer, False), (settings.no_branch_concat, False), ("level", "op"), ORDERS
-            )
+def plan_auto(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the first of the smallest of N2D2's plans that the settings allow: four placements, with and without wrapping and
+    concatenation in place, both clocks."""
+    plans = (
+        plan_n2d2(name, problem, replace(settings, optimize_buffer=wrap, no_branch_concat=concat, clock=clock))
+        for wrap, concat, clock, name in product(
+            (settings.optimize_buffer, False), (settings.no_branch_concat, False), ("level", "op"), ORDERS
         )
-        best = min(plans, key=lambda plan: plan.arena_bytes)
-        return replace(best, strategy=self.name, options={**best.options, "Plan": best.strategy})
+    )
+    best = min(plans, key=lambda plan: plan.arena_bytes)
+    return replace(best, strategy="OptimizeAuto", options={**best.options, "Plan": best.strategy})
 
 
 PLANNERS: Registry[Planner] = Registry("the memory strategy")
 """The planners by value of MemoryManagerStrategy."""
-for _planner in (
-    *map(N2D2Planner, ORDERS),
-    AutoPlanner(),
-    PooledPlanner(),
-    OptimalPlanner(),
-    ReorderPlanner(),
-    StreamPlanner(),
-):
-    PLANNERS.add(_planner.name, _planner)
+_PLANNERS = (plan_auto, plan_pooled, plan_optimal, plan_reordered, plan_streamed)
+for _name, _planner in zip(STRATEGIES, (*(partial(plan_n2d2, name) for name in ORDERS), *_PLANNERS), strict=True):
+    PLANNERS.add(_name, _planner)
 
 
 def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **changes: Any) -> MemoryPlan:
@@ -273,11 +240,6 @@ def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **chang
     settings = replace(settings, **changes)
     settings.check()
     problem.validate()
-    return planner_of(settings).plan(problem, settings)
-
-
-def planner_of(settings: Settings) -> Planner:
-    """Return the planner by memories, strategy, mode and budget."""
     if settings.memories:
-        return MemoriesPlanner()
-    return PLANNERS[settings.strategy] if settings.by_strategy else ModePlanner()
+        return plan_memories(problem, settings)
+    return (PLANNERS[settings.strategy] if settings.by_strategy else plan_mode)(problem, settings)

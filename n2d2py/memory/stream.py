@@ -10,82 +10,66 @@ from dataclasses import replace
 from itertools import groupby
 
 from n2d2py.memory.access import Arrival, Joined
-from n2d2py.memory.buffers import Buffer, Buffers
+from n2d2py.memory.buffers import Buffer, Buffers, pop_ready
 from n2d2py.memory.cut import Cutter, Segment
 from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.search import OverlapPlanner, improve
+from n2d2py.memory.search import OVERLAP, improve, plan_overlap
 from n2d2py.memory.settings import Settings
 
+Improve = Callable[[Packing, Placement], Placement]
+"""Improvement of a placement, such as by a solver."""
 
-class StreamPlanner:
-    """Plan with line buffers that streams as few layers as the budget allows.
 
-    `search` improves the placement found. `known`: row orders of the same network.
+def plan_streamed(
+    problem: MemoryProblem, settings: Settings, search: Improve | None = None, pooled: bool = False
+) -> MemoryPlan:
+    """Return the plan of OptimizeStream: streams as few layers as the budget allows; `search` improves placement."""
+    plan = plan_within(problem, settings, search, pooled)
+    assert plan is not None
+    return plan
+
+
+def plan_within(
+    problem: MemoryProblem,
+    settings: Settings,
+    search: Improve | None = None,
+    pooled: bool = False,
+    known: KnownRows | None = None,
+    most: int | None = None,
+) -> MemoryPlan | None:
+    """Return the plan of `plan_streamed`; None if every placement of the best cut is known to exceed `most` bytes.
+
+    `known`: row orders of the same network. Strips that are all alike are placed first, which is far quicker; strips that may
+    differ follow where they may be smaller.
     """
+    settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
+    buffers, known = Buffers(problem, settings, ()), known or KnownRows()
+    best: tuple[StreamPacking, Placement] | None = None
+    for shared in (True, False) if any(isinstance(op.access, Joined) for op in problem.ops) else (False,):
+        packing = StreamPacking(buffers, pooled, shared, known)
+        if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
+            continue
+        placement = improve(packing)
+        if best is None or placement.bytes < best[1].bytes:
+            best = packing, placement
+    if best is None:
+        return None
+    packing, placement = best
+    return packing.plan("OptimizeStream", relax(packing, placement if search is None else search(packing, placement)))
 
-    name = "OptimizeStream"
 
-    def __init__(
-        self,
-        search: Callable[[Packing, Placement], Placement] | None = None,
-        pooled: bool = False,
-        known: KnownRows | None = None,
-    ):
-        self.search, self.pooled, self.known = search, pooled, known
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the placement of the best cut."""
-        plan = self.plan_within(problem, settings)
-        assert plan is not None
+def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+    """Return the plan of exact overlap, or one in which convolutions and pools without overlapping windows run row by row, at
+    no loss of speed, if that saves at least a twentieth and no sums are fused into convolutions."""
+    plan = plan_overlap(problem, settings)
+    if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
         return plan
-
-    def plan_within(self, problem: MemoryProblem, settings: Settings, most: int | None = None) -> MemoryPlan | None:
-        """Return the result of `plan`; None if every placement of the best cut is known to exceed `most` bytes."""
-        settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
-        packed = self._packed(Buffers(problem, settings, ()), most)
-        if packed is None:
-            return None
-        packing, placement = packed
-        if self.search is not None:
-            placement = self.search(packing, placement)
-        return packing.plan(self.name, relax(packing, placement))
-
-    def _packed(self, buffers: Buffers, most: int | None) -> tuple[StreamPacking, Placement] | None:
-        """Return the best placement found; None if none fits in `most` bytes.
-
-        Strips that are all alike are placed first, which is far quicker; strips that may differ follow where they may be
-        smaller.
-        """
-        best: tuple[StreamPacking, Placement] | None = None
-        known = self.known or KnownRows()
-        for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
-            packing = StreamPacking(buffers, self.pooled, shared, known)
-            if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
-                continue
-            placement = improve(packing)
-            if best is None or placement.bytes < best[1].bytes:
-                best = packing, placement
-        return best
-
-
-class PooledPlanner:
-    """Exact overlap; convolutions and pools without overlapping windows run row by row if that takes less, at no loss of speed.
-    Exact overlap; convolutions and pools without overlapping windows run row by row if that takes less, at no loss of speed."""
-
-    name = OverlapPlanner.name
-
-    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Return the smaller plan; the one without row streaming if the other saves less than a twentieth, or if sums are fused
-        into convolutions."""
-        plan = OverlapPlanner().plan(problem, settings)
-        if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
-            return plan
-        pooled = StreamPlanner(pooled=True).plan(problem, settings)
-        return replace(pooled, strategy=self.name) if 20 * pooled.arena_bytes <= 19 * plan.arena_bytes else plan
+    pooled = plan_streamed(problem, settings, pooled=True)
+    return replace(pooled, strategy=OVERLAP) if 20 * pooled.arena_bytes <= 19 * plan.arena_bytes else plan
 
 
 class StreamPacking(Packing):
@@ -120,9 +104,9 @@ class StreamPacking(Packing):
                 size = self._up(self.buffers.form(buffer).bytes)
                 self.blocks.append(Block(size, birth, death, buffer))
         self.pairs = [
-            self._pair(number, index[self.buffers.of[x]], index[self.buffers.of[y]], found)
+            self._pair(number, index[self.buffers.of[x]], index[self.buffers.of[y]], distances)
             for number, segment in enumerate(self.segments)
-            for (x, y), found in segment.pairs.items()
+            for (x, y), distances in segment.pairs.items()
         ]
         for number, segment in enumerate(self.segments):
             for op in self.ops[segment.begin : segment.end]:
@@ -139,13 +123,13 @@ class StreamPacking(Packing):
     def _strips(self) -> list[tuple[int, int]]:
         """Return the operators of each strip: [first, end)."""
         at = {op.output: number for number, op in enumerate(self.ops)}
-        found = []
+        strips = []
         for op in self.buffers.problem.ops:
             if isinstance(op.access, Joined):
                 ends = [at[name] + 1 for name in op.inputs]
                 length = ends[1] - ends[0]
-                found += [(end - length, end) for end in ends]
-        return found
+                strips += [(end - length, end) for end in ends]
+        return strips
 
     def _alike(self) -> list[list[int]]:
         """Return the indices of all segments, grouped by shared line buffers."""
@@ -188,10 +172,10 @@ class StreamPacking(Packing):
             for op in self.ops[segment.begin : segment.end]:
                 if isinstance(op.access, Arrival):
                     continue
-                own = scratch.get(op.name)
-                partial = own.offset + op.scratch_bytes if own is not None and op.name in segment.partial else None
+                workspace = scratch.get(op.name)
+                partial = workspace.offset + op.scratch_bytes if workspace is not None and op.name in segment.partial else None
                 turned = segment.rows is None and number in backwards
-                ops[op.name] = OpPlan(False, turned, segment.rows is not None, own, partial)
+                ops[op.name] = OpPlan(False, turned, segment.rows is not None, workspace, partial)
         return ops
 
     def _life(self, name: str, end: int) -> tuple[int, int]:
@@ -239,11 +223,5 @@ class StreamPacking(Packing):
                 result.append(step)
                 if last[step.op] == i - 1:
                     complete.add(outputs.get(step.op, step.op))
-            ready = [op for op in waiting if complete.issuperset(op.inputs)]
-            while ready:
-                for op in ready:
-                    waiting.remove(op)
-                    complete.add(op.output)
-                    result.append(ScheduleStep(op.name, step.clock if step else 0))
-                ready = [op for op in waiting if complete.issuperset(op.inputs)]
+            result += [ScheduleStep(op.name, step.clock if step else 0) for op in pop_ready(waiting, complete)]
         return result

@@ -110,21 +110,21 @@ class StripSearch:
     def curve(self, most_extra: int) -> list[StripPoint]:
         """Return points from the cut without strips to the smallest with at most `most_extra` repeated multiply-accumulates;
         each point needs less memory and more work than the one before."""
-        found: list[StripPoint] = []
+        points: list[StripPoint] = []
         point = self._least(0)
         sizes = sorted({choice.bytes for choices in self._choices for choice in choices}, reverse=True)
         while point is not None and point.extra <= most_extra:
-            if found and found[-1].extra == point.extra:
-                found.pop()
-            found.append(point)
+            if points and points[-1].extra == point.extra:
+                points.pop()
+            points.append(point)
             below = [size for size in sizes if size < point.bytes]
             point = self._within(below[0]) if below else None
-        return found
+        return points
 
     def other_widths(self, point: StripPoint) -> list[StripPoint]:
         """Return the same segments in as many strips, with other widths of the first and last one, whose work is at most that
         of `point`."""
-        known, tensors, found = {op.name: op for op in self.problem.ops}, self.problem.tensors, []
+        known, tensors, points = {op.name: op for op in self.problem.ops}, self.problem.tensors, []
         for wider in _OTHERS:
             cuts, extra = [], 0
             for cut in point.cuts:
@@ -141,9 +141,9 @@ class StripSearch:
                 extra += extra_work(ops, tensors, strips)
             else:
                 other = StripPoint(point.bytes, extra, tuple(cuts))
-                if extra <= point.extra and tuple(cuts) != point.cuts and other not in found:
-                    found.append(other)
-        return found
+                if extra <= point.extra and tuple(cuts) != point.cuts and other not in points:
+                    points.append(other)
+        return points
 
     def _least(self, most_extra: int) -> StripPoint | None:
         """Return the point of fewest bytes with at most this repeated work."""
@@ -243,22 +243,24 @@ class StripSearch:
 
     @staticmethod
     def _divisions(width: int) -> list[tuple[Columns, ...]]:
-        found = [tuple(cuts_of(width, count, *wider)) for count in range(2, min(MOST_STRIPS, width) + 1) for wider in _WIDER]
-        return [columns for columns in dict.fromkeys(found) if all(first < stop for first, stop in columns)]
+        divisions = [
+            tuple(cuts_of(width, count, *wider)) for count in range(2, min(MOST_STRIPS, width) + 1) for wider in _WIDER
+        ]
+        return [columns for columns in dict.fromkeys(divisions) if all(first < stop for first, stop in columns)]
 
 
 def _undominated_numbers(sizes: np.ndarray, works: np.ndarray) -> list[int]:
     """Return the indices of choices that no other beats, from few bytes to many; the first of equal ones."""
     order = np.lexsort((works, sizes))
     least = np.minimum.accumulate(works[order])
-    kept = np.append(True, least[1:] < least[:-1])
-    return order[kept].tolist()
+    undominated = np.append(True, least[1:] < least[:-1])
+    return order[undominated].tolist()
 
 
 def _undominated(choices: Sequence[_Choice]) -> list[_Choice]:
     """Return the choices that no other with the same end beats in bytes and work."""
-    kept: list[_Choice] = []
+    undominated: list[_Choice] = []
     for choice in sorted(choices, key=lambda each: (each.end, each.bytes, each.extra)):
-        if not kept or kept[-1].end != choice.end or choice.extra < kept[-1].extra:
-            kept.append(choice)
-    return kept
+        if not undominated or undominated[-1].end != choice.end or choice.extra < undominated[-1].extra:
+            undominated.append(choice)
+    return undominated

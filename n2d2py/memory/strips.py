@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from n2d2py.memory.access import Access, Concatenated, Joined, LineTable, Pointwise, PoolWindow, TensorSpec, Window
+from n2d2py.memory.access import Access, LineTable, Pointwise, PoolWindow, TensorSpec, Window
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 Channels = tuple[int, int]
@@ -51,20 +51,6 @@ class SliceCut:
     def count(self) -> int:
         """The number of slices."""
         return len(self.slices)
-
-    def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
-        """Return the operators slice by slice, with their concatenation; outputs are added to `tensors`."""
-        known = {op.name: op for op in problem.ops}
-        members = [known[name] for name in self.ops]
-        found, inner = [], {op.output for op in members}
-        for number, (first, stop) in enumerate(self.slices):
-            for op in members:
-                name = slice_name(op.output, number)
-                tensors[name] = replace(problem.tensors[op.output], name=name, channels=stop - first)
-                inputs = tuple(slice_name(each, number) if each in inner else each for each in op.inputs)
-                found.append(replace(op, name=slice_name(op.name, number), inputs=inputs, output=name))
-        names = tuple(slice_name(members[-1].output, number) for number in range(self.count))
-        return [*found, OpSpec(members[-1].name, Concatenated(), names, members[-1].output, layer="Concat")]
 
 
 def divisions(channels: int) -> list[tuple[Channels, ...]]:
@@ -111,16 +97,6 @@ class StripCut:
     def count(self) -> int:
         """The number of strips."""
         return len(self.strips)
-
-    def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
-        """Return the operators strip by strip, with the view that joins them; outputs are added to `tensors`."""
-        known = {op.name: op for op in problem.ops}
-        members = [known[name] for name in self.ops]
-        found = [
-            _strip(member, problem, strip, number, tensors) for number, strip in enumerate(self.strips) for member in members
-        ]
-        names = tuple(strip_name(members[-1].output, number) for number in range(self.count))
-        return [*found, OpSpec(members[-1].name, Joined(), names, members[-1].output, layer="SideBySide")]
 
 
 Cut = StripCut | SliceCut
@@ -172,8 +148,8 @@ def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], column
 
 def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
     """Apply `needed_columns` to one range."""
-    found = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
-    return {name: (int(first), int(stop)) for name, ((first, stop),) in found.items()}
+    by_tensor = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
+    return {name: (int(first), int(stop)) for name, ((first, stop),) in by_tensor.items()}
 
 
 def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:
@@ -184,22 +160,22 @@ def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Col
     sizes[-1] += after
     for number in range(width - sum(sizes)):
         sizes[-1 - number // 2 if number % 2 == 0 else number // 2] += 1
-    found, at = [], 0
+    columns, at = [], 0
     for size in sizes:
-        found.append((at, at + size))
+        columns.append((at, at + size))
         at += size
-    return found
+    return columns
 
 
 def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: Iterable[dict[str, Columns]]) -> int:
     """Return the multiply-accumulates that strips repeat."""
-    found, strips = 0, list(strips)
+    total, strips = 0, list(strips)
     for op in ops:
         output = tensors[op.output]
         twice = sum(stop - first for first, stop in (strip[op.output] for strip in strips)) - output.width
         work = op.access.computed(tensors[op.inputs[0]], output)
-        found += work * twice // output.width
-    return found
+        total += work * twice // output.width
+    return total
 
 
 def multiply_accumulates(problem: MemoryProblem) -> int:
@@ -207,20 +183,10 @@ def multiply_accumulates(problem: MemoryProblem) -> int:
     return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 
-def narrowed(access: Access, read: Sequence[Columns], columns: Columns, height: int) -> Access:
-    """Return `access` for an operator that computes only `columns` of its output: input n holds the columns `read[n]`, and
-    `height` is that of the output."""
-    if isinstance(access, Window):
-        return beginning_at(access, window_columns(access, columns), read[0])
-    if all(each == columns for each in read):
-        return access
-    return _shifted([columns[0] - begin for begin, _ in read], height, columns[1] - columns[0], access)
-
-
-def beginning_at(window: Window, covered: Columns, held: Columns) -> Window:
-    """Return `window` for an input that holds only the columns `held`, with windows that cover the columns `covered`."""
+def beginning_at(window: Window, covered: Columns, present: Columns) -> Window:
+    """Return `window` for an input that holds only the columns `present`, with windows that cover the columns `covered`."""
     top, _, bottom, _ = window.pads
-    return replace(window, pads=(top, held[0] - covered[0], bottom, covered[1] - held[1]))
+    return replace(window, pads=(top, present[0] - covered[0], bottom, covered[1] - present[1]))
 
 
 def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Sequence[int], output: TensorSpec) -> Access:
@@ -229,45 +195,11 @@ def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Seque
         (first,), (source,) = firsts, sources
         begin, end = window_columns(access, (0, output.width))
         return beginning_at(access, (first + begin, first + end), (0, source.width))
-    return _shifted(firsts, output.height, output.width, access)
+    return shifted(firsts, output.height, output.width, access)
 
 
-def _shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> LineTable:
+def shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> LineTable:
     """Return the access of an element-wise operator whose operands are shifted by `firsts` columns."""
     lines = tuple((y, y + 1) for y in range(height))
     columns = tuple(tuple((first + x, first + x + 1) for x in range(width)) for first in firsts)
     return LineTable((lines,) * len(firsts), columns, prefers_caller=access.prefers_caller)
-
-
-def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
-    """Return the problem with the operators of `cuts` strip by strip, or slice by slice."""
-    last = {cut.ops[-1]: cut for cut in cuts}
-    inside = {name for cut in cuts for name in cut.ops}
-    gone = {op.output for op in problem.ops if op.name in inside and op.name not in last}
-    tensors = {name: tensor for name, tensor in problem.tensors.items() if name not in gone}
-    ops: list[OpSpec] = []
-    for op in problem.ops:
-        if op.name in last:
-            ops += last[op.name].rewritten(problem, tensors)
-        elif op.name not in inside:
-            ops.append(op)
-    return MemoryProblem(tensors, problem.inputs, problem.outputs, tuple(ops))
-
-
-def _strip(
-    op: OpSpec, problem: MemoryProblem, strip: dict[str, Columns], number: int, tensors: dict[str, TensorSpec]
-) -> OpSpec:
-    """Return an operator for one strip; its output is added to `tensors`."""
-    output = problem.tensors[op.output]
-    first, stop = columns = strip[op.output]
-    name = strip_name(op.output, number)
-    tensors[name] = replace(output, name=name, width=stop - first)
-    read = [strip.get(each, (0, problem.tensors[each].width)) for each in op.inputs]
-    inputs = tuple(strip_name(each, number) if each in strip else each for each in op.inputs)
-    return replace(
-        op,
-        name=strip_name(op.name, number),
-        access=narrowed(op.access, read, columns, output.height),
-        inputs=inputs,
-        output=name,
-    )

@@ -31,35 +31,35 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
     All other consumers of the residual run before the convolution. Network inputs and outputs, whose place the caller chooses,
     and tensors shared by views are excluded.
     """
-    made = {op.output: at for at, op in enumerate(problem.ops)}
+    producers = {op.output: at for at, op in enumerate(problem.ops)}
     readers: dict[str, list[int]] = {}
     for at, op in enumerate(problem.ops):
         for name in op.inputs:
             readers.setdefault(name, []).append(at)
     names = problem.views
     views = {at for at, op in enumerate(problem.ops) if op.name in names}
-    kept = {*problem.inputs, *problem.outputs}
-    found = []
+    ends = {*problem.inputs, *problem.outputs}
+    sums = []
     for at, op in enumerate(problem.ops):
         tensors = [problem.tensors[name] for name in (op.output, *op.inputs)]
         if (
             not (isinstance(op.access, Pointwise) and op.layer == "ElemWise")
             or len(set(op.inputs)) != 2
             or len(op.inputs) != 2
-            or kept & {op.output, *op.inputs}
+            or ends & {op.output, *op.inputs}
             or any((t.shape, t.element_bytes) != (tensors[0].shape, 1) for t in tensors)
         ):
             continue
-        residual, own = sorted(op.inputs, key=made.__getitem__)
-        conv, others = problem.ops[made[own]], [reader for reader in readers[residual] if reader != at]
+        residual, result = sorted(op.inputs, key=producers.__getitem__)
+        conv, others = problem.ops[producers[result]], [reader for reader in readers[residual] if reader != at]
         if (
             isinstance(conv.access, Window)
             and not isinstance(conv.access, PoolWindow)
-            and readers[own] == [at]
-            and made[residual] not in views
-            and all(other < made[own] for other in others)
+            and readers[result] == [at]
+            and producers[residual] not in views
+            and all(other < producers[result] for other in others)
             and not views & {*others, *readers.get(op.output, ())}
             and fits(conv.name, op.name)
         ):
-            found.append(ResidualSum(conv.name, op.name, residual))
-    return found
+            sums.append(ResidualSum(conv.name, op.name, residual))
+    return sums

@@ -12,7 +12,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.common import copy
+from n2d2py.exports.cpp.epilogue import copy
 from n2d2py.exports.cpp.forms.select import table
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.exports.cpp.common import copy
+from n2d2py.exports.cpp.epilogue import copy
 from n2d2py.exports.cpp.layer import cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.common import image_axes, move
+from n2d2py.exports.cpp.epilogue import image_axes, move
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels

@@ -104,7 +104,7 @@ weights-text: Write the integer weights as text into weights_export/, in the for
 tune: Time the tile sizes of each convolution over N rounds, 100 by default, and export with the fastest. statistics/tuned.ini
     records them as export parameters. [C++ exports] <how-to/make_it_faster>
 app: Write an application around the network into app/ of the export: camera (with -input-format), microphone (with -audio) or
-    sensor (numbers). [C++ exports] <how-to/application>
+    sensor (numbers, or -sensor). [C++ exports] <how-to/application>
 tune-command: Run the timed program with this command, such as an emulator or a script that copies it to a board. {binary} is
     the program, {folder} the export. make reads TARGET, ARCH and CXX from the environment. [runs with -tune]
     <how-to/make_it_faster>
@@ -143,9 +143,11 @@ input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMA
     uyvy, nv12, nv21, rggb, grbg, gbrg or bggr. FILTER of the resize is nearest, bilinear, area or antialias. KEY is pad, round or
     flip. Images are converted in integers, and C++ exports contain this conversion: NAME_from_frame. [images in -calib-data or an INI] <how-to/camera>
 audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm), rate,
-    window, hop, fft, mels, low, high, coefficients, preemphasis, window_type. Sounds are converted in integers, and C++ exports
+    window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate. Sounds are converted in integers, and C++ exports
     contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data] <how-to/microphone>
-post: Process the outputs, KIND or KIND:KEY=VALUE,... KIND is scores, yolov5, yolov8, yolov10, yolox, ssd, centernet, keypoints or segmentation.
+sensor: Convert samples of several axes to windows, window:axes=N,KEY=VALUE,... Keys: hop, unit, mean, std. Samples are 16-bit
+    integers, and C++ exports contain this conversion: NAME_sensor_samples. [CSV files and int16 arrays in -calib-data] <how-to/sensor>
+post: Process the outputs, KIND or KIND:KEY=VALUE,... KIND is scores, embedding, yolov5, yolov8, yolov10, yolox, ssd, centernet, keypoints or segmentation.
     C++ exports contain this step, in integers. <how-to/detections>
 bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
 layout: Axis order of image arrays, if it differs from that of the file. [arrays in -calib-data] <how-to/prepare_data>
@@ -253,6 +255,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("crop", "text", None, _DATA, "SIZE", field="load.crop"),
     Option("input-format", "text", None, _DATA, "FORMAT", field="load.input_format"),
     Option("audio", "text", None, _DATA, "FEATURES", field="load.audio"),
+    Option("sensor", "text", None, _DATA, "WINDOW", field="load.sensor"),
     Option("post", "text", None, _DATA, "KIND", field="load.post"),
     Option("bgr", "flag", False, _DATA, field="load.bgr"),
     Option("layout", "text", None, _DATA, "AXES", ("nchw", "nhwc"), field="load.layout"),

@@ -1,11 +1,5 @@
 """Element-wise sums and products of row-major arrays get the integer operators of images.
 
-    ArrayMap Add or Sub of two arrays of one shape                         =>  ElemWise Sum
-    ArrayMap Mul of two arrays of one shape                                =>  ElemWise Prod
-    ArrayMap Mul, Add or Sub of an array and one with axes of length 1     =>  MemoryView(ElemWise(MemoryView of both))
-    ArrayMap Mul of (..., A, 1) and (..., 1, B)                            =>  ArrayMatMul with sums of a single product
-    ArrayMap Add or Sub of an array (..., *S) and constants (*S)           =>  AddConstants
-
 An array (H, W, C) has the memory order of an image with C channels. Neighbouring axes that broadcast alike become one axis.
 Examples are gates (one weight for each element, row or channel) and focal modulation. Added constants are biases of an
 attention and positional embeddings; a constant for each channel or row belongs to the layers with gains (`gains.py`).
@@ -60,8 +54,24 @@ def _find_replacement(node: Node) -> Replacement | None:
     return Replacement(ElemWise(*_OPS[op.function]), (node.inputs[op.slots[0]], node.inputs[op.slots[1]]), shapes)
 
 
+def _added_constants(node: Node) -> np.ndarray | None:
+    """Return the constants (C) that a layer adds to each C elements of its only input; else None."""
+    op = _sum_or_product(node, [-1, 0])
+    if op is None or not (op.function == "Add" or (op.function == "Sub" and op.slots == (0, -1))):
+        return None
+    index = op.slots.index(-1)
+    shape, values = op.shapes[index], node.params[f"operand{index}"]
+    first = next((axis for axis, size in enumerate(shape) if size > 1), None)
+    if first is None or shape[first:] != op.dims[first:] or op.shapes[1 - index] != op.dims:
+        return None
+    if values.dtype.kind != "f" or values.size != prod(shape) or not np.isfinite(values).all():
+        return None
+    return values.reshape(-1) if op.function == "Add" else -values.reshape(-1)
+
+
 class ArraySums(Pass):
-    """ArrayMap Add or Sub => ElemWise Sum, before a normalization AddConstants; not in pre-quantized networks."""
+    """ArrayMap Add or Sub of two arrays of one shape => ElemWise Sum; of constants, before a normalization => AddConstants. Not
+    in pre-quantized networks."""
 
     name = "array-sums"
     summary = "sums of arrays turned into layers that have integers"
@@ -84,7 +94,8 @@ class ArraySums(Pass):
 
 
 class ArrayElemWise(IntegerRewrite):
-    """ArrayMap Mul, and Add or Sub with broadcasting => ElemWise."""
+    """ArrayMap Mul of two arrays of one shape => ElemWise Prod; Mul, Add or Sub with axes of length 1 =>
+    MemoryView(ElemWise(MemoryView of both))."""
 
     name = "array-elemwise"
     summary = "products of arrays, and sums with operands that repeat, turned into layers that have integers"
@@ -94,17 +105,17 @@ class ArrayElemWise(IntegerRewrite):
         found = _find_replacement(node)
         return found if found is not None and (found.shapes or node.op.function == "Mul") else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
-        node.op, node.inputs, node.params = found.op, list(found.operands), {}
-        if not found.shapes:
-            return f"it is {found.op.kind}"
-        sources = [(channels, height, width) for height, width, channels in found.shapes]
+    def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
+        node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
+        if not replacement.shapes:
+            return f"it is {replacement.op.kind}"
+        sources = [(channels, height, width) for height, width, channels in replacement.shapes]
         over_images(graph, node, sources, max(sources, key=prod))
-        return f"it is {found.op.kind} of images"
+        return f"it is {replacement.op.kind} of images"
 
 
 class OuterProduct(IntegerRewrite):
-    """ArrayMap Mul of two arrays, each broadcast along the last axes of the other => ArrayMatMul."""
+    """ArrayMap Mul of (..., A, 1) and (..., 1, B) => ArrayMatMul with sums of a single product."""
 
     name = "outer-product"
     summary = "products of arrays that repeat each other turned into products of matrices"
@@ -123,20 +134,18 @@ class OuterProduct(IntegerRewrite):
         product = ArrayMatMul((count, rows, 1), (count, 1, columns), (0, 1))
         return Replacement(product, (node.inputs[op.slots[first]], node.inputs[op.slots[1 - first]]))
 
-    def rewrite(self, graph: Graph, node: Node, found: Replacement) -> str:
-        node.op, node.inputs = found.op, list(found.operands)
-        return f"it is {found.op.kind}"
+    def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
+        node.op, node.inputs = replacement.op, list(replacement.operands)
+        return f"it is {replacement.op.kind}"
 
 
 class AddedConstants(IntegerRewrite):
-    """ArrayMap Add or Sub of constants => AddConstants."""
+    """ArrayMap Add or Sub of an array (..., *S) and constants (*S) => AddConstants."""
 
     name = "added-constants"
     summary = "constants added to arrays turned into layers that have integers"
 
-    @staticmethod
-    def find(node: Node) -> np.ndarray | None:
-        return _added_constants(node)
+    find = staticmethod(_added_constants)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         constants = _added_constants(node)
@@ -145,24 +154,9 @@ class AddedConstants(IntegerRewrite):
                 return Match.no("its constants are a mask")
         return super().match(graph, node)
 
-    def rewrite(self, graph: Graph, node: Node, found: np.ndarray) -> str:
-        node.op, node.params = AddConstants(), {"constants": found}
+    def rewrite(self, graph: Graph, node: Node, constants: np.ndarray) -> str:
+        node.op, node.params = AddConstants(), {"constants": constants}
         return "it is AddConstants"
-
-
-def _added_constants(node: Node) -> np.ndarray | None:
-    """Return the constants (C) that a layer adds to each C elements of its only input; else None."""
-    op = _sum_or_product(node, [-1, 0])
-    if op is None or not (op.function == "Add" or (op.function == "Sub" and op.slots == (0, -1))):
-        return None
-    index = op.slots.index(-1)
-    shape, values = op.shapes[index], node.params[f"operand{index}"]
-    first = next((axis for axis, size in enumerate(shape) if size > 1), None)
-    if first is None or shape[first:] != op.dims[first:] or op.shapes[1 - index] != op.dims:
-        return None
-    if values.dtype.kind != "f" or values.size != prod(shape) or not np.isfinite(values).all():
-        return None
-    return values.reshape(-1) if op.function == "Add" else -values.reshape(-1)
 
 
 def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int, int], ...] | None:

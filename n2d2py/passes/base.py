@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.base import Op
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,7 @@ class FuseReport:
     @property
     def counts(self) -> dict[str, int]:
         """Return the number of rewrites by pass, in order of the first one."""
-        counts: dict[str, int] = {}
-        for entry in self.done:
-            counts[entry.rewrite] = counts.get(entry.rewrite, 0) + 1
-        return counts
+        return dict(Counter(entry.rewrite for entry in self.done))
 
     def refuse(self, rewrite: str, refusals: Iterable[Entry]) -> None:
         """Replace the refusals of a pass by those of its latest run."""
@@ -92,17 +91,19 @@ class Pass:
     Attributes:
         name: short name for reports.
         summary: description of one rewrite for the summary line.
+        at: the operators at which its pattern starts; any if empty.
     """
 
     name: str = ""
     summary: str = ""
+    at: tuple[type[Op], ...] = ()
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        """Return a Match or Match.no for the pattern at `node`; None if the node is of another kind."""
+        """Return a Match or Match.no for the pattern at `node`, whose operator is one of `at`; None without the pattern."""
         raise NotImplementedError
 
-    def rewrite(self, graph: Graph, node: Node, found: Any) -> str:
-        """Change the graph in place; return a clause about `node` for the report.
+    def rewrite(self, graph: Graph, node: Node, found: Any, /) -> str:
+        """Change the graph in place, with the data of the Match; return a clause about `node` for the report.
 
         Parameter arrays may be shared with other nodes and graphs: they are replaced, never written to.
         """
@@ -121,7 +122,7 @@ class Pass:
             progress = False
             refusals.clear()
             for node in list(graph.nodes):
-                if node not in graph:
+                if node not in graph or (self.at and not isinstance(node.op, self.at)):
                     continue
                 match = self.match(graph, node)
                 if match is None:

@@ -27,10 +27,9 @@ class ChainPass(Pass):
         for kind in self._kinds[1:]:
             follower = graph.sole_consumer(nodes[-1].output)
             if follower is None or _kind(follower) != kind:
-                readers = (
-                    ", ".join(f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)) or "nothing"
-                )
-                return Match.no(f"the result of {nodes[-1].name} is read by {readers}, not by a {kind} alone")
+                readers = [f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)]
+                text = ", ".join(readers) or "nothing"
+                return Match.no(f"the result of {nodes[-1].name} is read by {text}, not by a {kind} alone")
             nodes.append(follower)
         for one in nodes[:-1]:
             if one.activation is not None:
@@ -45,18 +44,9 @@ class ChainPass(Pass):
         nodes, op, params = found
         inside = {one.output for one in nodes}
         outside = [name for one in nodes for name in one.inputs if name not in inside]
-        last = nodes[-1]
+        last, source = nodes[-1], [name for one in nodes for name in one.source]
         result, place = last.output, graph.nodes.index(last) - len(nodes) + 1
-        new = Node(
-            last.name,
-            op,
-            outside,
-            [result],
-            params,
-            last.activation,
-            last.location,
-            [name for one in nodes for name in one.source],
-        )
+        new = Node(last.name, op, outside, [result], params, last.activation, last.location, source)
         for one in nodes:
             graph.remove(one)
             graph.tensors.pop(one.output)

@@ -1,15 +1,6 @@
 """Products with constant matrices become 1x1 convolutions over rows as pixels, as torch's Linear exports them.
 
-    ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1)
-    ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
-    ... and an ArrayMap Add of a constant (N) after it  =>  its bias
-    ... and an ArrayMap Mul by a constant (N) after it  =>  in its weights and its bias
-    ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N)  =>  Conv 1x1 in G groups over T pixels of G K channels, rows transposed
-                                                          from (G, T, K) to (T, G K) before it and back after it
-    ArrayMatMul(W, x) of W (M, K) and x (..., K, N)   =>  (ArrayMatMul(x transposed, W transposed)) transposed
-    ArrayMatMul(W, x) of W (M, K) and x (K, 1)        =>  ArrayMatMul(x, W transposed), x as a row
-
-A scalar counts as such a constant, also subtracted or as divisor. Products then have the integers, corrections and kernels of
+Products then have the integers, corrections and kernels of
 convolutions, and views cost nothing. Groups are the heads of an attention with relative positions, or experts. A left matrix is
 the adjacency of a graph network, mixes the tokens of an MLP-Mixer, or resamples a row.
 """
@@ -37,7 +28,7 @@ class _ConstantProduct(Pass):
 
     slots: ClassVar[tuple[int, int]] = (0, -1)
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         """Return the match of a product without other operations in the layer."""
         raise NotImplementedError
 
@@ -45,7 +36,7 @@ class _ConstantProduct(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
             return None
-        found = self.found(graph, node, op)
+        found = self.match_product(graph, node, op)
         return Match.no("it computes in integers of the file") if found is not None and is_quantized(graph) else found
 
 
@@ -61,12 +52,17 @@ class Product:
 
 
 class MatMulToConv(_ConstantProduct):
-    """ArrayMatMul with constant weights => Conv 1x1 or Fc."""
+    """ArrayMatMul(x, W) of rows (R, K) with W (K, N) => MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1); of a single row,
+    such as class tokens and steps of a sequence => Fc(x), weights (N, K).
+
+    An ArrayMap Add of a constant (N) after it is its bias; an ArrayMap Mul is part of its weights and its bias. A scalar counts
+    as such a constant, also subtracted or as divisor.
+    """
 
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         if prod(op.right[:-2]) != 1:
             return None
         weights = node.params["operand1"].reshape(op.right[-2:])
@@ -74,14 +70,14 @@ class MatMulToConv(_ConstantProduct):
         scaled, gain = _combination_after(graph, added or node, "Mul", op.right[-1])
         return Match(Product(weights, added, bias, scaled, gain))
 
-    def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
-        width = found.weights.shape[1]
-        for behind in (found.added, found.scaled):
-            if behind is not None:
-                graph.absorb(node, behind)
-        weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
-        if found.gain is not None:
-            weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain
+    def rewrite(self, graph: Graph, node: Node, product: Product) -> str:
+        width = product.weights.shape[1]
+        for layer in (product.added, product.scaled):
+            if layer is not None:
+                graph.absorb(node, layer)
+        weights, bias = product.weights, np.zeros(width) if product.bias is None else product.bias
+        if product.gain is not None:
+            weights, bias = (weights * product.gain).astype(weights.dtype), bias * product.gain
         node.params = {"weights": np.ascontiguousarray(weights.T), "bias": bias.astype(weights.dtype)}
         rows = graph.shape(node.output)[1] // width
         if rows == 1:
@@ -92,8 +88,8 @@ class MatMulToConv(_ConstantProduct):
             over_images(graph, node, [(depth, 1, rows)], (width, 1, rows))
         return (
             (f"product of {rows} rows turned into a Conv of 1x1" if rows > 1 else "product of a row turned into an Fc")
-            + (f", with {found.added.name} as bias" if found.added else "")
-            + (f", times the gains of {found.scaled.name}" if found.scaled else "")
+            + (f", with {product.added.name} as bias" if product.added else "")
+            + (f", times the gains of {product.scaled.name}" if product.scaled else "")
         )
 
 
@@ -125,12 +121,13 @@ _SWAP_ROWS_COLUMNS = (0, 1, 3, 2)
 
 
 class GroupedMatMul(_ConstantProduct):
-    """ArrayMatMul with a constant matrix for each group => grouped Conv 1x1."""
+    """ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N) => Conv 1x1 in G groups over T pixels of G K channels, with rows
+    transposed from (G, T, K) to (T, G K) before it and back after it."""
 
     name = "grouped-matmul"
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         if prod(op.right[:-2]) == 1:
             return None
         end = 1 + max(axis for axis, size in enumerate(op.right[:-2]) if size > 1)
@@ -171,13 +168,14 @@ _SWAP_CHANNELS_COLUMNS = (0, 3, 2, 1)
 
 
 class LeftMatMul(_ConstantProduct):
-    """ArrayMatMul with a constant left matrix => with a constant right one."""
+    """ArrayMatMul(W, x) of W (M, K) and x (..., K, N) => ArrayMatMul(x transposed, W transposed) transposed; an x (K, 1) is a
+    row."""
 
     name = "left-matmul"
     summary = "matrix products with constant left matrices turned into ones with constant right ones"
     slots = (-1, 0)
 
-    def found(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
         if prod(op.left[:-2]) != 1:
             return Match.no("it has a matrix for each of several products")
         return Match((prod(op.right[:-2]), op.right[-1]))

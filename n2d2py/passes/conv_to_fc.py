@@ -1,7 +1,4 @@
-"""A Conv whose kernel covers the whole input, followed by a flattening, becomes an Fc.
-
-Reshape(Conv(x)) with one output position and no padding   =>  Fc(x) with W' = W as (O, C * KH * KW)
-"""
+"""A Conv whose kernel covers the whole input, followed by a flattening, becomes an Fc."""
 
 from __future__ import annotations
 
@@ -14,14 +11,13 @@ from n2d2py.passes.base import Match, Pass
 
 
 class ConvToFc(Pass):
-    """Conv over its whole input, then Reshape to (C) => Fc."""
+    """Reshape(Conv(x)) to (C) with one output position and no padding => Fc(x) with W' = W as (O, C * KH * KW)."""
 
     name = "conv-to-fc"
     summary = "Conv over a whole input turned into Fc"
+    at = (Conv,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Conv):
-            return None
         reshape = graph.sole_consumer(node.output)
         if reshape is None or not isinstance(reshape.op, Reshape) or len(reshape.op.dims) != 1:
             return None
@@ -34,9 +30,9 @@ class ConvToFc(Pass):
             return Match.no(f"{reshape.name} carries an activation")
         return Match(reshape)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, reshape: Node) -> str:
         weights = node.params["weights"]
         node.op = Fc()
         node.params = {**node.params, "weights": cast_like(weights.reshape(len(weights), -1), weights)}
-        graph.absorb(node, found)
-        return f"Conv and {found.name} turned into Fc"
+        graph.absorb(node, reshape)
+        return f"Conv and {reshape.name} turned into Fc"

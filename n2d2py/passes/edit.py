@@ -59,11 +59,11 @@ def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mappin
     result = graph.copy()
     node = _layer(result, layer)
     changed = replace(node, params=node.params if params is None else dict(params))
-    found = _operator(operation)
-    if isinstance(found, Activation) and not isinstance(node.op, Activation):
-        changed.activation = found.function
+    new_op = _operator(operation)
+    if isinstance(new_op, Activation) and not isinstance(node.op, Activation):
+        changed.activation = new_op.function
     else:
-        changed.op = found
+        changed.op = new_op
     at = result.nodes.index(node)
     result.remove(node)
     for name in node.outputs:
@@ -80,9 +80,8 @@ def remove_layer(graph: Graph, layer: str) -> Graph:
     result = graph.copy()
     node = _layer(result, layer)
     if len(node.outputs) != 1 or result.joins_ends(node):
-        raise _unfit_operator(
-            f"layer '{layer}' has several outputs, or connects two ends of the network", "keep it, or replace it"
-        )
+        what = f"layer '{layer}' has several outputs, or connects two ends of the network"
+        raise _unfit_operator(what, "keep it, or replace it")
     drop(result, node)
     recompute_shapes(result)
     result.prune()
@@ -116,7 +115,8 @@ def rename(graph: Graph, old: str, new: str) -> Graph:
 def set_precision(
     graph: Graph, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
 ) -> Graph:
-    """Return the graph with the precision of a layer, as `QuantBits`, `QuantWeightBits` and `Quantize` set it; None changes nothing.
+    """Return the graph with the precision of a layer, as `QuantBits`, `QuantWeightBits` and `Quantize` set it; None changes
+    nothing.
 
     Raises:
         N2D2Error: E245 an unknown layer or value.
@@ -143,10 +143,8 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
     """
     names = list(dict.fromkeys(one.name for one in every_pass()))
     if name not in names:
-        like = nearest(name, names)
-        raise _unfit_operator(
-            f"no pass is called '{name}'", f"did you mean {like}?" if like else f"use one of {', '.join(names)}"
-        )
+        like, other = nearest(name, names), f"use one of {', '.join(names)}"
+        raise _unfit_operator(f"no pass is called '{name}'", f"did you mean {like}?" if like else other)
     result, report = graph.copy(), FuseReport()
     for one in every_pass():
         if one.name == name:
@@ -162,33 +160,33 @@ def _with_node(graph: Graph, node: Node, at: int) -> Graph:
         graph.add(node, at)
     except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         shapes = " and ".join("x".join(map(str, graph.shape(name)[1:])) for name in node.inputs)
-        given = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
+        contents = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
         remedy = "use another operator, or give its constants in params"
-        raise _unfit_operator(f"{node.op.kind} does not fit into layer '{node.name}' with {given}", remedy) from problem
+        raise _unfit_operator(f"{node.op.kind} does not fit into layer '{node.name}' with {contents}", remedy) from problem
     recompute_shapes(graph)
     graph.verify()
     return graph
 
 
 def _operator(operation: Operation) -> Op:
-    made, like = operation, None
+    op, like = operation, None
     if isinstance(operation, str):
         like = nearest(operation, FUNCTIONS)
         with suppress(KeyError, TypeError):
-            made = FUNCTIONS[operation]()
-    if isinstance(made, FunctionRow):
-        made = Activation(made)
-    if not isinstance(made, Op):
+            op = FUNCTIONS[operation]()
+    if isinstance(op, FunctionRow):
+        op = Activation(op)
+    if not isinstance(op, Op):
         remedy = f"did you mean {like}, or an object of this class?" if like else "give one, or an object of n2d2py.operators"
         raise _unfit_operator(f"{operation!r} is neither an operator nor a function without attributes", remedy)
-    return made
+    return op
 
 
 def _layer(graph: Graph, name: str) -> Node:
-    found = next((node for node in graph.nodes if node.name == name), None)
-    if found is None:
+    layer = next((node for node in graph.nodes if node.name == name), None)
+    if layer is None:
         raise _unknown_layer(graph, name)
-    return found
+    return layer
 
 
 def _rename_tensor(graph: Graph, old: str, new: str) -> None:
@@ -199,27 +197,22 @@ def _rename_tensor(graph: Graph, old: str, new: str) -> None:
     graph.tensors = {one.name: one for one in tensors}
     for node in graph.nodes:
         node.inputs, node.outputs = named(node.inputs), named(node.outputs)
-    graph.inputs, graph.outputs, graph.float_inputs = (
-        named(graph.inputs),
-        named(graph.outputs),
-        frozenset(named(graph.float_inputs)),
-    )
+    graph.inputs, graph.outputs = named(graph.inputs), named(graph.outputs)
+    graph.float_inputs = frozenset(named(graph.float_inputs))
     graph.aliases = dict(zip(graph.aliases, named(graph.aliases.values()), strict=True))
 
 
 def _check_free(graph: Graph, name: str) -> None:
     if not name or name in graph.tensors or any(node.name == name for node in graph.nodes):
-        raise _unfit_operator(
-            f"the name '{name}' is empty or in use", f"use another one, such as {graph.fresh_name(name or 'layer')}"
-        )
+        remedy = f"use another one, such as {graph.fresh_name(name or 'layer')}"
+        raise _unfit_operator(f"the name '{name}' is empty or in use", remedy)
 
 
 def _unknown_layer(graph: Graph, name: str) -> N2D2Error:
     known = [*graph.inputs, *(node.name for node in graph.nodes)]
     like = nearest(str(name), known)
-    return _unfit_operator(
-        f"'{name}' is not a layer of {graph.name}", f"did you mean {like}?" if like else f"the layers are {listed(known)}"
-    )
+    remedy = f"did you mean {like}?" if like else f"the layers are {listed(known)}"
+    return _unfit_operator(f"'{name}' is not a layer of {graph.name}", remedy)
 
 
 def _unfit_operator(what: str, remedy: str) -> N2D2Error:

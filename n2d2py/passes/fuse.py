@@ -17,15 +17,12 @@ from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.conv_to_fc import ConvToFc
-from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.fuse_gate import FuseGate
-from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, RemoveGain, WeighSums
+from n2d2py.passes.idioms import FuseGate, FuseMagnitude, FuseNorm, RemoveSoftplusTail
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
-from n2d2py.passes.magnitude import FuseMagnitude
 from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
@@ -33,9 +30,8 @@ from n2d2py.passes.one_hot import OneHotMatMul
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
-from n2d2py.passes.remove_identity import RemoveIdentity
+from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
-from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 
 _ROUNDS = 20
 
@@ -138,5 +134,5 @@ def keep_real(graph: Graph, *, rows: bool) -> None:
             continue
         shape = graph.shape(node.output)
         if len(shape) > 2 or op.size in (0, elements(shape)):
-            given = graph.precisions.get(node.name, Precision())
-            graph.precisions[node.name] = replace(given, target=TargetForm.REAL)
+            precision = graph.precisions.get(node.name, Precision())
+            graph.precisions[node.name] = replace(precision, target=TargetForm.REAL)

@@ -54,10 +54,9 @@ class FuseActivation(Pass):
 
     name = "fuse-activation"
     summary = "activations merged into the layer before"
+    at = (Activation,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Activation):
-            return None
         function = node.op.function
         if not isinstance(function, Clip):
             return Match.no(f"{function.kind} is not a clamp")
@@ -74,8 +73,7 @@ class FuseActivation(Pass):
 
     @staticmethod
     def _target(graph: Graph, node: Node) -> Node | str:
-        """Return the layer that can take the clamp, looking through layers that only move values, or the reason why none can.
-        Return the layer that can take the clamp, looking through layers that only move values, or the reason why none can."""
+        """Return the layer that can take the clamp, looking through layers that only move values, or the reason for none."""
         reader = node
         while True:
             tensor = reader.inputs[0]
@@ -137,13 +135,13 @@ class SplitActivation(Pass):
             return None
         return Match(node.activation)
 
-    def rewrite(self, graph: Graph, node: Node, found: FunctionRow) -> str:
+    def rewrite(self, graph: Graph, node: Node, function: FunctionRow) -> str:
         result = node.output
         shape = graph.shape(result)
         linear, name = graph.fresh_name(f"{result}_linear"), graph.fresh_name(f"{node.name}_activation")
         node.outputs, node.activation = [linear], None
         graph.tensors[linear] = type(graph.tensors[result])(linear, shape)
         del graph.tensors[result]
-        graph.add(Node(name, Activation(found), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
+        graph.add(Node(name, Activation(function), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
         graph.precisions[name] = graph.precision(node)
-        return f"{found.kind} made the layer {name}"
+        return f"{function.kind} made the layer {name}"

@@ -1,12 +1,5 @@
-"""Batch normalisation with stored statistics is a gain and a shift per channel.
-
-With g = scale / sqrt(variance + epsilon) and s = bias - mean * g:
-
-    BatchNorm(Conv(x))  =>  Conv with W' = g W, b' = g b + s         (the same for Deconv, Fc)
-    BatchNorm(x)        =>  Affine with weights g, bias s            (elsewhere)
-
-FuseAffine then merges an Affine into its neighbours.
-"""
+"""Batch normalization with stored statistics is a gain g = scale / sqrt(variance + epsilon) and a shift s = bias - mean * g per
+channel, merged into the layer before where possible."""
 
 from __future__ import annotations
 
@@ -25,40 +18,36 @@ class FuseAffine(Pass):
 
     name = "fuse-affine"
     summary = "constant gains and shifts merged into the layer before"
+    at = (Affine,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Affine):
-            return None
         gain, shift = gain_and_shift(node)
         if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
             return Match("neutral")
         producer = linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
         return Match.no(producer) if isinstance(producer, str) else Match(producer)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node | str) -> str:
-        if isinstance(found, str):
+    def rewrite(self, graph: Graph, node: Node, producer: Node | str) -> str:
+        if isinstance(producer, str):
             drop(graph, node)
             return "Affine that changes nothing removed"
         gain, shift = gain_and_shift(node)
-        if isinstance(found.op, Affine):
-            first_gain, first_shift = gain_and_shift(found)
-            reference = found.params["weights"]
-            found.params = {
+        if isinstance(producer.op, Affine):
+            first_gain, first_shift = gain_and_shift(producer)
+            reference = producer.params["weights"]
+            producer.params = {
                 "weights": cast_like(gain * first_gain, reference),
                 "bias": cast_like(gain * first_shift + shift, reference),
             }
         else:
-            scale_outputs(found, gain, shift)
-        graph.absorb(found, node)
-        found.activation = node.activation
-        return f"gain and shift merged into {found.name}"
+            scale_outputs(producer, gain, shift)
+        graph.absorb(producer, node)
+        producer.activation = node.activation
+        return f"gain and shift merged into {producer.name}"
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
-    """The producer of the node's first input if it is of `kinds`, linear and read by nobody else.
-
-    Otherwise the reason why not.
-    """
+    """Return the producer of the node's first input if it is of `kinds`, linear and has no other consumer; else the reason."""
     producer = graph.producer(node.inputs[0])
     if producer is None:
         return "its input is a network input"
@@ -75,32 +64,32 @@ def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node |
 
 
 class FuseBatchNorm(Pass):
-    """Conv, Deconv or Fc, then BatchNorm => the same layer; the activation of the BatchNorm is kept."""
+    """BatchNorm of a Conv, Deconv or Fc => that layer with W' = g W, b' = g b + s; the activation of the BatchNorm is kept."""
 
     name = "fuse-batchnorm"
     summary = "BatchNorm layers merged into Conv or Fc"
+    at = (BatchNorm,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, BatchNorm):
-            return None
         producer = linear_producer(graph, node, (Conv, Deconv, Fc))
         return Match.no(producer) if isinstance(producer, str) else Match(producer)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        scale_outputs(found, *gain_and_shift(node))
-        graph.absorb(found, node)
-        found.activation = node.activation
-        return f"BatchNorm merged into {found.name}"
+    def rewrite(self, graph: Graph, node: Node, producer: Node) -> str:
+        scale_outputs(producer, *gain_and_shift(node))
+        graph.absorb(producer, node)
+        producer.activation = node.activation
+        return f"BatchNorm merged into {producer.name}"
 
 
 class BatchNormToAffine(Pass):
-    """A BatchNorm that FuseBatchNorm left => Affine."""
+    """A BatchNorm that FuseBatchNorm left => Affine with weights g, bias s."""
 
     name = "batchnorm-to-affine"
     summary = "BatchNorm layers turned into Affine"
+    at = (BatchNorm,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        return Match(True) if isinstance(node.op, BatchNorm) else None
+        return Match(True)
 
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:
         gain, shift = gain_and_shift(node)

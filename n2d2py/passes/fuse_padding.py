@@ -35,10 +35,9 @@ class FusePadding(Pass):
 
     name = "fuse-padding"
     summary = "Padding layers merged into Conv or Pool"
+    at = (Padding,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Padding):
-            return None
         if min(node.op.pads) < 0:
             return Match.no("it crops")
         if node.activation is not None:
@@ -58,7 +57,7 @@ class FusePadding(Pass):
 
     @staticmethod
     def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:
-        """The reader's operator with the padding in it, or why that is not exact."""
+        """Return the reader's operator with the padding in it, or why that is not exact."""
         op, padding = reader.op, node.op.pads
         if not isinstance(op, (Conv, Pool)):
             return f"it feeds {reader.name} of type {op.kind}"

@@ -1,13 +1,5 @@
 """Constant gains and shifts of row-major arrays become integer layers, if the layers next to them are integer too.
 
-    ElemWise Sum(ArrayMap(x) that computes g x, y)               =>  ElemWise Sum with the weight g
-    ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant
-    (N), or a number                                             =>  MemoryView(Affine(MemoryView(x)))
-    ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
-    (C, 1, 1), after a group normalization                       =>  Reshape(Affine(Reshape(x)))
-    ... with gain 1 and shift 0                                  =>  nothing
-    Affine(Concat(x, y))                                         =>  Concat(Affine(x), y) if gains of x and y differ
-
 A layer between float layers stays in floating point, to avoid a needless quantization.
 """
 
@@ -32,21 +24,21 @@ from n2d2py.passes.views import over_images
 
 
 class WeighSums(Pass):
-    """ArrayMap that multiplies by a number, consumed by sums only => weights of the sums."""
+    """ElemWise Sum(g x, y), g x an ArrayMap that only sums consume => ElemWise Sum with the weight g."""
 
     name = "weigh-sums"
     summary = "factors of arrays made weights of sums"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        found = scale_and_shift(node)
-        if found is None or found[1] != 0 or not np.isfinite(found[0]) or found[0] == 0:
+        scale = scale_and_shift(node)
+        if scale is None or scale[1] != 0 or not np.isfinite(scale[0]) or scale[0] == 0:
             return None
         readers = graph.consumers(node.output)
         sums = [reader for reader in readers if isinstance(reader.op, ElemWise) and reader.op.operation == "Sum"]
         if not sums or len(sums) < len(readers) or node.output in graph.outputs:
             return None
         reason = reason_for_float(graph, node)
-        return Match((found[0], sums)) if reason is None else Match.no(reason)
+        return Match((scale[0], sums)) if reason is None else Match.no(reason)
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[float, list[Node]]) -> str:
         factor, sums = found
@@ -85,8 +77,8 @@ class Gains:
 
 def _finite_gains(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
     """Return the finite `gains_and_shifts` of a layer, else None."""
-    found = gains_and_shifts(node)
-    return found if found is not None and np.isfinite(found[1]).all() and np.isfinite(found[2]).all() else None
+    gains = gains_and_shifts(node)
+    return gains if gains is not None and np.isfinite(gains[1]).all() and np.isfinite(gains[2]).all() else None
 
 
 def gains_of_rows(node: Node) -> Gains | None:
@@ -95,10 +87,10 @@ def gains_of_rows(node: Node) -> Gains | None:
     The row is the last axis, or several last axes if the constants vary along an earlier axis and no other layer has a form for
     them.
     """
-    found = _finite_gains(node)
-    if found is None:
+    gains = _finite_gains(node)
+    if gains is None:
         return None
-    shape, gain, shift = found
+    shape, gain, shift = gains
     dims = node.op.dims or (1,)
     padded = (1,) * (len(dims) - len(shape)) + shape
     first = next((axis for axis, size in enumerate(padded) if size > 1), len(dims) - 1)
@@ -113,10 +105,10 @@ def gains_of_rows(node: Node) -> Gains | None:
 
 def gains_of_channels(node: Node) -> Gains | None:
     """Return a layer's gain and shift for each of the channels (C) before its pixels; None if it computes something else."""
-    found = _finite_gains(node)
-    if found is None:
+    gains = _finite_gains(node)
+    if gains is None:
         return None
-    shape, gain, shift = found
+    shape, gain, shift = gains
     dims, padded = node.op.dims, (1,) * (len(node.op.dims) - len(shape)) + shape
     axes = [axis for axis, size in enumerate(padded) if size > 1]
     first, end = (axes[0], axes[-1] + 1) if axes else (0, 0)
@@ -132,10 +124,10 @@ class RemoveGain(Pass):
     summary = "gains of 1 and shifts of 0 removed"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        found = _finite_gains(node)
-        if found is None or is_quantized(graph):
+        gains = _finite_gains(node)
+        if gains is None or is_quantized(graph):
             return None
-        return Match(True) if Gains(*found[1:]).changes_nothing else None
+        return Match(True) if Gains(*gains[1:]).changes_nothing else None
 
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:
         node.op, node.params = Identity(), {}
@@ -143,41 +135,39 @@ class RemoveGain(Pass):
 
 
 class GainsOfChannels(IntegerRewrite):
-    """ArrayMap => Affine of an image."""
+    """ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant (C, 1, 1) => Reshape(Affine(Reshape(x)))."""
 
     name = "gains-of-channels"
     summary = "gains and shifts of the channels of arrays turned into layers that have integers"
 
     find = staticmethod(gains_of_channels)
 
-    def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
-        channels, at, (source,) = len(found.gain), graph.nodes.index(node), node.inputs
-        if not found.pixels:
-            node.op, node.params = Affine(), found.params
+    def rewrite(self, graph: Graph, node: Node, gains: Gains) -> str:
+        channels, at, (source,) = len(gains.gain), graph.nodes.index(node), node.inputs
+        if not gains.pixels:
+            node.op, node.params = Affine(), gains.params
             return f"gains of {channels} elements"
-        image, scaled = (graph.fresh_name(f"{node.output}_{what}") for what in ("channels", "scaled"))
-        view = Reshape((channels, prod(found.pixels[:-1]), found.pixels[-1]))
-        graph.add(Node(image, view, [source], [image], location=node.location, helper=True), at=at)
-        graph.add(
-            Node(scaled, Affine(), [image], [scaled], found.params, location=node.location, source=[scaled, *node.source]),
-            at=at + 1,
-        )
+        view = Reshape((channels, prod(gains.pixels[:-1]), gains.pixels[-1]))
+        image = graph.add_helper(view, source, f"{node.output}_channels", at, node.location)
+        scaled = graph.fresh_name(f"{node.output}_scaled")
+        layer = Node(scaled, Affine(), [image], [scaled], gains.params, None, node.location, [scaled, *node.source])
+        graph.add(layer, at=at + 1)
         node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
         return f"gains of {channels} channels"
 
 
 class GainsOfRows(IntegerRewrite):
-    """ArrayMap => Affine."""
+    """ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant (N), or a number => MemoryView(Affine(MemoryView(x)))."""
 
     name = "gains-of-rows"
     summary = "gains and shifts of arrays turned into layers that have integers"
 
     find = staticmethod(gains_of_rows)
 
-    def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
-        width = len(found.gain)
+    def rewrite(self, graph: Graph, node: Node, gains: Gains) -> str:
+        width = len(gains.gain)
         rows = graph.shape(node.output)[1] // width
-        node.op, node.params = Affine(), found.params
+        node.op, node.params = Affine(), gains.params
         if rows == 1:
             return "it is Affine"
         over_images(graph, node, [(width, 1, rows)], (width, 1, rows))
@@ -185,8 +175,8 @@ class GainsOfRows(IntegerRewrite):
 
 
 class GainsOfParts(Pass):
-    """Affine after a Concat => an Affine of each part, if the parts differ in their gains. With one scale, scores would share
-    that of boxes in pixels. Not in pre-quantized networks."""
+    """Affine(Concat(x, y)) => Concat(Affine(x), y) if gains of x and y differ. With one scale, scores would share that of boxes
+    in pixels. Not in pre-quantized networks."""
 
     name = "gains-of-parts"
     summary = "gains moved in front of Concats"
@@ -221,21 +211,18 @@ class GainsOfParts(Pass):
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray]) -> str:
         join, ends = found
-        shape, made = graph.shape(node.output), []
+        shape, parts_of_concat = graph.shape(node.output), []
         parts = zip(join.inputs, *(np.split(node.params[role], ends) for role in ("weights", "bias")), strict=True)
         for name, gain, shift in parts:
             dims = (len(gain), *shape[2:])
             if graph.shape(name)[1:] != dims:
-                view = graph.fresh_name(f"{name}_channels")
-                viewed = Node(view, Reshape(dims), [name], [view], location=node.location, helper=True)
-                graph.add(viewed, at=graph.nodes.index(node))
-                name = view
+                name = graph.add_helper(Reshape(dims), name, f"{name}_channels", graph.nodes.index(node), node.location)
             if not Gains(gain, shift).changes_nothing:
                 scaled, params = graph.fresh_name(f"{name}_scaled"), {"weights": gain, "bias": shift}
                 layer = Node(scaled, Affine(), [name], [scaled], params, location=node.location, source=[scaled])
                 graph.add(layer, at=graph.nodes.index(node))
                 name = scaled
-            made.append(name)
-        node.op, node.inputs, node.params = Concat(), made, {}
+            parts_of_concat.append(name)
+        node.op, node.inputs, node.params = Concat(), parts_of_concat, {}
         graph.prune()
-        return f"its gains are those of {len(made)} parts"
+        return f"its gains are those of {len(parts_of_concat)} parts"

@@ -1,9 +1,5 @@
-"""Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is left.
-
-    IndexSelect(Reshape(image)) that takes whole channels  =>  Reshape(IndexSelect(image)): a channel shuffle, a split
-    Concat(Reshape(image), Reshape(image), ...)          =>  Reshape(Concat(image, image, ...)) for images of one size
-    Activation(Reshape(image)), ElemWise(Reshape(image), Reshape(image))   =>  Reshape of the same of the images
-    IndexSelect(IndexSelect(x))                                        =>  IndexSelect(x)
+"""Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is
+left.
 
 A Reshape back to an image then cancels with the one that is left (remove_layout.py).
 """
@@ -26,7 +22,7 @@ from n2d2py.passes.base import Match, Pass
 
 
 def _image_behind(graph: Graph, tensor: str) -> str | None:
-    """The image whose elements the vector `tensor` holds in order; None where it is none, or of one pixel."""
+    """Return the image whose elements the vector `tensor` holds in order; None without one, or if it has one pixel."""
     producer = graph.producer(tensor)
     if producer is None or not isinstance(producer.op, Reshape) or producer.activation is not None:
         return None
@@ -35,7 +31,7 @@ def _image_behind(graph: Graph, tensor: str) -> str | None:
 
 
 def _channels_taken(op: IndexSelect, pixels: int) -> tuple[int, ...] | None:
-    """The channels that `op` takes from images of `pixels`, in order; None where it takes no whole ones."""
+    """Return the channels that `op` selects from images of `pixels`, in order; None if it does not select whole ones."""
     positions, _ = op.positions()
     if op.fills or len(positions) % pixels:
         return None
@@ -46,7 +42,8 @@ def _channels_taken(op: IndexSelect, pixels: int) -> tuple[int, ...] | None:
 
 
 class LiftChannels(Pass):
-    """Takes and concatenations of flattened images become those of their channels; functions and sums of them, those of images."""
+    """f(Reshape(image), ...) => Reshape(f(image, ...)) for images of one size; f is an IndexSelect of whole channels (a
+    shuffle, a split), a Concat, an Activation or an ElemWise."""
 
     name = "lift-channels"
     summary = "shuffles, splits, concatenations, functions and sums of flattened images made ones of images"
@@ -85,27 +82,26 @@ class LiftChannels(Pass):
 
 
 class MergeTake(Pass):
-    """An IndexSelect of an IndexSelect is one."""
+    """IndexSelect(IndexSelect(x)) => IndexSelect(x)."""
 
     name = "merge-take"
     summary = "IndexSelect layers merged"
+    at = (IndexSelect,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, IndexSelect):
-            return None
         before = graph.producer(node.inputs[0])
         if before is None or not isinstance(before.op, IndexSelect) or before.activation is not None:
             return None
         plain = before.op.by_axes(graph.shape(before.inputs[0])) and node.op.by_axes(graph.shape(before.output))
         return Match(before) if plain else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, before: Node) -> str:
         node.op = IndexSelect(
-            tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices, strict=True))
+            tuple(_composed(first, then) for first, then in zip(before.op.indices, node.op.indices, strict=True))
         )
-        node.inputs = list(found.inputs)
+        node.inputs = list(before.inputs)
         graph.prune()
-        return f"merged with the IndexSelect {found.name}"
+        return f"merged with the IndexSelect {before.name}"
 
 
 def _composed(first: tuple[int, ...] | None, then: tuple[int, ...] | None) -> tuple[int, ...] | None:

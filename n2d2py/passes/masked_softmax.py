@@ -1,9 +1,5 @@
 """Attention masks: scores that a constant pushes far below the others of their row are left out of the Softmax.
 
-    Softmax(ArrayMap Add(x, constant))                        =>  MaskedSoftmax(x), or of x and the rest of the constant
-    Softmax(ArrayMap Where(constant condition, x, constant))  =>  MaskedSoftmax(x)
-    Where(IsNaN(softmax), constant, softmax)                  =>  the softmax
-
 Exporters write minus infinity, the lowest float, -10000 or -100 as mask. As integers, such scores would leave no steps to the
 others. An element `_FAR` below the largest constant of its row gets a probability below e^-64 for otherwise equal scores. A row
 without any unmasked element keeps its form, since its Softmax is over the masked scores.
@@ -30,8 +26,7 @@ _FAR = 64.0
 
 @dataclass(frozen=True)
 class Mask:
-    """Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores; None without one.
-    Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores; None without one."""
+    """Mask of the elements that count (outer, size), bool, and the rest of the constant to add to the scores, or None."""
 
     counts: np.ndarray
     rest: np.ndarray | None
@@ -71,10 +66,10 @@ def _added_or_replacing(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] |
 
 def find_mask(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
     """Return the mask that a layer applies to scores of `outer` rows with `size` elements; None if it applies none."""
-    found = _added_or_replacing(node)
-    if found is None or prod(node.op.dims) != outer * size:
+    added = _added_or_replacing(node)
+    if added is None or prod(node.op.dims) != outer * size:
         return None
-    constant, put = (part.reshape(outer, size) for part in found)
+    constant, put = (part.reshape(outer, size) for part in added)
     if np.isnan(constant).any() or np.isposinf(constant).any():
         return None
     constant = constant.astype(np.float64)
@@ -88,7 +83,8 @@ def find_mask(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
 
 
 class FuseMask(Pass):
-    """A mask before a Softmax => MaskedSoftmax; not in pre-quantized networks, nor for a Softmax in floating point."""
+    """Softmax(Add(x, constant)) => MaskedSoftmax(x), or of x and the rest of the constant; Softmax(Where(constant condition, x,
+    constant)) => MaskedSoftmax(x). Not in pre-quantized networks, nor for a Softmax in floating point."""
 
     name = "masked-softmax"
     summary = "masks of attention taken into the softmax"
@@ -106,16 +102,16 @@ class FuseMask(Pass):
             return Match.no("it is to stay in floating point")
         return Match(found)
 
-    def rewrite(self, graph: Graph, node: Node, found: Mask) -> str:
+    def rewrite(self, graph: Graph, node: Node, mask: Mask) -> str:
         (softmax,) = graph.consumers(node.output)
         softmax.op = MaskedSoftmax(softmax.op.rows(graph.shape(softmax.output))[1])
-        softmax.params = {"mask": found.rows}
-        if found.rest is None:
+        softmax.params = {"mask": mask.rows}
+        if mask.rest is None:
             drop(graph, node)
         else:
             node.op = ArrayMap("Add", node.op.dims, (node.op.dims, node.op.dims), (0, -1))
-            node.params = {"operand1": found.rest.astype(np.float32)}
-        return f"a mask of {len(found.rows)} lines, of which {found.counts.mean():.0%} counts"
+            node.params = {"operand1": mask.rest.astype(np.float32)}
+        return f"a mask of {len(mask.rows)} lines, of which {mask.counts.mean():.0%} counts"
 
 
 class RemoveNanGuard(Pass):
@@ -144,8 +140,8 @@ class RemoveNanGuard(Pass):
             return Match.no("a line of its softmax may be without any element that counts")
         return Match(value.output)
 
-    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
-        node.op, node.inputs, node.params = Identity(), [found], {}
+    def rewrite(self, graph: Graph, node: Node, softmax: str) -> str:
+        node.op, node.inputs, node.params = Identity(), [softmax], {}
         return "a softmax of numbers is a number"
 
 
@@ -154,8 +150,8 @@ def _may_be_empty(graph: Graph, softmax: Node) -> bool:
     source = graph.producer(softmax.inputs[0])
     if source is None or not isinstance(softmax.op, Softmax) or not isinstance(source.op, ArrayMap):
         return False
-    found = _added_or_replacing(source)
-    if found is None or prod(source.op.dims) != elements(graph.shape(softmax.output)):
+    added = _added_or_replacing(source)
+    if added is None or prod(source.op.dims) != elements(graph.shape(softmax.output)):
         return False
-    constant = found[0].reshape(softmax.op.rows(graph.shape(softmax.output)))
+    constant = added[0].reshape(softmax.op.rows(graph.shape(softmax.output)))
     return bool(np.isneginf(constant).all(1).any())

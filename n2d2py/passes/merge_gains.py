@@ -1,9 +1,5 @@
 """Gains g and shifts s are merged into their weighted consumers: W' = W g, b' = b + sum of W s.
 
-    Affine, then Conv, Fc or a recurrent layer                         =>  that layer
-    Normalize with gain and shift, then such layers                    =>  Normalize without, and these layers
-    ArrayMap Mul, Div or Neg by constants, then such layers            =>  these layers
-
 Layers that move elements may lie between. A shift needs consumers without padding, which adds zeros after it. Gains of arrays
 may differ by at most a factor of two, because the weights of an output share one scale; channel equalization handles wider
 gains (quant/correct/channels.py).
@@ -29,8 +25,7 @@ _LARGEST_RATIO = 2.0
 
 @dataclass(frozen=True)
 class _Gains:
-    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...).
-    A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...)."""
+    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result (1, ...)."""
 
     gain: np.ndarray
     shift: np.ndarray
@@ -60,15 +55,16 @@ def _gains_of_array(graph: Graph, node: Node) -> _Gains | None:
     if isinstance(node.op, Normalize) and "gain" in node.params:
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
         return _Gains.of(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
-    found = gains_and_shifts(node)
-    if found is None or found[2].any() or not isinstance(node.op, ArrayMap):
+    gains = gains_and_shifts(node)
+    if gains is None or gains[2].any() or not isinstance(node.op, ArrayMap):
         return None
-    shape, gain, shift = found
+    shape, gain, shift = gains
     return _Gains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(shape), node.op.dims).reshape(1, -1))
 
 
 class MergeGains(Pass):
-    """Gains, then weighted layers => weighted layers; with `arrays` for gains of arrays, else for Affine layers."""
+    """Affine, then Conv, Fc or recurrent layers => these layers; with `arrays`, the same for ArrayMap Mul, Div or Neg by
+    constants and for the gain and shift of a Normalize."""
 
     summary = "constant gains and shifts merged into the weights after them"
 
@@ -77,22 +73,22 @@ class MergeGains(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if isinstance(node.op, Affine):
-            found = None if self.arrays else _gains_of_affine(graph, node)
+            gains = None if self.arrays else _gains_of_affine(graph, node)
         else:
-            found = _gains_of_array(graph, node) if self.arrays and not is_quantized(graph) else None
-        if found is None:
+            gains = _gains_of_array(graph, node) if self.arrays and not is_quantized(graph) else None
+        if gains is None:
             return None
         if node.activation is not None:
             return Match.no(f"it has the activation {node.activation.kind}")
-        if self.arrays and found.is_wide:
+        if self.arrays and gains.is_wide:
             return Match.no(f"its gains differ by more than a factor of {_LARGEST_RATIO:g}")
-        readers = weighted_readers(graph, node.output, found.numbers)
+        readers = weighted_readers(graph, node.output, gains.numbers)
         if isinstance(readers, str):
             return Match.no(readers)
         padded = padded_reader(readers)
-        if padded is not None and found.shift.any():
+        if padded is not None and gains.shift.any():
             return Match.no(f"{padded.name} pads with zeros, which the shift would change")
-        return Match((found, readers))
+        return Match((gains, readers))
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[_Gains, WeightedReaders]) -> str:
         gains, readers = found

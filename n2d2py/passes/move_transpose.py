@@ -1,8 +1,4 @@
-"""Transpositions are moved after element-wise layers, or into the weights of an Fc, so that they cancel.
-
-Transpose2(f(Transpose1(x)))   =>  Transpose2(Transpose1(f(x)))   for a chain f of element-wise layers
-Fc(Reshape(Transpose(x)))      =>  Fc(x) with the columns of W in the order of x
-"""
+"""Transpositions are moved after element-wise layers, or into the weights of an Fc, so that they cancel."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from n2d2py.passes.base import Match, Pass, recompute_shapes
 
 
 class MoveTranspose(Pass):
-    """Transpose, element-wise layers, Transpose => element-wise layers, one Transpose."""
+    """Transpose2(f(Transpose1(x))) => Transpose2(Transpose1(f(x))) for a chain f of element-wise layers."""
 
     name = "move-transpose"
     summary = "Transpose layers moved after element-wise layers"
@@ -55,7 +51,7 @@ class MoveTranspose(Pass):
 
 
 class TransposeIntoFc(Pass):
-    """Transpose, Reshape, Fc => Fc with permuted weight columns (a flattening in H, W, C order)."""
+    """Fc(Reshape(Transpose(x))) => Fc(x) with the columns of W in the order of x (a flattening in H, W, C order)."""
 
     name = "transpose-into-fc"
     summary = "Transpose layers merged into the weights of Fc"
@@ -71,7 +67,7 @@ class TransposeIntoFc(Pass):
     @staticmethod
     def _readers(graph: Graph, node: Node) -> list[Node] | str:
         """Return the Fc layers after the node and its Reshapes, or the reason why it has other consumers."""
-        found, waiting = [], [node]
+        layers, waiting = [], [node]
         while waiting:
             layer = waiting.pop(0)
             readers = graph.consumers(layer.output)
@@ -79,22 +75,22 @@ class TransposeIntoFc(Pass):
                 return f"{layer.name} is a network output"
             for reader in readers:
                 if isinstance(reader.op, Fc):
-                    found.append(reader)
+                    layers.append(reader)
                 elif isinstance(reader.op, Reshape) and reader.activation is None:
                     waiting.append(reader)
                 else:
                     return f"it feeds {reader.name} of type {reader.op.kind}"
-        return found
+        return layers
 
-    def rewrite(self, graph: Graph, node: Node, found: list[Node]) -> str:
+    def rewrite(self, graph: Graph, node: Node, layers: list[Node]) -> str:
         source, permutation = node.inputs[0], node.op.perm
         sizes = graph.shape(node.output)[1:]
         back = np.argsort(permutation[1:]) + 1
-        for reader in found:
+        for reader in layers:
             weights = reader.params["weights"]
             columns = weights.reshape(len(weights), *sizes).transpose(0, *back)
             reader.params = {**reader.params, "weights": cast_like(columns.reshape(len(weights), -1), weights)}
             reader.inputs = [source]
         for unread in graph.prune():
             graph.aliases.update(dict.fromkeys(unread.outputs, source))
-        return "merged into the weights of " + ", ".join(reader.name for reader in found)
+        return "merged into the weights of " + ", ".join(reader.name for reader in layers)

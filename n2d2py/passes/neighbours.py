@@ -26,11 +26,11 @@ class IntegerRewrite(Pass):
         _RULES.append(cls.find)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        found = self.find(node)
-        if found is None:
+        replacement = self.find(node)
+        if replacement is None:
             return None
         reason = reason_for_float(graph, node)
-        return Match(found) if reason is None else Match.no(reason)
+        return Match(replacement) if reason is None else Match.no(reason)
 
 
 def reason_for_float(graph: Graph, node: Node) -> str | None:

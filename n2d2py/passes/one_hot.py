@@ -1,9 +1,5 @@
 """A product of a one-hot code with a constant matrix becomes a lookup of its rows, an embedding without products.
 
-    ArrayMatMul(ArrayMap Cast(ArrayMap Equal(x, counting numbers)), W)                  =>  ArrayGather(rows of W, x)
-    ArrayMatMul(ArrayMap Where(ArrayMap Equal(x, counting numbers), on, off), W)        =>  ArrayGather(rows of on and off times
-    W, x)
-
 An x outside the numbers has a code without a one: the table has a row for it at both ends.
 """
 
@@ -34,7 +30,8 @@ class OneHot:
 
 
 class OneHotMatMul(Pass):
-    """ArrayMatMul of a one-hot code and a constant matrix => ArrayGather."""
+    """ArrayMatMul(code, W) => ArrayGather(rows of W, x); the code is Cast(Equal(x, counting numbers)), or Where of this Equal,
+    on, off, with rows of on and off times W."""
 
     name = "one-hot-matmul"
     summary = "products of one-hot codes turned into picked rows"
@@ -48,27 +45,26 @@ class OneHotMatMul(Pass):
             return None
         return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(code)
 
-    def rewrite(self, graph: Graph, node: Node, found: OneHot) -> str:
+    def rewrite(self, graph: Graph, node: Node, code: OneHot) -> str:
         op, at = node.op, graph.nodes.index(node)
         assert isinstance(op, ArrayMatMul)
         weights = node.params["operand1"].reshape(op.right[-2:]).astype(np.float64) * op.scale
-        rest = np.tile(found.off * weights.sum(0), (found.size + 2, 1))
-        rest[1:-1] += (found.on - found.off) * weights
-        index, count = found.x, prod(op.left[:-1])
-        steps: list[tuple[str, dict[str, int]]] = [("Add", {"operand1": 1 - found.first}), ("Max", {"operand1": 0})]
+        rest = np.tile(code.off * weights.sum(0), (code.size + 2, 1))
+        rest[1:-1] += (code.on - code.off) * weights
+        index, count = code.x, prod(op.left[:-1])
+        steps: list[tuple[str, dict[str, int]]] = [("Add", {"operand1": 1 - code.first}), ("Max", {"operand1": 0})]
         if graph.kind(index) != "int64":
             steps.insert(0, ("Cast", {}))
         for function, operands in steps:
-            made = graph.fresh_name(f"{node.output}_{function.lower()}")
             shapes, slots = ((count,), *((1,) for _ in operands)), (0, *(-1 for _ in operands))
             params = {role: np.array([value]) for role, value in operands.items()}
             layer = ArrayMap(function, (count,), shapes, slots, "int64")
-            graph.add(Node(made, layer, [index], [made], params, location=node.location, helper=True), at=at)
-            index, at = made, at + 1
-        node.op, node.inputs = ArrayGather(1, found.size + 2, op.right[-1], count, slots=(-1, 0)), [index]
+            index = graph.add_helper(layer, index, f"{node.output}_{function.lower()}", at, node.location, params)
+            at += 1
+        node.op, node.inputs = ArrayGather(1, code.size + 2, op.right[-1], count, slots=(-1, 0)), [index]
         node.params = {"operand0": rest.astype(node.params["operand1"].dtype)}
         graph.prune()
-        return f"product of {count} codes of {found.size} numbers turned into picked rows"
+        return f"product of {count} codes of {code.size} numbers turned into picked rows"
 
 
 def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:

@@ -1,9 +1,5 @@
 """Reductions of row-major arrays become pools of images whose channels are the axes after the reduced ones.
 
-    ArrayReduce Mean or Max of (A, R, C) over R   =>  MemoryView(Pool 1xR(MemoryView(x)))
-    ArrayReduce Sum                               =>  the mean, times R
-    ... over axes with others between them        =>  IndexSelect first, which makes them adjacent
-
 An array (A, R, C) has the memory order of an image with C channels, one row and A * R columns.
 """
 
@@ -28,8 +24,7 @@ _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
 @dataclass(frozen=True)
 class Axes:
-    """The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () if it is the order in memory.
-    The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () if it is the order in memory."""
+    """The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () for the one in memory."""
 
     outer: int
     reduced: int
@@ -38,7 +33,8 @@ class Axes:
 
 
 class PooledArrays(IntegerRewrite):
-    """ArrayReduce Mean, Sum or Max of several elements => Pool."""
+    """ArrayReduce Mean or Max of (A, R, C) over R => MemoryView(Pool 1xR(MemoryView(x))); Sum is the mean times R; an
+    IndexSelect makes reduced axes with others between them adjacent."""
 
     name = "pooled-arrays"
     summary = "reductions of arrays turned into pools"
@@ -56,23 +52,19 @@ class PooledArrays(IntegerRewrite):
         turns = any(op.dims[axis] > 1 for axis in between)
         return Axes(outer, reduced, inner, (*before, *op.axes, *after) if turns else ())
 
-    def rewrite(self, graph: Graph, node: Node, found: Axes) -> str:
-        function, window = node.op.function, (1, found.reduced)
+    def rewrite(self, graph: Graph, node: Node, axes: Axes) -> str:
+        function, window = node.op.function, (1, axes.reduced)
 
-        def layer(op, what: str, source: str, at: int, params=None) -> str:
-            name = graph.fresh_name(f"{node.output}_{what}")
-            graph.add(Node(name, op, [source], [name], params or {}, location=node.location, helper=True), at=at)
-            return name
-
-        if found.order:
+        if axes.order:
             dims, steps = node.op.dims, strides(node.op.dims)
-            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in found.order))
-            node.inputs = [layer(order, "order", node.inputs[0], graph.nodes.index(node))]
+            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes.order))
+            at, name = graph.nodes.index(node), f"{node.output}_order"
+            node.inputs = [graph.add_helper(order, node.inputs[0], name, at, node.location)]
         node.op = Pool(_MODES[function], window, window)
         output = node.output
-        over_images(graph, node, [(found.inner, 1, found.outer * found.reduced)], (found.inner, 1, found.outer))
+        over_images(graph, node, [(axes.inner, 1, axes.outer * axes.reduced)], (axes.inner, 1, axes.outer))
         if function == "Sum":
-            gains = {"weights": np.full(found.inner, found.reduced, np.float32), "bias": np.zeros(found.inner, np.float32)}
+            gains = {"weights": np.full(axes.inner, axes.reduced, np.float32), "bias": np.zeros(axes.inner, np.float32)}
             at, view = graph.nodes.index(node) + 1, graph.required_producer(output)
-            view.inputs = [layer(Affine(), "sum", node.output, at, gains)]
-        return f"{function} of {found.reduced} rows turned into a Pool"
+            view.inputs = [graph.add_helper(Affine(), node.output, f"{node.output}_sum", at, node.location, gains)]
+        return f"{function} of {axes.reduced} rows turned into a Pool"

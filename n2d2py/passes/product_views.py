@@ -1,9 +1,5 @@
 """Products of two activations read and write through views, so layers that only move or scale their matrices disappear.
 
-    ArrayMatMul(IndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, if the order has constant steps
-    IndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
-    ArrayMatMul(c * x, y), c * (x y) =>  ArrayMatMul(x, y) times c, c a number above 0
-
 Heads of an attention then need no transposition, and their temperature is part of the rescale.
 """
 
@@ -49,7 +45,8 @@ class Operand:
 
 
 class ProductOperand(Pass):
-    """Merge layers that move or scale an operand of a product."""
+    """ArrayMatMul(IndexSelect(x), y) with constant steps => ArrayMatMul(x, y) with a view of x; ArrayMatMul(c * x, y) =>
+    ArrayMatMul(x, y) times c, a number above 0."""
 
     name = "product-operand"
     summary = "layers that move or scale operands taken into products of two arrays"
@@ -68,22 +65,23 @@ class ProductOperand(Pass):
                 return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
             if _only_moves(producer):
                 places = producer.op.positions()[0][view_positions(view, dims)]
-                taken = steps_of_order(places, graph.shape(producer.inputs[0])[1])
-                if taken is not None:
-                    return Match(Operand(index, producer.inputs[0], taken, 1.0, f"the order of {producer.name}"))
+                steps = steps_of_order(places, graph.shape(producer.inputs[0])[1])
+                if steps is not None:
+                    return Match(Operand(index, producer.inputs[0], steps, 1.0, f"the order of {producer.name}"))
         return None
 
-    def rewrite(self, graph: Graph, node: Node, found: Operand) -> str:
+    def rewrite(self, graph: Graph, node: Node, operand: Operand) -> str:
         views = list(node.op.full_views())
-        views[found.index] = found.view
-        node.op = replace(node.op, scale=node.op.scale * found.factor, views=tuple(views))
-        node.inputs = [found.source if index == found.index else name for index, name in enumerate(node.inputs)]
+        views[operand.index] = operand.view
+        node.op = replace(node.op, scale=node.op.scale * operand.factor, views=tuple(views))
+        node.inputs = [operand.source if index == operand.index else name for index, name in enumerate(node.inputs)]
         graph.prune()
-        return f"it takes in {found.what}"
+        return f"it takes in {operand.what}"
 
 
 class ProductResult(Pass):
-    """Merge layers that move or scale the result of a product."""
+    """IndexSelect(ArrayMatMul(x, y)) => ArrayMatMul with a view of its result; c * ArrayMatMul(x, y) => ArrayMatMul times c >
+    0."""
 
     name = "product-result"
     summary = "layers that move or scale results taken into products of two arrays"

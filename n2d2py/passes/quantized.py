@@ -1,13 +1,4 @@
-"""Quantize layers of pre-quantized networks are moved to the layers that compute.
-
-    Quantize(x) of values that are such integers already               =>  nothing
-    two Quantize of one type of one tensor                             =>  one
-    Quantize(Quantize(x)) to a subset of the integers                  =>  the second one
-    Quantize(Move(x)), x not quantized                                 =>  Move(Quantize(x)), the same for a Concat
-    Quantize(Clip(Quantize(x))), both of one type                      =>  Quantize(Clip(x))
-
-The last is exact because rounding is monotonic. A padded zero is an integer of every type.
-"""
+"""Quantize layers of pre-quantized networks are moved to the layers that compute."""
 
 from __future__ import annotations
 
@@ -22,7 +13,8 @@ from n2d2py.passes.base import Match, Pass, drop
 
 
 class MergeQuantize(Pass):
-    """A Quantize that changes nothing, or repeats another of the same tensor, is removed."""
+    """Quantize(x) of integers of this type => x; two Quantize of one type of one tensor => one; Quantize(Quantize(x)) to a
+    subset of the integers => the second one."""
 
     name = "merge-quantize"
     summary = "repeated roundings merged"
@@ -72,7 +64,7 @@ def _narrows(first: Node, second: Quantize) -> bool:
 
 
 class HoistQuantize(Pass):
-    """Values are quantized before they are moved."""
+    """Quantize(Move(x)) => Move(Quantize(x)), also for a Concat. A padded zero is an integer of every type."""
 
     name = "hoist-quantize"
     summary = "roundings moved before layers that move values"
@@ -93,19 +85,19 @@ class HoistQuantize(Pass):
             return Match.no(f"the output of {mover.name} is read in other ways too")
         return Match(mover)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, mover: Node) -> str:
         """Quantize each input of the mover, which takes over the name of the quantized result."""
-        at = graph.nodes.index(found)
-        graph.absorb(found, node)
-        for index, source in enumerate(dict.fromkeys(found.inputs)):
+        at = graph.nodes.index(mover)
+        graph.absorb(mover, node)
+        for index, source in enumerate(dict.fromkeys(mover.inputs)):
             name = graph.fresh_name(f"{source}_quantized")
             graph.add(Node(name, node.op, [source], [name], location=node.location), at=at + index)
-            found.inputs = [name if given == source else given for given in found.inputs]
-        return f"moved before {found.name}"
+            mover.inputs = [name if given == source else given for given in mover.inputs]
+        return f"moved before {mover.name}"
 
 
 class ClipBeforeQuantize(Pass):
-    """A clamp between two Quantize layers of one type moves before both."""
+    """Quantize(Clip(Quantize(x))), both of one type => Quantize(Clip(x)): exact because rounding is monotonic."""
 
     name = "clip-before-quantize"
     summary = "clamps moved before the rounding"
@@ -122,6 +114,6 @@ class ClipBeforeQuantize(Pass):
             return Match.no("what it clamps is also used without")
         return Match(first)
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        drop(graph, found)
-        return f"moved before {found.name}"
+    def rewrite(self, graph: Graph, node: Node, rounding: Node) -> str:
+        drop(graph, rounding)
+        return f"moved before {rounding.name}"

@@ -28,10 +28,9 @@ class RemoveReshape(Pass):
 
     name = "remove-reshape"
     summary = "Reshape layers removed"
+    at = (Reshape,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Reshape):
-            return None
         if node.activation is not None:
             return Match.no("it carries an activation")
         if _producer(graph, node, Reshape) is not None:
@@ -63,8 +62,8 @@ class RemoveReshape(Pass):
                 return Match.no(f"the output {old} would change its shape")
         return Match("drop")
 
-    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
-        if found == "merge":
+    def rewrite(self, graph: Graph, node: Node, action: str) -> str:
+        if action == "merge":
             before = graph.required_producer(node.inputs[0])
             node.inputs = list(before.inputs)
             unread = not graph.consumers(before.output) and before.output not in graph.outputs
@@ -83,10 +82,9 @@ class MergeTranspose(Pass):
 
     name = "remove-transpose"
     summary = "Transpose layers removed or simplified"
+    at = (Transpose,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Transpose):
-            return None
         if node.activation is not None:
             return Match.no("it carries an activation")
         if node.op.perm == tuple(range(len(node.op.perm))) and not graph.joins_ends(node):
@@ -99,11 +97,11 @@ class MergeTranspose(Pass):
             return Match("reshape")
         return Match.no("it changes the order of the elements")
 
-    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
-        if found == "drop":
+    def rewrite(self, graph: Graph, node: Node, action: str) -> str:
+        if action == "drop":
             drop(graph, node)
             return "Transpose that moves nothing removed"
-        if found == "reshape":
+        if action == "reshape":
             node.op = Reshape(graph.shape(node.output)[1:])
             return "Transpose of axes of size 1 turned into a Reshape"
         before = graph.required_producer(node.inputs[0])

@@ -16,14 +16,14 @@ def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shap
     again."""
     output = node.output
     for number, dims in enumerate(sources):
-        name = graph.fresh_name(f"{output}_operand{number}_rows" if len(sources) > 1 else f"{output}_rows")
-        view = Node(name, MemoryView(tuple(dims)), [node.inputs[number]], [name], location=node.location, helper=True)
-        graph.add(view, at=graph.nodes.index(node))
+        name = f"{output}_operand{number}_rows" if len(sources) > 1 else f"{output}_rows"
+        view = MemoryView(tuple(dims))
+        name = graph.add_helper(view, node.inputs[number], name, graph.nodes.index(node), node.location)
         node.inputs = [*node.inputs[:number], name, *node.inputs[number + 1 :]]
-    made = graph.fresh_name(f"{output}_pixels")
-    graph.tensors[made] = Tensor(made, (1, *result))
-    node.outputs = [made]
-    as_array(graph, made, output, node, graph.nodes.index(node) + 1)
+    pixels = graph.fresh_name(f"{output}_pixels")
+    graph.tensors[pixels] = Tensor(pixels, (1, *result))
+    node.outputs = [pixels]
+    as_array(graph, pixels, output, node, graph.nodes.index(node) + 1)
 
 
 def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> None:
@@ -41,7 +41,5 @@ def permute_rows(
     back = [("rows", MemoryView(graph.shape(source)[1:]))] if rows else []
     ops: list[tuple[str, Op]] = [("image", MemoryView(shape)), ("turned", Transpose(perm)), *back]
     for step, (label, op) in enumerate(ops):
-        made = graph.fresh_name(f"{stem}_{label}")
-        graph.add(Node(made, op, [source], [made], location=node.location, helper=True), at=at + step)
-        source = made
+        source = graph.add_helper(op, source, f"{stem}_{label}", at + step, node.location)
     return source

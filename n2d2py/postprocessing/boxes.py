@@ -12,11 +12,18 @@ import numpy as np
 
 from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
-from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, require_small
-from n2d2py.postprocessing.detector import Detector
+from n2d2py.postprocessing.contract import (
+    KINDS,
+    Detector,
+    KernelConfig,
+    PostKind,
+    image_size,
+    misfit,
+    real_array,
+    require_small,
+)
 
 _KEYS = keys(
     """
@@ -123,7 +130,6 @@ class BoxDetector(Detector):
         return KernelConfig.of(d, reads, tables, Anchors=bool(d.anchors), Labelled=d.label is not None, **places)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`BoxDecoder.detect`."""
         count = self.decoder.count
         return self.decoder.detect(self.boxes.take(outputs, count, 4), self.scores.take(outputs, count, self.decoder.values))
 
@@ -218,15 +224,11 @@ def _bind(
 
 def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
     """The anchors of a file in 1/16 pixel: x, y of the center, width, height."""
-    try:
-        found = read_npy(path)
-    except (OSError, DamagedArray) as error:
-        raise misfit(f"the anchors {path} cannot be read: {error}", "give an .npy file") from error
-    if found.shape != (count, 4) or found.dtype.kind != "f" or not np.isfinite(found).all():
+    anchors = real_array(path, "anchors")
+    if anchors.shape != (count, 4):
         raise misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
-    steps = np.rint(
-        found[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64) * SUBPIXELS * np.array([*size, *size])
-    )
+    columns = anchors[:, [1, 0, 3, 2] if rows_first else [0, 1, 2, 3]].astype(np.float64)
+    steps = np.rint(columns * SUBPIXELS * np.array([*size, *size]))
     if abs(steps).max(initial=0) > 32767:
         raise misfit(f"the anchors {path} exceed 2047 pixels", "give them relative to the width and height of the image")
     return tuple(map(tuple, steps.astype(int).tolist()))
@@ -271,31 +273,18 @@ def _part(output: int, table: np.ndarray) -> StridedValues:
     return part
 
 
-for _name, _doc, _family, _without in (
-    (
-        "yolov5",
+_FAMILIES = {
+    "yolov5": (
         "Boxes by centre and size, objectness, a score for each class: YOLOv5, YOLOv7.",
         _Family(objectness=True, anchors=3),
-        (),
     ),
-    ("yolov8", "Boxes by centre and size, a score for each class: YOLOv8, YOLOv9, YOLO11, YOLO12.", _Family(by_box=False), ()),
-    (
-        "yolov10",
-        "Corners, score and class of boxes that do not overlap: YOLOv10.",
-        _Family(centered=False, labelled=True, anchors=0),
-        ("iou",),
-    ),
-    ("yolox", "As yolov5: YOLOX, exported with its grid decoded.", _Family(objectness=True), ()),
-):
-    _own = tuple(key for key in _KEYS if key.name not in _without)
+    "yolov8": ("Boxes by centre and size, a score for each class: YOLOv8, YOLOv9, YOLO11, YOLO12.", _Family(by_box=False)),
+    "yolov10": ("Corners, score and class of boxes that do not overlap: YOLOv10.", _Family(False, labelled=True, anchors=0)),
+    "yolox": ("As yolov5: YOLOX, exported with its grid decoded.", _Family(objectness=True)),
+}
+for _name, (_doc, _family) in _FAMILIES.items():
+    _own = tuple(key for key in _KEYS if key.name != "iou" or not _family.labelled)
     KINDS.add(_name, PostKind(_name, _doc, _own, partial(_bind, _family), partial(_fits, _family)))
-KINDS.add(
-    "ssd",
-    PostKind(
-        "ssd",
-        "Boxes relative to anchors, a score for each class: SSD without the operators after its heads.",
-        tuple(key for key in _KEYS if key.name != "units") + _ANCHORED,
-        partial(_bind, _Family(anchors=0)),
-        _fits_anchors,
-    ),
-)
+_SSD = "Boxes relative to anchors, a score for each class: SSD without the operators after its heads."
+_SSD_KEYS = tuple(key for key in _KEYS if key.name != "units") + _ANCHORED
+KINDS.add("ssd", PostKind("ssd", _SSD, _SSD_KEYS, partial(_bind, _Family(anchors=0)), _fits_anchors))

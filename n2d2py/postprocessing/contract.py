@@ -1,4 +1,4 @@
-"""The contract of a kind of post-processing: its settings, and how they are bound to the outputs of a network."""
+"""The contract of a kind of post-processing: its settings, how they are bound to the outputs of a network, and detectors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic.fixed_scale import FixedScale
+from n2d2py.arithmetic.detections import SUBPIXELS
+from n2d2py.arithmetic.fixed_scale import ONE, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.choices import read_settings
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import REQUIRED, Key
+from n2d2py.postprocessing.results import Detection
 from n2d2py.registry import Registry
 
 CCall = Callable[..., int]
@@ -44,9 +47,9 @@ class KernelConfig:
     @staticmethod
     def of(decoder: Any, reads: Mapping[str, int], tables: Mapping[str, Sequence[int]], **constants: int) -> KernelConfig:
         """That of the fields of a decoder, and of the dataclasses in it: numbers (rows_first is RowsFirst) and conversions."""
-        found = dict(_fields_of(decoder))
-        numbers = {name.title().replace("_", ""): int(one) for name, one in found.items() if isinstance(one, int)}
-        scales = {name: one or FixedScale() for name, one in found.items() if one is None or isinstance(one, FixedScale)}
+        values = dict(_fields_of(decoder))
+        numbers = {name.title().replace("_", ""): int(one) for name, one in values.items() if isinstance(one, int)}
+        scales = {name: one or FixedScale() for name, one in values.items() if one is None or isinstance(one, FixedScale)}
         kinds = {name: ("std::int16_t" if name == "anchors" else "std::int32_t", one) for name, one in tables.items()}
         return KernelConfig(reads, numbers | {name: int(one) for name, one in constants.items()}, scales, kinds)
 
@@ -106,10 +109,10 @@ class PostProcessor(ABC):
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
         """`stored`, by the C interface: of each sample the outputs that it reads, in the order of their positions, as memory (HWC)."""
-        found = [self.memory for _ in samples]
-        for sample, memory in zip(samples, found, strict=True):
+        memories = [self.memory for _ in samples]
+        for sample, memory in zip(samples, memories, strict=True):
             call(self.function, *sample, memory)
-        return found
+        return memories
 
     def name(self, label: int) -> str:
         """The name of a class; "" where it has none."""
@@ -125,8 +128,7 @@ class PostKind:
         doc: a sentence.
         keys: its settings.
         bind: the settings by name, inputs and outputs of the network and the names of the classes give the post-processor.
-            Raises
-            E460 where they do not fit.
+            Raises E460 where they do not fit.
         fits: True if the outputs can only be of this kind; of an image of width and height, and for names of the classes.
     """
 
@@ -151,11 +153,7 @@ class Post:
     values: Mapping[str, Any]
 
     def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> PostProcessor:
-        """The post-processor of a network.
-
-        Raises:
-            N2D2Error: E460 where its input or its outputs do not fit.
-        """
+        """The post-processor of a network. Raise E460 where its input or its outputs do not fit."""
         return self.kind.bind(self.values, inputs, outputs, names)
 
 
@@ -163,11 +161,11 @@ def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], name
     """The text of -post for the only kind that outputs can be of; None where there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
-    found = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
-    if len(found) != 1:
+    fitting = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
+    if len(fitting) != 1:
         return None
-    required = ",".join(f"{key.name}=..." for key in found[0].keys if key.default is REQUIRED)
-    return found[0].name + (f":{required}" if required else "")
+    required = ",".join(f"{key.name}=..." for key in fitting[0].keys if key.default is REQUIRED)
+    return fitting[0].name + (f":{required}" if required else "")
 
 
 def parse_post(text: str, where: Location | None = None) -> Post:
@@ -177,11 +175,11 @@ def parse_post(text: str, where: Location | None = None) -> Post:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
     """
     wrong = partial(_wrong, where, text)
-    name, given = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
+    name, settings = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
     values: dict[str, Any] = {}
     for key in KINDS[name].keys:
         try:
-            values[key.name] = key.read(key.name, given[key.name])[0] if key.name in given else key.default
+            values[key.name] = key.read(key.name, settings[key.name])[0] if key.name in settings else key.default
         except Unreadable as error:
             raise wrong(error.what, error.remedy) from None
         if values[key.name] is REQUIRED:
@@ -192,15 +190,14 @@ def parse_post(text: str, where: Location | None = None) -> Post:
 def files_of(text: str) -> dict[str, str]:
     """By the key of -post, the files that it names."""
     post = parse_post(text)
-    return {key.name: post.values[key.name] for key in post.kind.keys if key.kind is Kind.PATH}
+    return {key.name: post.values[key.name] for key in post.kind.keys if key.kind is Kind.PATH and post.values[key.name]}
 
 
 def with_files(text: str, paths: Mapping[str, str]) -> str:
     """The text of -post with other paths of its files."""
-    settings = (
-        f"{key}={paths.get(key, value)}" for key, _, value in (one.partition("=") for one in text.partition(":")[2].split(","))
-    )
-    return f"{text.partition(':')[0]}:{','.join(settings)}" if paths else text
+    kind, _, settings = text.partition(":")
+    pairs = (setting.partition("=") for setting in settings.split(","))
+    return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
 
 
 def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Error:
@@ -208,11 +205,7 @@ def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Err
 
 
 def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:
-    """Width and height of the image that a network takes.
-
-    Raises:
-        N2D2Error: E460 for a network without one image as its input.
-    """
+    """Width and height of the image that a network takes. Raise E460 for a network without one image as its input."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         raise misfit("the model has not one input, an image", "choose it by -inputs, or remove -post")
     _, high, wide = (0, 1, 2) if inputs[0].port is None else inputs[0].port.image_axes
@@ -237,3 +230,62 @@ def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
     if len(outputs) != 1:
         raise misfit(f"the model has {len(outputs)} outputs", "choose one by -outputs")
     return outputs[0]
+
+
+def real_array(path: Path, what: str) -> np.ndarray:
+    """The finite real numbers of a .npy file. Raises E460 for another file; `what` names its content."""
+    try:
+        found = read_npy(path)
+    except (OSError, DamagedArray) as error:
+        raise misfit(f"the {what} {path} cannot be read: {error}", "give an .npy file") from error
+    if found.dtype.kind != "f" or not np.isfinite(found).all():
+        raise misfit(f"the {what} {path} are not real numbers", "save finite numbers of floating point")
+    return found
+
+
+# ---- detectors -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Detector(PostProcessor):
+    """A post-processing that gives detections.
+
+    Attributes:
+        size: width and height of the image, in pixels.
+        most: detections at most.
+    """
+
+    size: tuple[int, int]
+    most: int
+
+    function: ClassVar = "detect"
+    folder: ClassVar = "boxes"
+    in_frame: ClassVar = True
+    types: ClassVar = {"Detection": "detection"}
+
+    @property
+    def memory(self) -> np.ndarray:
+        """Of all detections: class, score in 1/65536, edges in 1/16 pixel."""
+        return np.zeros((self.most, 6), np.int32)
+
+    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        memories = [self.memory for _ in samples]
+        counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, memories, strict=True)]
+        return [one[:count] for one, count in zip(memories, counts, strict=True)]
+
+    def result(
+        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
+    ) -> list[Detection]:
+        """Stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
+        corners = in_frame(stored[:, 2:], self.size, source, frame) / SUBPIXELS
+        return [
+            Detection(label, self.name(label), score / ONE, *box)
+            for (label, score), box in zip(stored[:, :2].tolist(), corners.tolist(), strict=True)
+        ]
+
+
+def in_frame(
+    positions: np.ndarray, size: tuple[int, int], source: FrameSource | None, frame: tuple[int, int] | None
+) -> np.ndarray:
+    """Positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
+    if frame is None or source is None:
+        return positions
+    return source.to_frame(positions, frame, size, SUBPIXELS)

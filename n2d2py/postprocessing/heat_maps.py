@@ -16,15 +16,16 @@ from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
 from n2d2py.postprocessing.contract import (
     KINDS,
+    Detector,
     KernelConfig,
     PostKind,
     PostProcessor,
     image_size,
+    in_frame,
     misfit,
     only_output,
     require_small,
 )
-from n2d2py.postprocessing.detector import Detector, in_frame
 from n2d2py.postprocessing.results import KeyPoint
 
 _SCORES = Key(
@@ -42,11 +43,7 @@ def _tables(maps: HeatMaps) -> dict[str, Sequence[int]]:
 
 @dataclass(frozen=True)
 class PointFinder(PostProcessor):
-    """Key points that are bound to an output.
-
-    Attributes:
-        decoder: their integers.
-    """
+    """Key points that are bound to an output. `decoder`: their integers."""
 
     decoder: PointDecoder
 
@@ -59,7 +56,6 @@ class PointFinder(PostProcessor):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder."""
         kinds = {name.capitalize(): self.decoder.refine == name for name in ("quarter", "quadratic")}
         return KernelConfig.of(self.decoder, {"Value": 0}, _tables(self.decoder.maps), **kinds)
 
@@ -69,13 +65,11 @@ class PointFinder(PostProcessor):
         return np.zeros((self.decoder.maps.count, 3), np.int32)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`PointDecoder.points`."""
         return self.decoder.points(outputs[0])
 
     def result(
         self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
     ) -> list[KeyPoint]:
-        """Stored points (n, 3) in real numbers."""
         maps = self.decoder.maps
         places = (in_frame(stored[:, 1:], (maps.width, maps.height), source, frame) / SUBPIXELS).tolist()
         scores = (stored[:, 0] / ONE).tolist()
@@ -100,22 +94,16 @@ class CenterDetector(Detector):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder."""
         reads = {"Value": 0, "SizeValue": self.sizes, "OffsetValue": self.offsets}
         return KernelConfig.of(self.decoder, reads, _tables(self.decoder.maps), Offsets=self.decoder.offset is not None)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`CenterDecoder.boxes`."""
         return self.decoder.boxes(outputs[0], outputs[self.sizes], outputs[self.offsets])
 
 
 @dataclass(frozen=True)
 class PixelClassifier(PostProcessor):
-    """Classes of positions that are bound to an output.
-
-    Attributes:
-        decoder: their integers.
-    """
+    """Classes of positions that are bound to an output. `decoder`: their integers."""
 
     decoder: ClassMap
 
@@ -126,16 +114,13 @@ class PixelClassifier(PostProcessor):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder."""
         return KernelConfig.of(self.decoder, {"Value": 0}, {})
 
     @property
     def memory(self) -> np.ndarray:
-        """Of the classes."""
         return np.zeros((self.decoder.rows, self.decoder.columns), np.uint8)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`ClassMap.best`."""
         return self.decoder.best(outputs[0])
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> np.ndarray:
@@ -144,11 +129,7 @@ class PixelClassifier(PostProcessor):
 
 
 def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], scores: str) -> HeatMaps:
-    """The heat maps of an output.
-
-    Raises:
-        N2D2Error: E460 no such maps, or names of another number.
-    """
+    """The heat maps of an output. Raise E460 for an output without maps, or names of another number."""
     count, rows, columns = _image(info)
     if names and len(names) != count:
         raise misfit(f"{len(names)} class names do not fit the {count} heat maps of '{info.name}'", "correct -class-names")
@@ -176,9 +157,8 @@ def _centers(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tu
     require_small(outputs)
     places = {"last": (1, 2), "second": (2, 1), "none": (1, 1)}[values["offsets"]]
     if len(outputs) != max(places) + 1:
-        what = (
-            f"the model has {len(outputs)} outputs instead of heat maps, sizes{' and offsets' if len(set(places)) > 1 else ''}"
-        )
+        offsets = " and offsets" if len(set(places)) > 1 else ""
+        what = f"the model has {len(outputs)} outputs instead of heat maps, sizes{offsets}"
         raise misfit(what, "choose them by -outputs, or correct offsets=")
     size = image_size(inputs)
     maps = _maps(outputs[0], size, names, values["scores"])
@@ -204,9 +184,8 @@ def _pixels(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tup
     classes, rows, columns = _image(info)
     if classes > 256 or (names and len(names) != max(classes, 2)):
         raise misfit(f"'{info.name}' has {classes} classes", "give at most 256, and a name of each by -class-names")
-    return PixelClassifier(
-        names, ClassMap(classes, rows, columns, FixedScale.of(info.type, ONE), int(values["threshold"] * ONE))
-    )
+    scale, threshold = FixedScale.of(info.type, ONE), int(values["threshold"] * ONE)
+    return PixelClassifier(names, ClassMap(classes, rows, columns, scale, threshold))
 
 
 for _kind in (

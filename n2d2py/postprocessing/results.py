@@ -1,8 +1,10 @@
-"""Results of post-processing: objects in images, key points, decided classes."""
+"""Results of post-processing: objects in images, key points, decided classes, embeddings."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Detection(NamedTuple):
@@ -63,3 +65,19 @@ class Decision(NamedTuple):
     name: str
     score: float
     top: tuple[ClassScore, ...]
+
+
+class Embedding(NamedTuple):
+    """An embedding, and the reference nearest to it.
+
+    Attributes:
+        label: number of the reference whose cosine is the largest one; -1 if that is not above the threshold.
+        name: name of this reference; "" where it has none.
+        score: the largest cosine, -1 to 1; 0 without references.
+        vector: unit vector (n,), float32; zeros for an output of zeros.
+    """
+
+    label: int
+    name: str
+    score: float
+    vector: np.ndarray

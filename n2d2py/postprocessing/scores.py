@@ -37,11 +37,7 @@ hold: Calls that a decided class lasts at least.
 
 @dataclass(frozen=True)
 class ScoreDecider(PostProcessor):
-    """A decision that is bound to an output of a network.
-
-    Attributes:
-        decider: its integers.
-    """
+    """A decision that is bound to an output of a network. `decider`: its integers."""
 
     decider: Decider
 
@@ -53,7 +49,6 @@ class ScoreDecider(PostProcessor):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decider."""
         activation = self.decider.activation
         tables = {
             "sigmoid": SIGMOID.tolist() if activation == "sigmoid" else (),
@@ -68,21 +63,18 @@ class ScoreDecider(PostProcessor):
         return np.zeros(5 + 2 * self.decider.top + self.decider.average * self.decider.classes, np.int32)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`Decider.decide` of the first call."""
         return self.stored([one[None] for one in outputs])[0]
 
     def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """`Decider.decide`."""
         return list(self.decider.decide(np.moveaxis(outputs[0], 1, -1).reshape(len(outputs[0]), -1)))
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the functions decide_begin and decide."""
-        state, found = self.memory, []
+        state, decisions = self.memory, []
         call("decide_begin", state)
         for sample in samples:
             call(self.function, state, *sample)
-            found.append(state[: 2 + 2 * self.decider.top].copy())
-        return found
+            decisions.append(state[: 2 + 2 * self.decider.top].copy())
+        return decisions
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Decision:
         """A row of `Decider.decide` in real numbers."""

@@ -59,15 +59,6 @@ class Observed:
     noise: bool = False
 
 
-def calibrate(graph: Graph, per_output: bool, equalized: bool, observer: Callable[[Graph], Observed]) -> Observed:
-    """Run steps 1 and 2 on a fused float graph; `observer` is step 2 for the prepared graph.
-
-    Raises:
-        N2D2Error: E510 a layer without integer form and float kernel, and errors of the observer.
-    """
-    return observer(prepare(graph, per_output, equalized))
-
-
 def quantize(
     graph: Graph,
     histograms: dict[str, Histogram],
@@ -101,6 +92,9 @@ def prepare(graph: Graph, per_output: bool, equalized: bool) -> Graph:
     """Step 1: return an equivalent graph with conversions around float layers.
 
     Weights are `equalized` if they have one scale for each layer, not `per_output`; else activations are, in step 2.
+
+    Raises:
+        N2D2Error: E510 a layer without integer form and float kernel.
     """
     graph = insert_conversions(graph)
     return equalize(graph) if equalized and not per_output else graph

@@ -100,8 +100,7 @@ class Quantizer:
         return quantize_layer(node, types)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray] | None:
-        """Return the real-valued constants, by role, that the integers of a layer represent; None if they are not determined.
-        Return the real-valued constants, by role, that the integers of a layer represent; None if they are not determined."""
+        """Return the real-valued constants, by role, that a layer's integers represent; None if they are not determined."""
         return {} if isinstance(node.form, _WITHOUT_REAL_CONSTANTS) else None
 
 
@@ -118,36 +117,31 @@ QuantizerT = TypeVar("QuantizerT", bound=Quantizer)
 def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
     """Class decorator: register one object as the quantizer of operator kinds; a second one for a kind is an InternalError."""
 
-    def register(made: type[QuantizerT]) -> type[QuantizerT]:
-        one = made()
+    def register(cls: type[QuantizerT]) -> type[QuantizerT]:
+        one = cls()
         for kind in kinds:
             QUANTIZERS.add(kind, one)
-        return made
+        return cls
 
     return register
 
 
 def refused(node: Node) -> str | None:
     """Return the reason why a layer has no integer form; else None."""
-    found = QUANTIZERS.get(node.op.kind)
-    return node.op.kind if found is None else found.refuses(node)
+    quantizer = QUANTIZERS.get(node.op.kind)
+    return node.op.kind if quantizer is None else quantizer.refuses(node)
 
 
 def computes_plain(node: Node) -> bool:
     """True if a layer can compute with unscaled 32-bit integers: -nbbits 32."""
-    found = QUANTIZERS.get(node.op.kind)
-    return found is not None and node.activation is None and found.plain(node)
+    quantizer = QUANTIZERS.get(node.op.kind)
+    return quantizer is not None and node.activation is None and quantizer.plain(node)
 
 
 def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
     """Return E510 for a layer without an integer form; `what` is the reason of `refuses`."""
-    found = QUANTIZERS.get(node.op.kind)
-    return N2D2Error(
-        "E510",
-        f"layer '{node.name}' ({what}) is not supported in integers",
-        where=node.location,
-        remedy=remedy or (found or Quantizer).remedy,
-    )
+    text, advice = f"layer '{node.name}' ({what}) is not supported in integers", QUANTIZERS.get(node.op.kind) or Quantizer
+    return N2D2Error("E510", text, where=node.location, remedy=remedy or advice.remedy)
 
 
 def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
@@ -169,5 +163,5 @@ def prequantize_layer(node: Node, types: LayerTypes) -> QuantNode:
         N2D2Error: E510 an operator without integer arithmetic, E511 an activation that is not a clamp, E514 weights that the
             file does not quantize.
     """
-    found = QUANTIZERS.get(node.op.kind)
-    return quantize_layer(node, types) if found is None else found.prequantized(node, types)
+    quantizer = QUANTIZERS.get(node.op.kind)
+    return quantize_layer(node, types) if quantizer is None else quantizer.prequantized(node, types)

@@ -54,7 +54,7 @@ def _no_clamp(node: Node, remedy: str) -> N2D2Error:
 
 
 def peak(kind: NumType) -> int:
-    """Largest magnitude of stored value minus zero point."""
+    """Return the largest magnitude of stored value minus zero point."""
     return max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin)
 
 
@@ -62,18 +62,7 @@ def integer_layer(
     node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Rescale | None = None, bound: int = 0
 ) -> QuantNode:
     """Return the layer with an integer form."""
-    return QuantNode(
-        node.name,
-        node.op,
-        list(node.inputs),
-        list(node.outputs),
-        form,
-        rescale,
-        clamp,
-        bound,
-        location=node.location,
-        source=list(node.source),
-    )
+    return QuantNode.of(node, form, rescale=rescale, clamp=clamp, bound=bound)
 
 
 def moved_layer(node: Node, types: LayerTypes) -> QuantNode:
@@ -128,7 +117,7 @@ def _warn_of_mode(node: Node, mode: str, factors: np.ndarray, rescale: Rescale) 
 
 
 def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
-    """Return integers m_i with m_i * unit ~ factors_i, |m_i| <= 2^bits, in lowest terms, and the unit, a power of two."""
+    """Return the integers m_i with m_i * unit ~ factors_i, |m_i| <= 2^bits, in lowest terms, and the unit, a power of two."""
     unit = 2.0 ** (np.ceil(np.log2(np.max(np.abs(factors)))) - bits)
     whole = [int(v) for v in np.rint(factors / unit)]
     common = gcd(*whole)

@@ -84,11 +84,10 @@ def _with_integer_inputs(graph: Graph) -> Graph:
             continue
         kind = _type_before_gain(graph, name) or (port.type if port.type is not None and port.type.bits == 8 else None)
         if kind is not None:
-            readers, rounded = graph.consumers(name), graph.fresh_name(f"{name}_quantized")
+            readers, op = graph.consumers(name), Quantize(replace(kind, plain=False, full=kind.signed))
+            rounded = graph.add_helper(op, name, f"{name}_quantized", 0, readers[0].location)
             for node in readers:
                 node.inputs = [rounded if one == name else one for one in node.inputs]
-            op = Quantize(replace(kind, plain=False, full=kind.signed))
-            graph.add(Node(rounded, op, [name], [rounded], location=readers[0].location, helper=True), at=0)
     return graph
 
 
@@ -107,10 +106,10 @@ def _gain_before_quantize(graph: Graph, name: str) -> tuple[Node, NumType] | Non
 def _type_before_gain(graph: Graph, name: str) -> NumType | None:
     """Return the type whose integers, before the gain and shift of a tensor, equal those of the Quantize after them; None
     without one."""
-    found = _gain_before_quantize(graph, name)
-    if found is None:
+    gain = _gain_before_quantize(graph, name)
+    if gain is None:
         return None
-    (node, kind), gains = found, found[0].params["weights"]
+    (node, kind), gains = gain, gain[0].params["weights"]
     shifts = node.params["bias"].astype(np.float64) / kind.scale
     zero_point = kind.zero_point + round(float(shifts[0]))
     exact = np.all(gains == gains[0]) and np.abs(shifts - np.rint(shifts[0])).max() <= _WHOLE

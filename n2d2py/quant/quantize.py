@@ -10,7 +10,7 @@ from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Real
+from n2d2py.graph.forms import Moved, Real
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
@@ -102,14 +102,8 @@ def _round_to_half(node: QuantNode) -> list[N2D2Error]:
     weights = node.params["weights"]
     largest = float(np.abs(weights).max(initial=0))
     if not largest < 65520:
-        return [
-            N2D2Error(
-                "E519",
-                f"layer '{node.name}' has a weight of magnitude {largest:.6g}, which exceeds the float16 limit of 65504",
-                where=node.location,
-                remedy="export with -nbbits -32",
-            )
-        ]
+        what = f"layer '{node.name}' has a weight of magnitude {largest:.6g}, which exceeds the float16 limit of 65504"
+        return [N2D2Error("E519", what, where=node.location, remedy="export with -nbbits -32")]
     node.form = Real({**node.params, "weights": weights.astype(np.float16)})
     return []
 
@@ -119,30 +113,13 @@ def _plain_graph(graph: Graph) -> QuantGraph:
     kind = plain_type("int32")
     result = QuantGraph.ends_of(graph, 32)
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
-    wrong = [node for node in graph.nodes if not computes_plain(node)]
+    remedy = "use -nbbits 8, 16 or -32; -nbbits 32 supports max pools, an addition after them, and data movement"
+    whats = {node: f"layer '{node.name}' ({node.op.kind})" for node in graph.nodes if not computes_plain(node)}
+    text = "is not supported in 32-bit integers without scales"
     ErrorList.raise_if(
-        [
-            N2D2Error(
-                "E510",
-                f"layer '{node.name}' ({node.op.kind}) is not supported in 32-bit integers without scales",
-                where=node.location,
-                remedy="use -nbbits 8, 16 or -32; -nbbits 32 supports max pools, an addition after them, and data movement",
-            )
-            for node in wrong
-        ]
+        [N2D2Error("E510", f"{what} {text}", where=node.location, remedy=remedy) for node, what in whats.items()]
     )
-    result.nodes = [
-        QuantNode(
-            node.name,
-            node.op,
-            list(node.inputs),
-            list(node.outputs),
-            clamp=(kind.qmin, kind.qmax),
-            location=node.location,
-            source=list(node.source),
-        )
-        for node in graph.nodes
-    ]
+    result.nodes = [QuantNode.of(node, Moved(), clamp=(kind.qmin, kind.qmax)) for node in graph.nodes]
     result.verify()
     return result
 
@@ -152,13 +129,4 @@ def _float_layer(node: Node, kind: NumType) -> QuantNode:
     params = {
         role: np.asarray(array, kind.dtype if array.dtype.kind == "f" else array.dtype) for role, array in node.params.items()
     }
-    return QuantNode(
-        node.name,
-        node.op,
-        list(node.inputs),
-        list(node.outputs),
-        Real(params),
-        activation=node.activation,
-        location=node.location,
-        source=list(node.source),
-    )
+    return QuantNode.of(node, Real(params), activation=node.activation)

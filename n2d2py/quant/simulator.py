@@ -38,11 +38,11 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
     calls, the first one after a reset; with given states, each sample is independent.
     """
     names = graph.inputs if len(inputs) == len(graph.inputs) else graph.user_inputs
-    given = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(names, inputs, strict=True)}
+    inputs_by_name = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(names, inputs, strict=True)}
     if names == graph.inputs:
-        return _simulate(graph, given, keep)
-    found = each_call(graph, given, reset_states(graph), lambda values: _simulate(graph, values, keep))
-    return found if keep else {name: found[name] for name in graph.outputs}
+        return _simulate(graph, inputs_by_name, keep)
+    results = each_call(graph, inputs_by_name, reset_states(graph), lambda values: _simulate(graph, values, keep))
+    return results if keep else {name: results[name] for name in graph.outputs}
 
 
 def reset_states(graph: QuantGraph) -> dict[str, np.ndarray]:

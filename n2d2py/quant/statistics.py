@@ -28,10 +28,10 @@ _BATCH_ELEMENTS = 16_000_000
 
 @dataclass
 class Statistics:
-    """Histograms by tensor over `stimuli` samples; `key` identifies network and pipeline, `data` the sample values.
+    """Histograms by tensor over `stimuli` samples; `key` identifies network and pipeline.
 
-    `factors` (C by tensor) are the channel scales applied before (n2d2py/quant/correct/channels.py), `inputs` the float inputs
-    (n2d2py/quant/types/float_inputs.py).
+    `data` is the SHA-256 of the values, independent of batch boundaries. `factors` (C by tensor) are the channel scales applied
+    before (n2d2py/quant/correct/channels.py), `inputs` the float inputs (n2d2py/quant/types/float_inputs.py).
     """
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -57,8 +57,8 @@ class Statistics:
             "scaled": np.array(list(self.factors), np.str_),
             "float_inputs": np.array(list(self.inputs), np.str_),
         }
-        for role, found in (("factors", self.factors), ("inputs", self.inputs)):
-            arrays.update({f"{role}.{index}": array for index, array in enumerate(found.values())})
+        for role, arrays_by_name in (("factors", self.factors), ("inputs", self.inputs)):
+            arrays.update({f"{role}.{index}": array for index, array in enumerate(arrays_by_name.values())})
         for index, histogram in enumerate(self.histograms.values()):
             arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
         save_arrays(path, arrays)
@@ -94,26 +94,11 @@ class Statistics:
         Raises:
             N2D2Error: E503 if they differ.
         """
-        digest = DataDigest()
+        digest = hashlib.sha256()
         for x in batches:
-            digest.add(x)
-        if digest.text() != self.data:
+            digest.update(np.ascontiguousarray(x).data)
+        if digest.hexdigest() != self.data:
             raise _other_data(path, "other stimuli")
-
-
-class DataDigest:
-    """SHA-256 of sample values, independent of batch boundaries."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-
-    def add(self, x: np.ndarray) -> None:
-        """Add a batch (n, ...)."""
-        self._digest.update(np.ascontiguousarray(x).data)
-
-    def text(self) -> str:
-        """Return 64 hexadecimal digits."""
-        return self._digest.hexdigest()
 
 
 def _other_data(path: Path, what: str) -> N2D2Error:
@@ -170,13 +155,13 @@ def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
 def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return results of later calls instead of states that are zero in all samples, if arithmetic modifies them before the
     recurrent layer."""
-    found = {}
+    results = {}
     for node in recurrent:
         wanted = {name: at for name, at in changed_inputs(graph, node).items() if name in values and not values[name].any()}
         if wanted:
             states = states_after(node, [values[name] for name in node.inputs])
-            found |= {name: states[at - 1].reshape(values[name].shape).astype(np.float32) for name, at in wanted.items()}
-    return found
+            results |= {name: states[at - 1].reshape(values[name].shape).astype(np.float32) for name, at in wanted.items()}
+    return results
 
 
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
@@ -194,11 +179,8 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
 
     def measure(batch: np.ndarray) -> Statistics:
         values = engine.run(batch)
-        again = (
-            engine.run({**named_inputs(graph, batch), **given})
-            if (given := _states_of_later_calls(graph, recurrent, values))
-            else {}
-        )
+        later = _states_of_later_calls(graph, recurrent, values)
+        again = engine.run({**named_inputs(graph, batch), **later}) if later else {}
         part = Statistics(stimuli=len(batch))
         states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
         for name in outputs:
@@ -211,11 +193,11 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
         part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
         return part
 
-    digest = DataDigest()
+    digest = hashlib.sha256()
 
     def digested() -> Iterator[np.ndarray]:
         for batch in batches:
-            digest.add(batch)
+            digest.update(np.ascontiguousarray(batch).data)
             yield batch
 
     result = Statistics(key=key)
@@ -224,7 +206,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
             result.merge(part)
         else:  # a copy of all histograms is much for a deep network
             result.histograms, result.stimuli = part.histograms, part.stimuli
-    result.data = digest.text()
+    result.data = digest.hexdigest()
     if not result.stimuli:
         raise N2D2Error("E508", "the calibration set is empty", remedy="correct the database, or give -calib-data")
     return result

@@ -151,10 +151,4 @@ def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:
     Raises:
         InternalError: another emitter has a kind.
     """
-
-    def declare(emitter: Emitter) -> Emitter:
-        for kind in kinds:
-            EMITTERS.add(kind, emitter)
-        return emitter
-
-    return declare
+    return EMITTERS.declare(*kinds)

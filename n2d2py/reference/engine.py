@@ -43,7 +43,7 @@ class FloatEngine:
         self.backend = "numpy" if self._session is None else "onnxruntime"
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Return values (n, ...) by tensor name of the outputs, taps and initial states for a batch (n, C, H, W)."""
+        """Return the values (n, ...) by tensor name of the outputs, taps and initial states for a batch (n, C, H, W)."""
         graph = self.graph
         if not isinstance(batch, Mapping):
             batch = named_inputs(graph, batch)
@@ -81,7 +81,7 @@ class OnnxFileEngine:
         self._types = {value.name: _TYPES.get(value.type, np.float32) for value in self._session.get_inputs()}
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Return values by output name for a batch in the file's own layout; a static batch of 1 runs sample by sample."""
+        """Return the values by output name for a batch in the file's own layout; a static batch of 1 runs sample by sample."""
         inputs = _as_mapping(batch, self.inputs, None)
         inputs = {name: array.astype(self._types[name], copy=False) for name, array in inputs.items()}
         count = len(next(iter(inputs.values())))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.postprocessing import Decision, Detection, KeyPoint
+from n2d2py.postprocessing import Decision, Detection, Embedding, KeyPoint
 from n2d2py.report.comparison import inline_picture
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import decimal, grouped, shorten
@@ -37,7 +37,7 @@ class PipelineSample:
     """A sample on its way.
 
     Attributes:
-        raw: image (H, W) or (H, W, 3), bytes, or sound (n,), int16.
+        raw: image (H, W) or (H, W, 3), bytes, or a sound (n,) or samples of a sensor (n, axes), int16.
         input: what the network reads: an image of bytes, or features (features, frames); None for another input.
         decision: what `Network.pipeline` gives.
     """
@@ -74,19 +74,20 @@ def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str
 
 
 def _draw_raw(raw: np.ndarray) -> str:
-    return _draw_wave(raw) if raw.ndim == 1 else _draw_image(raw)
+    return _draw_waves(raw.reshape(len(raw), -1)) if raw.dtype == np.int16 else _draw_image(raw)
 
 
-def _draw_wave(samples: np.ndarray) -> str:
-    """The least and the largest sample of each of 160 pieces."""
-    svg, pieces = Svg(160, 120, "wave", standalone=False), np.array_split(samples.astype(np.int64), min(160, len(samples)) or 1)
-    ends = [(float(one.min()), float(one.max())) if len(one) else (0.0, 0.0) for one in pieces]
-    peak = max(1.0, *(abs(end) for pair in ends for end in pair))
-    path = "".join(
-        f"M{number(160 * (k + 0.5) / len(ends))} {number(59.5 - 58 * high / peak)}V{number(60.5 - 58 * low / peak)}"
-        for k, (low, high) in enumerate(ends)
-    )
-    svg.path(path, "wave")
+def _draw_waves(samples: np.ndarray) -> str:
+    """The least and the largest sample of each of 160 pieces, for each axis of samples (n, axes)."""
+    svg, peak = Svg(160, 120, "wave", standalone=False), max(1.0, float(abs(samples.astype(np.int64)).max(initial=0)))
+    for axis in samples.T.astype(np.int64):
+        pieces = np.array_split(axis, min(160, len(axis)) or 1)
+        ends = [(float(one.min()), float(one.max())) if len(one) else (0.0, 0.0) for one in pieces]
+        path = "".join(
+            f"M{number(160 * (k + 0.5) / len(ends))} {number(59.5 - 58 * high / peak)}V{number(60.5 - 58 * low / peak)}"
+            for k, (low, high) in enumerate(ends)
+        )
+        svg.path(path, "wave")
     return svg.finish()
 
 
@@ -112,6 +113,8 @@ def _draw_decision(sample: PipelineSample, classes: tuple[str, ...]) -> tuple[st
     if isinstance(decision, Decision):
         found = decision.name or (str(decision.label) if decision.label >= 0 else "none")
         return _draw_bars([(one.name or f"output {one.label}", one.score) for one in decision.top[:_CLASSES]]), found
+    if isinstance(decision, Embedding):
+        return _draw_values(decision.vector, ()), f"{decision.name or decision.label} {decision.score:.2f}"
     if isinstance(decision, list):
         counts = [f"{one.name or one.label} {one.score:.2f}" for one in decision[:_CLASSES]]
         more = f" and {len(decision) - _CLASSES} more" if len(decision) > _CLASSES else ""

@@ -1,20 +1,5 @@
 """Networks on NumPy arrays in NCHW, whatever runs them: the contracts, and the simulation of an export's integers."""
 
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
-from n2d2py.runtime.latency import Latency, LayerTime
-from n2d2py.runtime.runner import AT_MOST, Runner
+from n2d2py.runtime.runner import AT_MOST, Latency, LayerTime, Runner
 from n2d2py.runtime.simulator import Simulator, load_simulator
-
-__all__ = [
-    "AT_MOST",
-    "ArrayError",
-    "Latency",
-    "LayerInfo",
-    "LayerTime",
-    "Network",
-    "NetworkInfo",
-    "Runner",
-    "Simulator",
-    "TensorInfo",
-    "load_simulator",
-]

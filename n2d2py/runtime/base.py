@@ -10,6 +10,8 @@ import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort, TensorInfo, plain_port
@@ -73,14 +75,13 @@ class Network:
     ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Real outputs for real inputs, one array for each input of the network.
 
-        Inputs are quantized and outputs dequantized by their scales and zero points. Returns float32 (float64
-        for 64-bit networks); a tuple when there are several outputs. `outputs` names those that are wanted, in the order of the
-        result: only the layers that these need run, and inputs that they do not need may be None.
+        Inputs are quantized and outputs dequantized by their scales and zero points. Returns float32 (float64 for 64-bit
+        networks); a tuple when there are several outputs. `outputs` names those that are wanted, in the order of the result:
+        only the layers that these need run, and inputs that they do not need may be None.
 
         Raises:
             ArrayError: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not
-                have,
-                or does not compute alone.
+                have, or does not compute alone.
         """
         chosen = self._chosen(outputs)
         arrays, is_single = self._batches(self._present(inputs, chosen))
@@ -89,7 +90,7 @@ class Network:
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
                 raise ArrayError(f"the input '{info.name}' contains NaN", "give real numbers")
-        results = self._results([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)], chosen)
+        results = self._results(self._quantized(arrays), chosen)
         real = [self.info.outputs[index].type.dequantize(y) for index, y in zip(chosen, results, strict=True)]
         return self._given(real, chosen, is_single)
 
@@ -115,24 +116,23 @@ class Network:
         """
         arrays, _ = self._batches(inputs)
         ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays, strict=True))
-        stored = (
-            self._stored(arrays) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
-        )
-        return self._run_layers(stored)
+        return self._run_layers(self._stored(arrays) if ready else self._quantized(arrays))
 
     def pipeline(self, raw: np.ndarray) -> Any:
         """Return the result for one raw image or sound: that of -post, in pixels of the image; else the real outputs.
 
         `raw`: with -input-format an image, bytes (height, width, 3) of red, green, blue or (height, width) of gray, of any
-        size; with
-        -audio the samples (n,) of a sound, int16; of other networks the real input, as in a call.
+        size; with -audio the samples (n,) of a sound, int16; with -sensor samples (n, axes), int16; of other networks the real
+        input, as in a call.
 
         Raises:
-            ArrayError: E804 as `from_frame`, `from_audio` and a call.
+            ArrayError: E804 as `from_frame`, `from_audio`, `from_sensor` and a call.
         """
         source, frame, raw = self.contract.source, None, np.asarray(raw)
         if isinstance(source, AudioSource):
             stored = self.from_audio(raw)
+        elif isinstance(source, SensorSource):
+            stored = self.from_sensor(raw)
         elif isinstance(source, FrameSource):
             if raw.dtype != np.uint8 or raw.ndim not in (2, 3) or raw.shape[2:] not in ((), (3,)) or raw.size == 0:
                 what = f"the image has shape {raw.shape} and type {raw.dtype}"
@@ -182,8 +182,8 @@ class Network:
         """The stored input (1, C, H, W) of a frame of the source."""
         info, pixels = self.info.inputs[0], self.contract.pixels
         assert pixels is not None  # a source of frames requires them
-        made = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
-        return info.type.quantize(pixels.real(made[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
+        frame = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
+        return info.type.quantize(pixels.real(frame[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
 
     def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
         """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
@@ -198,10 +198,26 @@ class Network:
             raise ArrayError("this network does not convert sounds", "export with -audio")
         if samples.dtype != np.int16 or samples.ndim != 1:
             raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
-        return _port(self.info.inputs[0]).array(self._heard(source, np.ascontiguousarray(samples), piece), True)
+        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
-    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
-        """The stored input (1, ...) after all samples of a sound."""
+    def from_sensor(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
+        """The input for `run_raw` after all samples (n, axes) of a sensor, int16; samples before them are zeros.
+
+        `piece`: samples that a compiled export gets at a time; 0: all.
+
+        Raises:
+            ArrayError: E804 the network takes no samples of a sensor, or the samples are none.
+        """
+        source, samples = self.contract.source, np.asarray(samples)
+        if not isinstance(source, SensorSource):
+            raise ArrayError("this network does not convert samples of a sensor", "export with -sensor")
+        if samples.dtype != np.int16 or samples.ndim != 2 or samples.shape[1] != source.axes:
+            what = f"the samples have shape {samples.shape} and type {samples.dtype}"
+            raise ArrayError(what, f"give an array (n, {source.axes}) of int16")
+        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
+
+    def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        """The stored input (1, ...) after all samples."""
         info = self.info.inputs[0]
         frames, shape = source.frames_of(info.stored[1:]), info.stored[1:]
         latest = source.real(source.latest(samples, frames.count))
@@ -224,7 +240,7 @@ class Network:
         if frame is not None and source is None:
             raise ArrayError("this network takes no frames", "export with -input-format, or leave out the frame")
         ((sample,), _), (info,) = self._batches([x]), self.info.inputs
-        stored = self._stored([sample]) if sample.dtype == info.dtype else [info.type.quantize(sample)]
+        stored = self._stored([sample]) if sample.dtype == info.dtype else self._quantized([sample])
         return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
     def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
@@ -285,19 +301,19 @@ class Network:
             return [x for x in inputs if x is not None]
         needed = self._needed(chosen)
         count = next((len(x) for x in inputs if x is not None and np.ndim(x)), 1)
-        found = []
+        arrays = []
         for index, (info, x) in enumerate(zip(self.info.inputs, inputs, strict=True)):
             if x is None and index in needed:
                 names = ", ".join(self.info.outputs[each].name for each in chosen)
                 raise ArrayError(f"the input '{info.name}' is None, and needed for {names}", "give an array")
-            found.append(np.zeros((count, *info.stored[1:]), info.dtype) if x is None else x)
-        return found
+            arrays.append(np.zeros((count, *info.stored[1:]), info.dtype) if x is None else x)
+        return arrays
 
     def _given(self, results: list[np.ndarray], chosen: list[int], is_single: bool) -> np.ndarray | tuple[np.ndarray, ...]:
         """The results of some outputs in the axes of the file."""
         ports = [_port(self.info.outputs[index]) for index in chosen]
-        found = [port.array(y, is_single) for port, y in zip(ports, results, strict=True)]
-        return found[0] if len(found) == 1 else tuple(found)
+        arrays = [port.array(y, is_single) for port, y in zip(ports, results, strict=True)]
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _batches(self, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
         """The inputs as samples of the same number in the network's shapes, and whether they are those of one run of the file."""
@@ -306,9 +322,9 @@ class Network:
                 f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
                 f"give {', '.join(info.name for info in self.info.inputs)}",
             )
-        given = [np.asarray(x) for x in inputs]
+        raw = [np.asarray(x) for x in inputs]
         arrays = []
-        for info, x in zip(self.info.inputs, given, strict=True):
+        for info, x in zip(self.info.inputs, raw, strict=True):
             port = _port(info)
             samples = port.samples(x, info.stored)
             if samples is None:
@@ -316,10 +332,13 @@ class Network:
                 raise ArrayError(f"the input '{info.name}' has shape {x.shape}, not {port.text()}", remedy)
             arrays.append(samples)
         if len({len(x) for x in arrays}) > 1:
-            raise ArrayError(
-                f"inputs of {', '.join(str(len(x)) for x in arrays)} samples", "give the same number for each input"
-            )
-        return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, given, strict=True))
+            counts = ", ".join(str(len(x)) for x in arrays)
+            raise ArrayError(f"inputs of {counts} samples", "give the same number for each input")
+        return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, raw, strict=True))
+
+    def _quantized(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Real inputs in their stored types."""
+        return [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
     def _stored(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """The inputs in their stored types, checked to hold the same values."""

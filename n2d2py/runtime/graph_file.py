@@ -1,9 +1,8 @@
 """A QuantGraph as one file of plain data, so that an export can be simulated without what it was made from.
 
-`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in
-the narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects. The weights of a big
-network are
-those that its kernels read, in files of `dnn/parameters`, whose names, order and digests the JSON text has.
+`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in the
+narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects. The weights of a big
+network are those that its kernels read, in files of `dnn/parameters`, whose names, order and digests the JSON text has.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,85 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import N2D2Error
-from n2d2py.files import read_npz
+from n2d2py.files import open_regular, read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import form_of
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, FunctionRow
-from n2d2py.runtime.stored_rows import StoredRows
+
+# ---- weights in files of an export ---------------------------------------------------------------
+FOLDER = "dnn/parameters"
+_PANEL = 16
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """An array in a file of `FOLDER`.
+
+    Attributes:
+        file, type: its name, and the type of the elements in it.
+        shape, axes: those of the array with its inputs as (channels, height, width), and the order of its axes in the rows.
+        flat: whether the array has its inputs in one axis.
+        panels: (rows, inputs of a row, rows of a group, inputs that lie together, 1 where the last panel is filled up), as in
+            `exports.cpp.parts.PanelOrder`; none where the file has row after row.
+        offset, bytes: where it lies in the file.
+        sha256: of these bytes.
+    """
+
+    file: str
+    type: str
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    flat: bool = False
+    panels: tuple[int, ...] = ()
+    offset: int = 0
+    bytes: int = 0
+    sha256: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def of(fields: dict[str, Any]) -> StoredRows:
+        lists = {name: tuple(map(int, fields[name])) for name in ("shape", "axes", "panels")}
+        return StoredRows(**{**fields, **lists})
+
+    def read(self, folder: Path) -> np.ndarray:
+        """The array, from the files of the export `folder`.
+
+        Raises:
+            ValueError: when the file is another one; OSError: when it is missing.
+        """
+        if Path(self.file).name != self.file:
+            raise ValueError(f"{self.file} is not a file of {FOLDER}")
+        with open_regular(folder / FOLDER / self.file) as file:
+            file.seek(self.offset)
+            data = file.read(self.bytes)
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise ValueError(f"{FOLDER}/{self.file} was changed since it was written")
+        values = np.frombuffer(data, self.type)
+        rows = rows_of_panels(values, *self.panels) if self.panels else values
+        if math.prod(self.shape) != rows.size or sorted(self.axes) != list(range(len(self.shape))):
+            raise ValueError(f"{FOLDER}/{self.file} holds {rows.size} elements, not {self.shape}")
+        ordered = rows.reshape([self.shape[axis] for axis in self.axes])
+        values = np.ascontiguousarray(ordered.transpose(np.argsort(self.axes)))
+        return values.reshape(len(values), -1) if self.flat else values
+
+
+def rows_of_panels(panels: np.ndarray, rows: int, inputs: int, outputs: int, each: int, filled: int) -> np.ndarray:
+    """(rows, inputs) of panels in the order that `StoredRows.panels` says. Raise ValueError when there are too few."""
+    result, depth, at = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
+    for group in range(0, rows, outputs):
+        for first in range(group, group + outputs, _PANEL):
+            there = min(_PANEL, group + outputs - first)
+            width = _PANEL if filled else there
+            panel = panels[at : at + depth * width].reshape(-1, width, each)[:, :there]
+            result[first : first + there] = panel.transpose(1, 0, 2).reshape(there, depth)[:, :inputs]
+            at += depth * width
+    return result
+
 
 GRAPH_FILE = "simulator/network.npz"
 _FORMAT = 2
@@ -197,7 +269,7 @@ def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | 
 def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
     if scaling is None:
         return None
-    rescales = {made.__name__: made for made in Rescale.__subclasses__()}
+    rescales = {kind.__name__: kind for kind in Rescale.__subclasses__()}
     return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
 
 
@@ -210,15 +282,15 @@ def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantN
     if entry["op"] not in operator_kinds():
         raise ValueError(f"the operator {entry['op']} is unknown; load its plug-in first (n2d2py.load_plugin)")
     op: type[Op] = operator_kinds()[entry["op"]]
-    made = _unpack_rescale(entry["rescale"], arrays)
-    integer = made is not None or entry["clamp"] is not None
+    rescale = _unpack_rescale(entry["rescale"], arrays)
+    integer = rescale is not None or entry["clamp"] is not None
     return QuantNode(
         entry["name"],
         op(**_unpack(entry["attributes"], arrays)),
         entry["inputs"],
         entry["outputs"],
-        form_of(_unpack(entry["params"], arrays), integer, made is not None),
-        made,
+        form_of(_unpack(entry["params"], arrays), integer, rescale is not None),
+        rescale,
         entry["clamp"] and tuple(entry["clamp"]),
         entry["bound"],
         _unpack(entry["activation"], arrays),

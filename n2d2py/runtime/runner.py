@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +14,67 @@ import numpy as np
 
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.base import Network
-from n2d2py.runtime.latency import Latency
+
+# ---- latency -------------------------------------------------------------------------------------
+_ROW = re.compile(r"(?P<title>\S.*?) +(?P<kind>\S+) +(?P<median>[\d.]+) +[\d.]+% +(?P<least>[\d.]+)(?P<rest>(?: +[\d.]+%?)*)")
+_LIMIT = re.compile(r"limit: share of what ([\d.]+) G multiply-accumulates/s, or reading ([\d.]+) GB/s")
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """Microseconds of one layer: median and least of all inferences.
+
+    Attributes:
+        limit: least time that the machine would need for its products or its bytes, over the time that it took, in
+            percent; None where the machine's limit is not known.
+    """
+
+    layer: str
+    median_us: float
+    least_us: float
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Microseconds of one inference, and of its layers in the order in which they run.
+
+    Attributes:
+        inferences: how many were timed.
+        source: what measured, where; for people.
+        gmacs, gbytes: billions of multiply-accumulates, and of bytes read, per second that are the limit; None where the
+            machine's limit is not known.
+    """
+
+    median_us: float
+    least_us: float
+    threads: int
+    inferences: int
+    source: str
+    layers: tuple[LayerTime, ...] = ()
+    gmacs: float | None = None
+    gbytes: float | None = None
+
+    @property
+    def bound(self) -> float | None:
+        """Share of the machine's limit that the layers reach together, in percent; None where it is not known."""
+        known = [layer for layer in self.layers if layer.limit is not None]
+        took = sum(layer.least_us for layer in known)
+        return sum(layer.least_us * (layer.limit or 0.0) for layer in known) / took if took > 0 else None
+
+
+def read_profile(text: str) -> tuple[tuple[LayerTime, ...], tuple[float, float] | None]:
+    """The layers that `run_export -profile` printed, and the machine's (G multiply-accumulates/s, GB/s) where it knows them."""
+    layers = []
+    for line in text.splitlines()[1:]:
+        row = _ROW.fullmatch(line.strip())
+        if row is not None:
+            last = row["rest"].split()[-1:] or [""]
+            limit = float(last[0][:-1]) if last[0].endswith("%") else None
+            layers.append(LayerTime(row["title"], float(row["median"]), float(row["least"]), limit))
+    limits = _LIMIT.search(text)
+    return tuple(layers), (float(limits[1]), float(limits[2])) if limits else None
+
 
 AT_MOST = ", at most"
 """Suffix of the name of a size that is a bound."""
@@ -107,9 +169,7 @@ class PackageRunner(Runner):
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """The package, where this machine lacks it."""
         return "" if find_spec(cls.module) else f"no {cls.module.replace('_', '-')}"
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the file."""
         return {"model": (self._folder / self._details["file"]).stat().st_size}

@@ -17,7 +17,7 @@ from n2d2py.graph.inputs import with_states
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
-from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
+from n2d2py.quant.calibration import Observed, observe, observed_before, prepare
 from n2d2py.quant.observe.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.types.choose import calibrated_tensors
@@ -117,7 +117,7 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
     else:
         stored = Statistics.load(options.reload, key)
         inputs, observer = stored.inputs, partial(_reload_statistics, fused, suited, stored)
-    observed = calibrate(with_float_inputs(graph, inputs), per_output, options.equalize, observer)
+    observed = observer(prepare(with_float_inputs(graph, inputs), per_output, options.equalize))
     return Calibration(fused, report, options, observed)
 
 

@@ -13,7 +13,9 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.arithmetic.frame import FrameSource, read_frame
-from n2d2py.data.decode import PICTURES, SOUNDS
+from n2d2py.arithmetic.sensor import SensorSource, read_sensor
+from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS
 from n2d2py.data.input_data import InputData
 from n2d2py.data.labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
@@ -102,7 +104,9 @@ def labelled_input(options: LoadOptions, names: tuple[str, ...]) -> tuple[InputD
     """Return the data of the options with labels, and the class names."""
     if options.data is None:
         raise InternalError("data are opened that nobody gave")
-    return labelled_data(options.data, options.labels, names, PICTURES if options.audio is None else SOUNDS)
+    return labelled_data(
+        options.data, options.labels, names, SOUNDS if options.audio else RECORDINGS if options.sensor else PICTURES
+    )
 
 
 def preprocessing(
@@ -156,17 +160,20 @@ def preprocessing(
         crop = (shape[2], shape[1])
     bounds = declared or (0.0, 1.0)
     how = Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers, kind)
-    if options.audio is not None:
-        return replace(how, source=_audio_source(options, shape))
+    if options.audio is not None or options.sensor is not None:
+        return replace(how, source=_stream_source(options, shape))
     return how if options.input_format is None else replace(how, source=_frame_source(how, options.input_format, shape))
 
 
-def _audio_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource:
-    """Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit.
-    Return the audio front end for an input of `shape`; raise E007 with image preprocessing, E417 if the features do not fit."""
-    if others := [name for name in _given_preprocessing(options) if name != "-audio"]:
-        raise N2D2Error("E007", f"-audio and {others[0]} exclude each other", remedy="remove one of them")
-    source = read_audio(str(options.audio))
+def _stream_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource | SensorSource:
+    """Return the source of sounds or samples for an input of `shape`.
+
+    Raises:
+        N2D2Error: E007 with other preprocessing, E417 if the features do not fit.
+    """
+    source = read_audio(options.audio) if options.audio is not None else read_sensor(str(options.sensor))
+    if others := [name for name in _given_preprocessing(options) if name != source.option]:
+        raise N2D2Error("E007", f"{source.option} and {others[0]} exclude each other", remedy="remove one of them")
     source.frames_of(shape)
     return source
 
@@ -185,7 +192,7 @@ def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> Fram
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:
     """Return one line: size and channels of the input, range and formula of its values, number of samples."""
-    if isinstance(how.source, AudioSource):
+    if isinstance(how.source, StreamSource):
         frames = how.source.frames_of(shape).count
         return f"input: {frames} frames of {how.source.features} features, {how.source.text}, {count}"
     size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
@@ -200,7 +207,7 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, rea
     return f"input: {size}{channels}, {steps}{values}, {count}"
 
 
-_PREPROCESSING_OPTIONS = ("mean", "std", "scale", "resize", "crop", "input_format", "audio", "bgr", "layout")
+_PREPROCESSING_OPTIONS = ("mean", "std", "scale", "resize", "crop", "input_format", "audio", "sensor", "bgr", "layout")
 """Options of image and byte preprocessing."""
 
 

@@ -408,7 +408,7 @@ def _open_data(
         ((name, shape),) = inputs.items()
         port = ports.get(name)
         kind = None if port is None or options.input_range is not None else port.type
-        pictures, turned = given.is_folder and options.audio is None, False
+        pictures, turned = given.is_folder and options.audio is None and options.sensor is None, False
         taken = shape
         if pictures and port is not None and len(shape) == 3:
             turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
@@ -421,7 +421,7 @@ def _open_data(
         bytes_known = not turned and (not reals or how.from_metadata or how.declared is not None)
         contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]
-        what = "images" if pictures else "samples" if options.audio is None else "sounds"
+        what = "images" if pictures else "sounds" if options.audio else "windows" if options.sensor else "samples"
         count = f"{len(stimuli)} {what}" + (
             f" with {sum(len(one) for one in stimuli.boxes if one is not None)} boxes"
             if stimuli.boxes is not None

@@ -16,6 +16,7 @@ import numpy as np
 
 from n2d2py.arithmetic.audio import read_audio
 from n2d2py.arithmetic.frame import read_frame
+from n2d2py.arithmetic.sensor import read_sensor
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.options import AskedIntegers, QuantOptions
 
@@ -52,6 +53,7 @@ class LoadOptions:
         resize, crop: of images: (N,) is the shorter side and a square, else (width, height).
         input_format: of a camera, FORMAT or FORMAT:FILTER (arithmetic/frame.py); images are converted as its frames are.
         audio: features of sounds, KIND:KEY=VALUE,... (arithmetic/audio.py).
+        sensor: windows of samples, window:KEY=VALUE,... (arithmetic/sensor.py).
         bgr: whether images become blue, green, red.
         layout: axes of arrays of images, "nchw" or "nhwc"; None for those of the file.
         class_names: names of the outputs, or the file of them, a line each.
@@ -88,6 +90,7 @@ class LoadOptions:
     crop: tuple[int, ...] | None = None
     input_format: str | None = None
     audio: str | None = None
+    sensor: str | None = None
     bgr: bool = False
     layout: Literal["nchw", "nhwc"] | None = None
     class_names: tuple[str, ...] | str | Path | None = None
@@ -336,6 +339,8 @@ def _check_data(load: LoadOptions) -> None:
         read_frame(load.input_format)
     if load.audio is not None:
         read_audio(load.audio)
+    if load.sensor is not None:
+        read_sensor(load.sensor)
     if load.post is not None:
         from n2d2py.postprocessing import parse_post  # late: the help needs no graph
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import InputContract
@@ -57,7 +59,9 @@ def _input_stages(contract: InputContract, facts: list[tuple[str, str]]) -> list
     if source is None or not facts:
         return [("Input", contract.text, [])]
     if isinstance(source, AudioSource):
-        return [("Sound", f"{source.rate} Hz, 16 bits", []), ("Features", source.text, facts)]
+        return [("Sound", f"{source.sound_rate} Hz, 16 bits", []), ("Features", source.text, facts)]
+    if isinstance(source, SensorSource):
+        return [("Samples", f"{source.axes} axes, 16 bits", []), ("Window", source.text, facts)]
     return [("Frame", f"{source.format} of any size", []), ("Conversion", source.text, facts)]
 
 
@@ -88,16 +92,16 @@ def _samples(running: Network, stimuli: Stimuli, raw: bool) -> list[PipelineSamp
 def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
     """An image as its camera gives it, or the samples of the frames that a stimulus has, with silence after a sound that ends before."""
     source = running.contract.source
-    if not isinstance(source, AudioSource):
+    if not isinstance(source, StreamSource):
         return source.mirror(raw) if source is not None else raw
     size = source.samples(source.frames_of(running.info.inputs[0].stored[1:]).count)
-    return np.pad(raw[:size], (0, max(size - len(raw), 0)))
+    return np.pad(raw[:size], ((0, max(size - len(raw), 0)), *((0, 0),) * (raw.ndim - 1)))
 
 
 def _picture(running: Network, sample: np.ndarray) -> np.ndarray | None:
     """An input as an image; the features of a sound with the first one below."""
     source = running.contract.source
-    if not isinstance(source, AudioSource):
+    if not isinstance(source, StreamSource):
         image = stimulus_picture(sample, running.contract, max(sample.shape))
         return None if image is None else running.contract.red_first(image)
     frames = source.frames_of(sample.shape)

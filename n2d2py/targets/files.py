@@ -71,7 +71,6 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
 
 
 def _draw_plots(home: Path, score: Score, tag: str) -> None:
-    """Draw the plots of the files of a score."""
     draw_curve(100 * _running_rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
     if score.topn is not None:
         what = f"top-{score.top_n} recognition rate"
@@ -83,7 +82,7 @@ def _draw_plots(home: Path, score: Score, tag: str) -> None:
 
 def _sample_records(score: Score) -> list[dict]:
     """Return number, name and result of each sample."""
-    found = []
+    records = []
     for i, name in enumerate(score.names):
         one: dict = {"stimulus": int(score.indices[i]), "name": name}
         if score.errors is not None:
@@ -92,8 +91,8 @@ def _sample_records(score: Score) -> list[dict]:
             one.update(pixels=int(score.pixels.counted[i]), hits=int(score.pixels.hits[i]))
         else:
             one.update(label=int(score.labels[i]), estimated=score.best[i].tolist(), values=score.values[i].tolist())
-        found.append(one)
-    return found
+        records.append(one)
+    return records
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:
@@ -107,8 +106,8 @@ def _quoted(name: str) -> str:
 def _classification_lines(score: Score) -> list[str]:
     lines = ['# stimulus "name" label, then estimated and value, best first']
     for i, name in enumerate(score.names):
-        found = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i], strict=True))
-        lines.append(f"{score.indices[i]} {_quoted(name)} {score.labels[i]} {found}")
+        best = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i], strict=True))
+        lines.append(f"{score.indices[i]} {_quoted(name)} {score.labels[i]} {best}")
     return lines
 
 
@@ -129,17 +128,18 @@ def _detection_lines(score: Score, boxes: Boxes) -> list[str]:
         name = _quoted(score.classes[label]) if label < len(score.classes) else str(label)
         lines.append(f"# class {label} {name}: AP {each.mean():.4f}, at an IoU of 0.5 {each[0]:.4f}")
     lines.append("# stimulus class score left top right bottom name")
-    for index, name, found in zip(score.indices, score.names, boxes.found, strict=True):
+    for index, name, detections in zip(score.indices, score.names, boxes.found, strict=True):
         lines += [
-            f"{index} {int(row[0])} " + " ".join(f"{value:.6g}" for value in row[1:]) + f" {_quoted(name)}" for row in found
+            f"{index} {int(row[0])} " + " ".join(f"{value:.6g}" for value in row[1:]) + f" {_quoted(name)}"
+            for row in detections
         ]
     return lines
 
 
 def _misclassified_lines(score: Score) -> list[str]:
-    return ["# stimulus label estimated value name"] + [
-        f"{miss.index} {miss.label} {miss.estimated} {miss.value:.7g} {_quoted(miss.name)}" for miss in score.misclassified
-    ]
+    missed = score.misclassified
+    rows = (f"{one.index} {one.label} {one.estimated} {one.value:.7g} {_quoted(one.name)}" for one in missed)
+    return ["# stimulus label estimated value name", *rows]
 
 
 def _running_rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -154,9 +154,8 @@ def _running_rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _success_lines(score: Score, top: int = 1) -> list[str]:
-    return ["# stimulus hit rate"] + [
-        f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_running_rates(score, top), strict=True)
-    ]
+    rates = zip(*_running_rates(score, top), strict=True)
+    return ["# stimulus hit rate", *(f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in rates)]
 
 
 def _class_lines(score: Score) -> list[str]:

@@ -24,11 +24,7 @@ _NO_LABEL = (0, 0, 0)
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a matplotlib figure that needs no display, and its axes.
-
-    Raises:
-        N2D2Error: E454 without matplotlib.
-    """
+    """Return a matplotlib figure that needs no display, and its axes. Raise E454 without matplotlib."""
     figure = new_figure(width, height, what="the plot of a score")
     return figure, figure.add_subplot()
 
@@ -44,11 +40,7 @@ def _short(names: tuple[str, ...]) -> list[str]:
 
 @plain_text()
 def draw_confusion(score: Score, path: Path) -> None:
-    """Write the PNG of `confusion_figure`.
-
-    Raises:
-        N2D2Error: E454 without matplotlib.
-    """
+    """Write the PNG of `confusion_figure`. Raise E454 without matplotlib."""
     _save(confusion_figure(score), path)
 
 
@@ -90,11 +82,7 @@ def confusion_figure(score: Score) -> Figure:
 
 @plain_text()
 def draw_class_scores(score: Score, path: Path) -> None:
-    """Write a PNG of the sensitivity, precision and IU of each class.
-
-    Raises:
-        N2D2Error: E454 without matplotlib.
-    """
+    """Write a PNG of the sensitivity, precision and IU of each class. Raise E454 without matplotlib."""
     size, metrics = len(score.classes), class_metrics(score.confusion)
     figure, axes = _figure(4.5, float(np.clip(1.2 + 0.32 * size, 2.5, 30.0)))
     for row, what in enumerate(("sensitivity", "precision", "iu")):
@@ -111,11 +99,7 @@ def draw_class_scores(score: Score, path: Path) -> None:
 
 @plain_text()
 def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
-    """Write a PNG of percentages over the number of samples.
-
-    Raises:
-        N2D2Error: E454 without matplotlib.
-    """
+    """Write a PNG of percentages over the number of samples. Raise E454 without matplotlib."""
     figure, axes = _figure(5.0, 3.0)
     axes.plot(np.arange(1, len(rates) + 1), rates, linewidth=1.2, marker="." if len(rates) < 30 else None)
     axes.set_ylim(0, 101)

@@ -162,8 +162,8 @@ class Score:
         """F1 of class 1 of two, 0 to 1; None for others, and where nothing is or should be of it."""
         if self.margins is None or not self.count:
             return None
-        found = class_metrics(self.confusion)[1].f1
-        return None if np.isnan(found) else found
+        f1 = class_metrics(self.confusion)[1].f1
+        return None if np.isnan(f1) else f1
 
 
 def common_positions(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:

@@ -186,23 +186,17 @@ class Scorer:
         else:
             refuse_positions(self.target, stored.shape)
             part = self._rank_outputs(stored.reshape(count, -1), ids, where)
+        none, nothing = np.full(count, -1, np.int64), np.zeros((count, 0))
+        unranked = {"labels": none, "best": nothing.astype(np.int64), "values": nothing, "ranks": none}
         self._names += texts
-        self._parts.append({"indices": numbers, **part})
+        self._parts.append({"indices": numbers, **unranked, **part})
 
     def _squared_errors(self, stored: np.ndarray, ids: np.ndarray, inputs: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return the mean squared error of each sample, and the labels, to rate the detection."""
         if inputs is None or inputs.size != stored.size:
             raise InternalError(f"{self.target.name}: the inputs do not fit the outputs")
         real = self._type.dequantize(stored).reshape(len(stored), -1).astype(np.float64)
-        errors = np.mean((real - inputs.reshape(len(stored), -1)) ** 2, axis=1)
-        nothing = np.zeros((len(stored), 0), np.int64)
-        return {
-            "labels": ids,
-            "best": nothing,
-            "values": nothing.astype(np.float64),
-            "ranks": np.full(len(stored), -1, np.int64),
-            "errors": errors,
-        }
+        return {"labels": ids, "errors": np.mean((real - inputs.reshape(len(stored), -1)) ** 2, axis=1)}
 
     def _rank_outputs(self, stored: np.ndarray, ids: np.ndarray, where: Location | str) -> dict[str, np.ndarray]:
         """Return best outputs, their values and the rank of the label, for stored (n, C)."""
@@ -214,9 +208,8 @@ class Scorer:
             best = (real > self.target.binary_threshold).astype(np.int64)
             ranks = np.where(labels < 0, -1, (best[:, 0] != labels).astype(np.int64))
             return {"labels": labels, "best": best, "values": real, "ranks": ranks, "margins": real[:, 0]}
-        kept = min(self.target.top_n, channels)
         wide = stored.astype(np.int64 if stored.dtype.kind in "iu" else np.float64)
-        best = np.argsort(-wide, axis=1, kind="stable")[:, :kept]
+        best = np.argsort(-wide, axis=1, kind="stable")[:, : min(self.target.top_n, channels)]
         own = np.take_along_axis(wide, np.maximum(labels, 0)[:, None], axis=1)
         before = np.arange(channels) < labels[:, None]
         ranks = np.count_nonzero((wide > own) | ((wide == own) & before), axis=1)
@@ -242,18 +235,9 @@ class Scorer:
         hits, counted, matrix = count_pixels(estimated, labels, classes)
         self._confusion = matrix if self._confusion is None else self._confusion + matrix
         for index in range(min(len(stored), MAX_SEGMENTED - len(self._shown))):
-            self._shown.append(
-                SegmentedSample(int(numbers[index]), estimated[index].astype(np.int16), labels[index].astype(np.int16))
-            )
-        none, nothing = np.full(len(stored), -1, np.int64), np.zeros((len(stored), 0), np.int64)
-        return {
-            "labels": none,
-            "best": nothing,
-            "values": nothing.astype(np.float64),
-            "ranks": none,
-            "hits": hits,
-            "counted": counted,
-        }
+            estimates, expected = estimated[index].astype(np.int16), labels[index].astype(np.int16)
+            self._shown.append(SegmentedSample(int(numbers[index]), estimates, expected))
+        return {"hits": hits, "counted": counted}
 
     def _expected_outputs(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
         """Return the expected output of each label id, -1 for ignored ones."""
@@ -275,13 +259,14 @@ class Scorer:
         """Return the names of the outputs: of their label or labels, else the number."""
         if self._outputs is None:
             return ()
-        held: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
+        names_of: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
         for label, name in enumerate(self._labels):
             output = label if self._mapping is None else self._mapping.get(label, -1)
-            if 0 <= output < len(held):
-                held[output].append(name)
+            if 0 <= output < len(names_of):
+                names_of[output].append(name)
         return tuple(
-            names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k) for k, names in enumerate(held)
+            names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k)
+            for k, names in enumerate(names_of)
         )
 
     @property
@@ -302,6 +287,7 @@ class Scorer:
         pixels = None
         if self._confusion is not None:
             pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
+        alone = errors is None and pixels is None and len(self._class_names()) == 2
         return Score(
             self.target.name,
             self._class_names(),
@@ -314,7 +300,5 @@ class Scorer:
             joined("ranks", numbers),
             errors,
             pixels,
-            margins=joined("margins", np.zeros(0))
-            if errors is None and pixels is None and len(self._class_names()) == 2
-            else None,
+            margins=joined("margins", np.zeros(0)) if alone else None,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,60 +106,41 @@ def _difference(base: Score, other: Score) -> str:
 
 def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]], str]:
     """Return (header, cells of each row, note or "") of the table of scores; see `score_table`."""
-    base = rows[0].score
+    first, base = rows[0], rows[0].score
+    note = "" if base.errors is not None else _shared_note(rows)
+
+    def difference(row: ScoreRow) -> str:
+        return "" if row is first else _difference(base, row.score)
+
+    columns: dict[str, Callable[[ScoreRow], str]]
     if base.errors is not None:
-        header = ["", "stimuli", "MSE", "AUC", "MSE difference"]
-        return (
-            header,
-            [
-                [
-                    row.label,
-                    str(row.score.stimuli),
-                    "-" if row.score.mse is None else f"{row.score.mse:.6g}",
-                    _share(row.score.auc),
-                    "" if row is rows[0] else _difference(base, row.score),
-                ]
-                for row in rows
-            ],
-            "",
-        )
-    if base.boxes is not None:
-        body = [
-            [
-                row.label,
-                str(row.score.stimuli),
-                *(_percent(value) for value in (row.score.boxes.percent, row.score.boxes.percent_50)),
-                "" if row is rows[0] else _difference(base, row.score),
-            ]
-            for row in rows
-            if row.score.boxes is not None
-        ]
-        return ["", "stimuli", "mAP", "mAP 0.5", "points"], body, _shared_note(rows)
-    ranked = base.top_n > 1 and base.pixels is None
-    header = [
-        "",
-        "stimuli",
-        "top-1" if base.pixels is None else "pixels",
-        *([f"top-{base.top_n}"] if ranked else []),
-        f"agrees with {rows[0].label}",
-        "points",
-        *(["AUC", "F1"] if base.margins is not None else []),
-    ]
-    body = []
-    for row in rows:
-        score, first = row.score, row is rows[0]
-        body.append(
-            [
-                row.label,
-                str(score.count or score.stimuli),
-                _percent(score.top1),
-                *([_percent(score.topn)] if ranked else []),
-                "" if first else _percent(agreement(base, score)),
-                "" if first else _difference(base, score),
-                *([_share(score.auc), _share(score.f1)] if base.margins is not None else []),
-            ]
-        )
-    return header, body, _shared_note(rows)
+        columns = {
+            "stimuli": lambda row: str(row.score.stimuli),
+            "MSE": lambda row: "-" if row.score.mse is None else f"{row.score.mse:.6g}",
+            "AUC": lambda row: _share(row.score.auc),
+            "MSE difference": difference,
+        }
+    elif base.boxes is not None:
+        rows = [row for row in rows if row.score.boxes is not None]
+        columns = {
+            "stimuli": lambda row: str(row.score.stimuli),
+            "mAP": lambda row: _percent(row.score.boxes and row.score.boxes.percent),
+            "mAP 0.5": lambda row: _percent(row.score.boxes and row.score.boxes.percent_50),
+            "points": difference,
+        }
+    else:
+        columns = {
+            "stimuli": lambda row: str(row.score.count or row.score.stimuli),
+            "top-1" if base.pixels is None else "pixels": lambda row: _percent(row.score.top1),
+        }
+        if base.top_n > 1 and base.pixels is None:
+            columns[f"top-{base.top_n}"] = lambda row: _percent(row.score.topn)
+        columns[f"agrees with {first.label}"] = lambda row: "" if row is first else _percent(agreement(base, row.score))
+        columns["points"] = difference
+        if base.margins is not None:
+            columns |= {"AUC": lambda row: _share(row.score.auc), "F1": lambda row: _share(row.score.f1)}
+    cells = [[row.label, *(text(row) for text in columns.values())] for row in rows]
+    return ["", *columns], cells, note
 
 
 def _shared_note(rows: Sequence[ScoreRow]) -> str:

@@ -88,10 +88,10 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
         collate_fn=_identity,
         multiprocessing_context="fork",
     )
-    found = iter(loader)
+    batches = iter(loader)
     for _ in parts:
         try:
-            batch = next(found)
+            batch = next(batches)
         except RuntimeError as error:
             what = f"a worker process that reads stimuli died: {str(error).splitlines()[0]}"
             raise N2D2Error("E434", what, remedy="give a smaller -learn-workers, or 0") from None

@@ -74,9 +74,9 @@ def read_checkpoint(path: Path, like: Mapping[str, np.ndarray], grows: str = "")
             raise checkpoint_error(path, f"does not fit the network: it has an array '{name}'")
         if name not in arrays:
             raise checkpoint_error(path, f"does not fit the network: it has no array '{name}'")
-        found, wanted, first = arrays[name], like[name], 1 if name == grows else 0
-        if found.dtype != wanted.dtype or found.ndim != wanted.ndim or found.shape[first:] != wanted.shape[first:]:
-            raise checkpoint_error(path, f"does not fit the network: '{name}' is {found.dtype} {found.shape}")
+        array, wanted, first = arrays[name], like[name], 1 if name == grows else 0
+        if array.dtype != wanted.dtype or array.ndim != wanted.ndim or array.shape[first:] != wanted.shape[first:]:
+            raise checkpoint_error(path, f"does not fit the network: '{name}' is {array.dtype} {array.shape}")
     return arrays
 
 
@@ -87,9 +87,9 @@ def checkpoint_error(path: Path, why: str) -> N2D2Error:
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the SHA-256 of the names, types, shapes and values, as bytes (32)."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]
-        found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return np.frombuffer(found.digest(), np.uint8)
+        digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)

@@ -112,7 +112,7 @@ class _Solvers:
         self.names = {parameter: name for name, parameter in module.named_parameters()}
         self.optimizers: list[torch.optim.Optimizer] = []
         self.settings: list[list[SolverSettings]] = []
-        for kind, make in (("SGD", _sgd), ("Adam", _adam)):
+        for kind, make in (("SGD", partial(torch.optim.SGD, lr=0.01)), ("Adam", partial(torch.optim.Adam, lr=0.001))):
             chosen = [solver for solver in groups if solver.kind == kind]
             if chosen:
                 self.optimizers.append(make([{"params": groups[solver], **_optimizer_options(solver)} for solver in chosen]))
@@ -182,14 +182,6 @@ class _Solvers:
                         yield optimizer, parameter, {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
                     else:
                         yield optimizer, parameter, {"momentum_buffer": zero} if solver.momentum > 0 else {}
-
-
-def _sgd(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.SGD(groups, lr=0.01)
-
-
-def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(groups, lr=0.001)
 
 
 def _optimizer_options(solver: SolverSettings) -> dict[str, Any]:
@@ -264,12 +256,9 @@ def _check_batches(module: GraphModule, batch: int) -> None:
     """Refuse batches with one value per channel for a batch normalization: its variance would be 0."""
     for node in module.graph.nodes:
         if batch < 2 and isinstance(node.op, BatchNorm) and prod(module.graph.shape(node.output)[2:]) == 1:
-            raise N2D2Error(
-                "E431",
-                f"'{node.name}' cannot be trained with a batch of one sample: it normalizes a single value per channel",
-                where=node.location,
-                remedy="set BatchSize in [sp] to 2 or more for each process",
-            )
+            what = f"'{node.name}' cannot be trained with a batch of one sample: it normalizes a single value per channel"
+            remedy = "set BatchSize in [sp] to 2 or more for each process"
+            raise N2D2Error("E431", what, where=node.location, remedy=remedy)
 
 
 def _epoch(
@@ -334,23 +323,23 @@ def explore_rates(
     torch.manual_seed(schedule.seed)
     solvers, source = _Solvers(module, recipes), Source(learn, epoch_stimuli, schedule.workers)
     _check_batches(module, min(schedule.batch, len(learn)))
-    count, found = max(schedule.stimuli // schedule.batch, 2), []
+    count, losses = max(schedule.stimuli // schedule.batch, 2), []
     for epoch in range(ceil(count * schedule.batch / len(learn))):
         order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(len(learn))
         parts = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
         for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
-            rate = 1e-6 * 1e7 ** (len(found) / (count - 1))
+            rate = 1e-6 * 1e7 ** (len(losses) / (count - 1))
             inputs = x.to(schedule.device)
             loss = _total_loss(module, goals, inputs, labels)
             if not torch.isfinite(loss):
-                return found
+                return losses
             loss.backward()
             solvers.step(lambda _, rate=rate: rate)
             module.clamp_parameters()
-            found.append((rate, float(loss.detach())))
-            if len(found) == count:
-                return found
-    return found
+            losses.append((rate, float(loss.detach())))
+            if len(losses) == count:
+                return losses
+    return losses
 
 
 def _total_loss(module: nn.Module, goals: list[Goal], inputs: Tensor, labels: np.ndarray) -> Tensor:
@@ -388,32 +377,32 @@ def _flatten_positions(outputs: Tensor, expected: np.ndarray) -> tuple[Tensor, n
 
 def _position_weights(expected: np.ndarray) -> np.ndarray:
     """Return loss weights (n, P). As in N2D2, the positions of a label in a sample together weigh as much as one sample."""
-    found = np.zeros(expected.shape, np.float32)
-    for labels, weights in zip(expected, found, strict=True):
+    result = np.zeros(expected.shape, np.float32)
+    for labels, weights in zip(expected, result, strict=True):
         known = labels >= 0
         weights[known] = 1 / np.bincount(labels[known])[labels[known]]
-    return found
+    return result
 
 
 @torch.no_grad()
 def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Schedule) -> float:
     """Return the accuracy of the first goal, or minus its loss if it has no classes."""
     module.eval()
-    goal, found, counted = goals[0], 0.0, 0
+    goal, score, counted = goals[0], 0.0, 0
     positions = np.arange(len(source.stimuli))
     size = schedule.batch
     for x, labels in source.batches([positions[start : start + size] for start in range(0, len(positions), size)]):
         inputs = x.to(schedule.device)
         outputs = module(inputs, (goal.tensor,))[goal.tensor]
         if goal.is_input:
-            found -= float(_loss(goal, outputs, labels, inputs)) * len(x)
+            score -= float(_loss(goal, outputs, labels, inputs)) * len(x)
             counted += len(x)
             continue
         outputs, right = _flatten_positions(outputs, goal.expected(labels))
         guess = outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0.5).long()
-        found += float((guess.cpu().numpy() == right).sum())
+        score += float((guess.cpu().numpy() == right).sum())
         counted += int((right >= 0).sum())
-    return found / max(counted, 1)
+    return score / max(counted, 1)
 
 
 def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: Schedule) -> str:

@@ -79,10 +79,10 @@ class GraphModule(nn.Module):
             inputs = [values[name] for name in node.inputs]
             if right and node.output in right:
                 inputs.append(right[node.output])
-            found = layer(*([each.detach() for each in inputs] if node.name in self.barriers else inputs))
+            result = layer(*([each.detach() for each in inputs] if node.name in self.barriers else inputs))
             if node.name in quantizers:
-                found = quantizers[node.name](found)
-            values[node.output] = found
+                result = quantizers[node.name](result)
+            values[node.output] = result
         return {name: values[name] for name in names}
 
     def train(self, mode: bool = True) -> GraphModule:
@@ -95,13 +95,16 @@ class GraphModule(nn.Module):
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
         """Return the arrays to store for each layer, under N2D2's file names."""
-        found: dict[str, dict[str, Tensor]] = {}
+        tensors: dict[str, dict[str, Tensor]] = {}
         for name, layer in zip(self.names, self.layers, strict=True):
             if isinstance(layer, (_Weighted, _BatchNorm)):
-                found[name] = layer.arrays()
+                tensors[name] = layer.arrays()
         for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
-            found.setdefault(name, {}).update(quantizer.arrays())  # type: ignore[operator]
-        return {name: {role: _numpy(each) for role, each in arrays.items()} for name, arrays in found.items()}
+            tensors.setdefault(name, {}).update(quantizer.arrays())  # type: ignore[operator]
+        return {
+            name: {role: each.detach().cpu().numpy().astype(np.float32) for role, each in arrays.items()}
+            for name, arrays in tensors.items()
+        }
 
     def clamp_parameters(self) -> None:
         """Keep steps and clipping values positive. Called after each optimizer step."""
@@ -111,13 +114,13 @@ class GraphModule(nn.Module):
 
     def parameters_by_role(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return (role, parameter) pairs by layer, with the roles of `LayerRecipe.solvers`."""
-        found: dict[str, list[tuple[str, nn.Parameter]]] = {}
+        parameters: dict[str, list[tuple[str, nn.Parameter]]] = {}
         for name, layer in zip(self.names, self.layers, strict=True):
             if isinstance(layer, (_Weighted, _BatchNorm)) and name not in self.fixed:
-                found[name] = layer.parameters_by_role()
+                parameters[name] = layer.parameters_by_role()
         for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
-            found.setdefault(name, []).extend(("QAct", each) for each in quantizer.parameters())
-        return found
+            parameters.setdefault(name, []).extend(("QAct", each) for each in quantizer.parameters())
+        return parameters
 
 
 def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: WeightStore) -> GraphModule:
@@ -149,19 +152,11 @@ def _cannot_train_error(node: Node, what: str) -> N2D2Error:
     return N2D2Error("E431", f"layer '{node.name}' cannot be trained: {what}", where=node.location, remedy=remedy)
 
 
-def _numpy(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().cpu().numpy().astype(np.float32)
-
-
-def _node_activation(node: Node) -> Function | None:
-    return None if node.activation is None else _differentiable(node, node.activation)
-
-
 def _differentiable(node: Node, row: FunctionRow) -> Function:
-    found = _activation_function(row)
-    if found is None:
+    function = _activation_function(row)
+    if function is None:
         raise _cannot_train_error(node, f"its activation {row.kind} has no gradient here")
-    return found
+    return function
 
 
 def _activation_function(row: FunctionRow) -> Function | None:
@@ -183,8 +178,8 @@ class _Parameterless(nn.Module):
         self.compute, self.activation = compute, activation
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        found = self.compute(*inputs)
-        return found if self.activation is None else self.activation(found)
+        result = self.compute(*inputs)
+        return result if self.activation is None else self.activation(result)
 
 
 class _Margin(nn.Module):
@@ -233,33 +228,33 @@ class _Weighted(nn.Module):
             dense = weight.new_zeros((*self.connected.shape, *weight.shape[1:]))
             weight = dense.masked_scatter(self.connected[:, :, None, None], weight)
         if isinstance(self.op, Deconv):
-            found = _transposed_convolution(self.op, x, weight, self.bias)
+            result = _transposed_convolution(self.op, x, weight, self.bias)
         elif isinstance(self.op, Conv):
             top, left, bottom, right = self.op.pads
             if any(self.op.pads):
                 x = functional.pad(x, (left, right, top, bottom))
-            found = functional.conv2d(x, weight, self.bias, self.op.stride, 0, self.op.dilation, self.op.groups)
+            result = functional.conv2d(x, weight, self.bias, self.op.stride, 0, self.op.dilation, self.op.groups)
         else:
-            found = functional.linear(x.flatten(1), weight, self.bias)
-        return found if self.activation is None else self.activation(found)
+            result = functional.linear(x.flatten(1), weight, self.bias)
+        return result if self.activation is None else self.activation(result)
 
     def arrays(self) -> dict[str, Tensor]:
         """Return the arrays to store."""
-        found: dict[str, Tensor] = {"weights": self.weight}
+        tensors: dict[str, Tensor] = {"weights": self.weight}
         if self.bias is not None:
-            found["biases"] = self.bias
+            tensors["biases"] = self.bias
         if self.quantizer is not None:
-            found.update(self.quantizer.arrays())  # type: ignore[operator]
-        return found
+            tensors.update(self.quantizer.arrays())  # type: ignore[operator]
+        return tensors
 
     def parameters_by_role(self) -> list[tuple[str, nn.Parameter]]:
         """Return the parameters with their roles."""
-        found = [("weights", self.weight)]
+        parameters = [("weights", self.weight)]
         if self.bias is not None:
-            found.append(("bias", self.bias))
+            parameters.append(("bias", self.bias))
         if self.quantizer is not None:
-            found += [("QWeight", each) for each in self.quantizer.parameters()]
-        return found
+            parameters += [("QWeight", each) for each in self.quantizer.parameters()]
+        return parameters
 
 
 def _stored_weights(node: Node, connected: np.ndarray | None) -> np.ndarray:
@@ -271,10 +266,10 @@ def _transposed_convolution(op: Deconv, x: Tensor, weight: Tensor, bias: Tensor 
     """Return the transposed convolution with weights (O, C / groups, KH, KW), output channels first."""
     outputs, per_group, *kernel = weight.shape
     inputs_first = weight.reshape(op.groups, outputs // op.groups, per_group, *kernel).transpose(1, 2).flatten(0, 1)
-    found = functional.conv_transpose2d(x, inputs_first, None, op.stride, 0, 0, op.groups, op.dilation)
+    result = functional.conv_transpose2d(x, inputs_first, None, op.stride, 0, 0, op.groups, op.dilation)
     top, left, bottom, right = op.pads
-    found = functional.pad(found, (-left, -right, -top, -bottom))
-    return found if bias is None else found + bias[:, None, None]
+    result = functional.pad(result, (-left, -right, -top, -bottom))
+    return result if bias is None else result + bias[:, None, None]
 
 
 class _BatchNorm(nn.Module):
@@ -291,10 +286,10 @@ class _BatchNorm(nn.Module):
             self.register_buffer(role, _tensor(node.params[role]))
 
     def forward(self, x: Tensor) -> Tensor:
-        found = functional.batch_norm(
+        result = functional.batch_norm(
             x, self.mean, self.variance, self.scale, self.bias, self.training, self.momentum, self.epsilon
         )
-        return found if self.activation is None else self.activation(found)
+        return result if self.activation is None else self.activation(result)
 
     def arrays(self) -> dict[str, Tensor]:
         """Return the arrays to store."""
@@ -310,7 +305,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Module:
-    op, activation = node.op, _node_activation(node)
+    op, activation = node.op, node.activation and _differentiable(node, node.activation)
     if isinstance(op, (Conv, Deconv, Fc)):
         connected = None if recipe is None else recipe.connected
         quantizer = None if recipe is None else _weight_quantizer(node, recipe, store)
@@ -356,8 +351,8 @@ def _forward_function(node: Node) -> Callable[..., Tensor]:
 
 def _softmax(op: Softmax, x: Tensor) -> Tensor:
     stored = x.movedim(1, -1)
-    found = (torch.log_softmax if op.log else torch.softmax)(stored.reshape(len(x), *op.rows(tuple(x.shape))), dim=2)
-    return found.reshape(stored.shape).movedim(-1, 1)
+    result = (torch.log_softmax if op.log else torch.softmax)(stored.reshape(len(x), *op.rows(tuple(x.shape))), dim=2)
+    return result.reshape(stored.shape).movedim(-1, 1)
 
 
 def _normalize(op: Normalize, x: Tensor) -> Tensor:
@@ -421,7 +416,7 @@ def _activation_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -
 
 def _load_step(store: WeightStore, node: Node, role: str, values: Values, initial: Any) -> np.ndarray:
     """Return the stored step or alpha, else the initial one: weights trained without quantizers have none."""
-    found = np.asarray(initial, np.float32)
+    value = np.asarray(initial, np.float32)
     if store.has(node.name, role):
-        found = store.load(node.name, role, found, node.location)
-    return require_positive(found, node.name, role, values)
+        value = store.load(node.name, role, value, node.location)
+    return require_positive(value, node.name, role, values)

@@ -156,8 +156,8 @@ class LsqActivation(LearnedQuantizer):
     def forward(self, x: Tensor) -> Tensor:
         if self.training and bool(self.waits):
             with torch.no_grad():
-                found = 2 * float(x.clamp(min=0).mean()) / sqrt(self.steps)
-                self.step.fill_(found if found > MIN_POSITIVE else 1.0)
+                step = 2 * float(x.clamp(min=0).mean()) / sqrt(self.steps)
+                self.step.fill_(step if step > MIN_POSITIVE else 1.0)
                 self.waits.fill_(False)
         gain = 1 / sqrt(x[0].numel() * self.steps)
         return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]

@@ -11,9 +11,11 @@ from n2d2py.frontend.ini.recipes import SolverSettings
 
 
 def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) -> float:
-    """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns `total`.
+    """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns
+    `total`.
 
-    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m = MinDecay:
+    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m =
+    MinDecay:
 
     =================  ==================================================
     StepDecay          r d^k
@@ -53,20 +55,20 @@ def _elapsed_fraction(count: float, end: float) -> float:
     return min(count / end, 1.0) if end > 0 else 1.0
 
 
-def find_steepest_rate(found: Sequence[tuple[float, float]]) -> float | None:
+def find_steepest_rate(losses: Sequence[tuple[float, float]]) -> float | None:
     """Return the rate with the steepest decrease of the loss over the logarithm of the rate; None if it falls by less than a
     tenth.
 
-    `found`: (rate, loss) of steps at exponentially rising rates. The losses are averaged over a tenth of the steps. Only those
+    `losses`: (rate, loss) of steps at exponentially rising rates. The losses are averaged over a tenth of the steps. Only those
     up to the lowest average count: beyond it, training diverges. Source: Smith, "Cyclical Learning Rates for Training Neural
     Networks" (2017), section 3.3.
     """
-    width = max(len(found) // 10, 1)
-    sums = np.cumsum([0.0, *(loss for _, loss in found)])
+    width = max(len(losses) // 10, 1)
+    sums = np.cumsum([0.0, *(loss for _, loss in losses)])
     smooth = (sums[width:] - sums[:-width]) / width
     least = int(np.argmin(smooth))
     if smooth[least] > 0.9 * smooth[0]:
         return None
     step = min(width, least)
     first = int(np.argmax(smooth[: least + 1 - step] - smooth[step : least + 1]))
-    return found[first + (step + width) // 2][0]
+    return losses[first + (step + width) // 2][0]

@@ -21,7 +21,7 @@ from n2d2py.cli import main
 from n2d2py.completion import completion
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target, target_names
-from n2d2py.exports.presets import preset_names
+from n2d2py.exports.parameters import preset_names
 from n2d2py.exports.registry import built_in_targets
 from n2d2py.options import parse_arguments, run_options
 

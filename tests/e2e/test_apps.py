@@ -26,6 +26,7 @@ from support.programs import need
 import n2d2py
 from n2d2py import load_export
 from n2d2py.arithmetic.pixel_formats import FORMATS
+from n2d2py.arithmetic.sensor import read_sensor
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import HARDWARE
 from n2d2py.runtime import ArrayError
@@ -286,6 +287,95 @@ def test_samples_of_a_sensor(home):
     scores = [float(line.split()[1]) for line in printed.splitlines()]
     np.testing.assert_allclose(scores, np.asarray(export(x)).max(-1).ravel(), atol=0.00051)
     assert "line 2 has 3 numbers instead of 6" in app(folder, given=b"1 2 3 4 5 6\n1;2;3\n", status=1)
+
+
+WINDOW = "window:axes=3,hop=8,unit=0.0048/0.0048/0.01,mean=0/0/9.81,std=4"
+
+
+@pytest.fixture(scope="module")
+def motion(home) -> Path:
+    """A model of 32 samples of 3 axes, and recordings of three classes; one is shorter than a window, one has a header."""
+    rng, time = np.random.default_rng(1), np.arange(120) / 50
+    for at, (name, size, rate) in enumerate((("rest", 0.1, 1), ("run", 60, 4), ("walk", 3, 2))):
+        (home / "records" / name).mkdir(parents=True)
+        for index in range(3):
+            wave = (
+                size * np.sin(2 * np.pi * rate * time[:, None] + np.arange(3) + index)
+                + [0, 0, 9.81]
+                + rng.normal(0, 0.2, (120, 3))
+            )
+            text = "".join(f"{x:.5f},{y:.5f},{z:.5f}\n" for x, y, z in wave[: 20 if at == index == 0 else None])
+            (home / "records" / name / f"{index}.csv").write_text(("x,y,z\n" if index else "") + text)
+    weights = {"w": rng.normal(0, 0.3, (4, 3, 5)).astype(np.float32), "f": rng.normal(0, 0.1, (112, 3)).astype(np.float32)}
+    body = "c = Conv(x, w)\n r = Relu(c)\n s = Reshape(r, shape)\n y = MatMul(s, f)"
+    for name, sizes, before in (("motion", "3,32", ""), ("last", "32,3", "t = Transpose<perm=[0,2,1]>(x)\n ")):
+        text = before + (body.replace("(x,", "(t,") if before else body)
+        model = text_model(f"float[1,{sizes}] x => float[1,3] y", text, weights | {"shape": np.array([1, 112])})
+        onnx.save(model, home / f"{name}.onnx")
+    return home
+
+
+@pytest.mark.parametrize(
+    "name, bits", [("motion", 8), ("last", 8), *(pytest.param("motion", bits, marks=pytest.mark.slow) for bits in (16, -32))]
+)
+def test_windows_of_a_sensor(motion, name, bits):
+    """C++ fills the input as Python does, which is the formula in float64; the program decides at each window, on a board too."""
+    need_core("cortex-m4")
+    words = [f"{name}.onnx", "-nbbits", str(bits), "-calib-data", "records", "-sensor", WINDOW, "-app", "sensor", *COMMON]
+    folder = built(motion, f"{name}{bits}", *words)
+    export, source, rng = load_export(folder), read_sensor(WINDOW), np.random.default_rng(2)
+    rows = np.loadtxt("records/run/0.csv", delimiter=",", dtype=np.float32)
+    samples = source.measured(rows)
+    extremes = rng.choice([-32768, -1, 0, 1, 32767], (50, 3)).astype(np.int16)
+    for given in (samples, samples[:5], samples[:0], np.zeros((40, 3), np.int16), extremes):
+        window = np.concatenate([np.zeros((32, 3)), given])[-32:]
+        real = (window * [0.0048, 0.0048, 0.01] - [0, 0, 9.81]) / 4
+        wanted = export.info.inputs[0].type.quantize((real.T if name == "motion" else real)[None].astype(np.float32))
+        for piece in (0, 1, 7, 33):
+            stored = export.from_sensor(given, piece)
+            assert abs(stored.astype(float) - wanted).max() <= (
+                1e-6 * 4e4 if bits < 0 else 1
+            )  # a tie may round to its other side
+            defined = source.frames_of((3, 32)).stimulus(source.real(source.latest(given, 32)), (3, 32))
+            np.testing.assert_array_equal(
+                stored, export.info.inputs[0].type.quantize(defined if name == "motion" else defined.T)[None]
+            )
+    ends = range(32, len(samples) + 1, 8)
+    best = [int(np.argmax(export.pipeline(samples[:end]))) for end in ends]
+    printed = app(folder, given=Path("records/run/0.csv").read_bytes())
+    assert [int(line.split()[0]) if line[0].isdigit() else line.split()[0] for line in printed.splitlines()] == [
+        export.contract.classes[one] if export.contract.classes else one for one in best
+    ]
+    assert "line 3 has 2 numbers instead of 3" in app(folder, given=b"x,y,z\n1,2,3\n4,5\n", status=1)
+    if bits == 8:
+        samples.tofile("samples.bin")
+        board = exported(motion, f"{name}_mcu", *words, "-export", "CPP_MCU")
+        onboard = make_board(board, "cortex-m4", "-s", "OPT=-O0", f"INPUT={motion / 'samples.bin'}", "run_app")
+        assert onboard.splitlines() == printed.splitlines()[: len(samples) // 8 - 3]
+
+
+@pytest.mark.parametrize(
+    "window, data, code, text",
+    [
+        ("window:hop=8", "records", "E003", "axes is missing"),
+        ("frame:axes=3", "records", "E003", "the kind 'frame' is unknown"),
+        ("window:axes=3,hop=0", "records", "E003", "hop=0 is not a number from 1 to 65536"),
+        ("window:axes=3,unit=1/2", "records", "E003", "unit has 2 values, but there are 3 axes"),
+        ("window:axes=3,std=0", "records", "E003", "unit or std is not positive"),
+        ("window:axes=3,mean=inf", "records", "E003", "mean=inf is not a list of numbers"),
+        ("window:axes=5", "records", "E417", "-sensor makes frames of 5 features, but the input is 3x32"),
+        ("window:axes=3", "pairs", "E414", "has 2 numbers in a line instead of those of 3 axes"),
+        ("window:axes=3", "empty", "E402", "it holds no numbers"),
+        ("window:axes=3", "x.npy", "E414", "instead of samples of 3 axes"),
+    ],
+)
+def test_sensors_that_are_refused(motion, window, data, code, text, capsys):
+    for folder, content in (("pairs", "1,2\n3,4\n"), ("empty", "x,y,z\n")):
+        (motion / folder).mkdir(exist_ok=True)
+        (motion / folder / "a.csv").write_text(content)
+    assert main(["motion.onnx", "-export", "CPP", "-calib-data", data, "-sensor", window]) != 0
+    printed = capsys.readouterr().err
+    assert code in printed and text in printed
 
 
 DECIDE = ["-post", "scores:activation=softmax,top=3,threshold=0.7,release=0.5,average=2,hold=1"]

@@ -19,8 +19,7 @@ from n2d2py.exports.weights import BIG
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
-from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
-from n2d2py.runtime.stored_rows import StoredRows, rows_of_panels
+from n2d2py.runtime.graph_file import GRAPH_FILE, StoredRows, read_graph, rows_of_panels
 
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="not an x86-64 machine")
 

@@ -16,7 +16,7 @@ from support.tables import every
 
 from n2d2py.exports.cpp import isa
 from n2d2py.exports.cpp.forms.contract import FORMS
-from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
 from n2d2py.exports.cpp.processors import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -314,6 +314,13 @@ def test_the_network_of_the_target_has_its_arithmetic():
     assert 2**20 <= max(abs(added.params["multipliers"])) <= 2**21
 
 
+def test_operators_are_registered_by_the_names_of_tflite_micro(tmp_path):
+    """MicroMutableOpResolver has AddBatchMatMul; the export called AddBatchMatmul, which did not compile."""
+    write_c_arrays(tmp_path, b"", ("BATCH_MATMUL", "PADV2", "CONV_2D", "MAX_POOL_2D", "LEAKY_RELU", "SPACE_TO_DEPTH"))
+    header = (tmp_path / "model_operators.h").read_text()
+    assert all(f".Add{name}()" in header for name in "BatchMatMul PadV2 Conv2D MaxPool2D LeakyRelu SpaceToDepth".split())
+
+
 def test_the_array_is_the_file(tmp_path):
     data = bytes(range(256)) * 3 + b"end"
     write_c_arrays(tmp_path, data, ())

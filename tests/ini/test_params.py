@@ -11,8 +11,7 @@ from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
-from n2d2py.exports.parameters import known_parameters
-from n2d2py.exports.presets import preset_names
+from n2d2py.exports.parameters import known_parameters, preset_names
 from n2d2py.ini import Params
 
 _DEFAULTS = """

@@ -133,6 +133,44 @@ def test_librosa(kind):
         assert error.max() < 0.01 * np.ptp(wanted)
 
 
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_deltas(window):
+    """Slopes of straight lines through 2 * window + 1 frames, by least squares; the first and the last frame repeat."""
+    source = read_audio(f"mfcc:mels=20,coefficients=5,deltas=2,delta_window={window}")
+    for _, samples in sounds(10, 8000, seed=8):
+        features = source.convert(samples, 12)
+        static, slopes, second = np.split(features, 3, axis=1)
+        for values, found in ((static, slopes), (slopes, second)):
+            padded = np.pad(values, ((window, window), (0, 0)), "edge").astype(np.float64)
+            lines = [np.polyfit(np.arange(-window, window + 1), padded[t : t + 2 * window + 1], 1)[0] for t in range(12)]
+            assert abs(found - np.array(lines)).max() < 0.51
+
+
+def test_librosa_deltas():
+    librosa = pytest.importorskip("librosa")
+    source = read_audio("log_mel:mels=20,deltas=1,delta_window=4")
+    for _, samples in sounds(10, 16000, seed=8):
+        features = source.convert(samples, 40)
+        wanted = librosa.feature.delta(features[:, :20].astype(float).T, width=9, mode="nearest").T
+        assert abs(features[:, 20:] - wanted).max() < 0.51
+
+
+@pytest.mark.parametrize("factor", [2, 3, 6])
+def test_sounds_of_a_higher_rate(factor):
+    """A tone has the features that it has at the lower rate, within 0.2 dB; one above the band vanishes."""
+    low, high = read_audio("log_mel:rate=8000,mels=20"), read_audio(f"log_mel:rate=8000,mels=20,input_rate={8000 * factor}")
+    time = np.arange(16000 * factor) / (8000 * factor)
+    for pitch in (440, 1000, 3000):
+        sound = np.rint(10000 * np.sin(2 * np.pi * pitch * time)).astype(np.int16)
+        wanted, found = low.convert(sound[::factor], 20), high.convert(sound, 20)
+        loud = wanted > wanted.max() - 40 / low.step
+        assert abs(low.real(found - wanted))[1:][loud[1:]].max() < 0.2
+    pitch = {2: 6500, 3: 8900, 6: 20900}[factor]
+    above = np.rint(10000 * np.sin(2 * np.pi * pitch * time)).astype(np.int16)
+    assert low.real(high.convert(above, 20))[1:].max() < low.real(wanted).max() - 50
+    assert high.convert(np.zeros(0, np.int16), 3).tolist() == low.convert(np.zeros(0, np.int16), 3).tolist()
+
+
 def front_end(samples: np.ndarray, frames: int, hop: int) -> np.ndarray:
     """Features of TFLite Micro's front end by its published steps, in float64: windows of 30 ms, 40 bands from 125 to 7500 Hz."""
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(480) + 0.5) / 480)
@@ -197,6 +235,9 @@ def test_a_full_scale_tone_by_hand():
     "text, what",
     [
         ("mel:mels=40", "the kind 'mel' is unknown"),
+        ("mfcc:deltas=3", "deltas=3 is not 0, 1 or 2"),
+        ("mfcc:deltas=1,delta_window=0", "delta_window=0 is not between 1 and 8"),
+        ("mfcc:input_rate=44100", "input_rate=44100 is not 1 to 6 times rate=16000"),
         ("log_mel:preset=librose", "the preset 'librose' is unknown; did you mean librosa?"),
         ("log_mel:bands=40", "the key 'bands' is unknown"),
         ("log_mel:mels", "'mels' is not KEY=VALUE"),

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from support.memory_families import FAMILIES, settings_of, strip_chain
 from support.memory_networks import Net
+from support.memory_strips import with_strips
 from support.tables import every
 
 from n2d2py.memory.access import TensorSpec, Window
@@ -25,7 +26,6 @@ from n2d2py.memory.strips import (
     read_columns,
     segment_columns,
     window_columns,
-    with_strips,
 )
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)

@@ -16,10 +16,10 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory import modes
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import budget_curve, peak_layers
-from n2d2py.memory.search import OverlapPlanner
+from n2d2py.memory.search import plan_overlap
 from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.stream import PooledPlanner, StreamPlanner
+from n2d2py.memory.stream import plan_pooled, plan_streamed
 
 CALLER = r"""
 #include "network.hpp"
@@ -138,12 +138,11 @@ def test_the_curve_has_eight_budgets_between_its_ends(monkeypatch):
     """In even steps from the plan that streams nothing to the smallest."""
     budgets = []
 
-    class Noted(modes.StreamPlanner):
-        def plan(self, problem, settings):
-            budgets.append(settings.budget)
-            return super().plan(problem, settings)
+    def noted(problem, settings):
+        budgets.append(settings.budget)
+        return plan_streamed(problem, settings)
 
-    monkeypatch.setattr(modes, "StreamPlanner", Noted)
+    monkeypatch.setattr(modes, "plan_streamed", noted)
     points = modes.budget_curve(networks.resnet8(), Settings())
     first, last = points[0][0], points[-1][0]
     wanted = [first + (last - first) * n // 9 for n in range(1, 9)]
@@ -157,12 +156,12 @@ CASES = [("packed", 2004), ("packed", 2005), ("packed", 2009), ("crowded", 2026)
 def test_what_the_fewest_bytes_meet_is_met(family, seed):
     """Whatever budget lies above the smallest plan by lines; where the first try meets it, it runs no more layers by lines than that."""
     problem, settings = FAMILIES[family](seed), settings_of(seed)
-    most = StreamPlanner().plan(problem, replace(settings, budget=10**12)).arena_bytes
-    least = StreamPlanner().plan(problem, settings).arena_bytes
+    most = plan_streamed(problem, replace(settings, budget=10**12)).arena_bytes
+    least = plan_streamed(problem, settings).arena_bytes
     missed = 0
     for part in range(9):
         budget = least + (most - least) * part // 8
-        first = StreamPlanner().plan(problem, replace(settings, budget=budget))
+        first = plan_streamed(problem, replace(settings, budget=budget))
         plan = plan_memory(problem, settings, mode="Small", budget=budget)
         assert plan.arena_bytes <= budget and check_plan(problem, plan) == []
         missed += first.arena_bytes > budget
@@ -179,13 +178,13 @@ def test_points_of_a_curve_of_budgets(family, seed):
     assert 2 <= len(points) <= 10 and points[0][1] == 0
     sizes = [size for size, _ in points]
     assert sizes == sorted(set(sizes), reverse=True)
-    least = StreamPlanner().plan(problem, settings)
+    least = plan_streamed(problem, settings)
     assert points[-1] == (least.arena_bytes, len(least.streamed))
 
 
 def _streamed(net: Net) -> set[str]:
     problem = net.done()
-    plan = PooledPlanner().plan(problem, Settings())
+    plan = plan_pooled(problem, Settings())
     assert check_plan(problem, plan) == []
     return set(plan.streamed)
 
@@ -194,7 +193,7 @@ def test_tiny_yolo_needs_a_quarter_by_default():
     problem = networks.tiny_yolo_v2()
     plan = plan_memory(problem)
     assert check_plan(problem, plan) == [] and plan.strategy == "OptimizeOverlap"
-    assert OverlapPlanner().plan(problem, Settings()).arena_bytes == 804_608
+    assert plan_overlap(problem, Settings()).arena_bytes == 804_608
     assert plan.arena_bytes == 208_096 < 255_334
     assert plan_memory(problem, mode="Balanced").arena_bytes == plan.arena_bytes
     assert not plan_memory(problem, mode="Speed").streamed
@@ -203,8 +202,8 @@ def test_tiny_yolo_needs_a_quarter_by_default():
 @every("name", ["resnet8", "vww", "ds_cnn", "unet", "squeezenet11", "googlenet"])
 def test_other_plans_stay_as_they_are(name):
     problem = getattr(networks, name)()
-    plan = PooledPlanner().plan(problem, Settings())
-    assert not plan.streamed and plan.arena_bytes == OverlapPlanner().plan(problem, Settings()).arena_bytes
+    plan = plan_pooled(problem, Settings())
+    assert not plan.streamed and plan.arena_bytes == plan_overlap(problem, Settings()).arena_bytes
 
 
 def test_element_wise_layers_between_run_along():

@@ -9,6 +9,7 @@ from support.export_build import compare_outputs, make
 from support.export_networks import random_inputs, request, residual, write_export
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_execute import run
+from support.memory_files import read_graph
 from support.packed_networks import few, narrowed
 from support.programs import need
 from support.tables import every, few_fast
@@ -17,7 +18,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.access import Repacked
 from n2d2py.memory.checker import check_map, check_plan
-from n2d2py.memory.format import graph_json, map_json, read_graph
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import MEMORY_PARAMETERS
 from n2d2py.memory.strategies import PLANNERS, plan_memory

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.memory_execute import run
+from support.memory_files import read_graph
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.tables import every
@@ -18,13 +19,13 @@ from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Real
 from n2d2py.memory.access import LineTable, Pointwise, Whole, Window
 from n2d2py.memory.checker import check_map, check_plan
-from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
+from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.plan import Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import plan_streamed
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
@@ -231,8 +232,8 @@ def test_random_networks_with_tables(seed):
     for plan in (
         plan_memory(problem, Settings(buffer_alignment=1)),
         plan_memory(problem, strategy="OptimizeAuto"),
-        StreamPlanner().plan(problem, Settings()),
-        StreamPlanner().plan(problem, Settings(stream_input=True)),
+        plan_streamed(problem, Settings()),
+        plan_streamed(problem, Settings(stream_input=True)),
     ):
         assert check_plan(problem, plan) == [] == check_plan(in_known_terms(problem, plan), plan)
         assert run(problem, plan, seed) == expected

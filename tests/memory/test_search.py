@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 import pytest
@@ -24,11 +25,11 @@ from n2d2py.memory.checker import check_plan
 from n2d2py.memory.packing import Packing, Pair, Placement
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.relax import overlap_cost, relax
-from n2d2py.memory.reorder import ReorderPlanner, best_order
-from n2d2py.memory.search import OptimalPlanner, OverlapPlanner, best_packing, improve, quick
+from n2d2py.memory.reorder import best_order, plan_reordered
+from n2d2py.memory.search import best_packing, improve, plan_optimal, plan_overlap, quick
 from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import plan_streamed
 
 
 def two_branches():
@@ -132,7 +133,7 @@ def test_the_solver_proves_what_the_search_leaves_open():
 def test_without_the_solver_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ortools.sat.python", None)
     with pytest.raises(N2D2Error) as caught:
-        OptimalPlanner().plan(two_branches(), Settings())
+        plan_optimal(two_branches(), Settings())
     assert caught.value.code == "E606" and "pip install ortools" in str(caught.value)
 
 
@@ -367,8 +368,8 @@ def test_what_has_nothing_in_the_arena_has_no_bytes(layers):
         x = net.conv(x, 3, 3)
     problem = net.done(x)
     settings = Settings(include_input=False, include_output=False)
-    for planner in (StreamPlanner(), StreamPlanner(pooled=True), OverlapPlanner(), ReorderPlanner()):
-        plan = planner.plan(problem, settings)
+    for planned in (plan_streamed, partial(plan_streamed, pooled=True), plan_overlap, plan_reordered):
+        plan = planned(problem, settings)
         assert (plan.arena_bytes > 0) == (layers == 2) and check_plan(problem, plan) == []
 
 

@@ -7,15 +7,16 @@ import pytest
 from support.e2e_run import compiled_at_once
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_networks import Net
+from support.memory_strips import with_strips
 from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import plan_streamed
 from n2d2py.memory.strip_search import StripSearch
-from n2d2py.memory.strips import SliceCut, divisions, sliced_from, with_strips
+from n2d2py.memory.strips import SliceCut, divisions, sliced_from
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 _PARAMETERS = "IncludeInputInBuffer = 0\nMemoryMode = Small\nMaxExtraMacs = {most}\n"
@@ -54,7 +55,7 @@ def test_a_wide_tail_takes_less(function):
     assert any(isinstance(cut, SliceCut) for cut in point.cuts)
     narrow = with_strips(problem, point.cuts)
     narrow.validate()
-    plan, before = StreamPlanner().plan(narrow, _OUTSIDE), StreamPlanner().plan(problem, _OUTSIDE)
+    plan, before = plan_streamed(narrow, _OUTSIDE), plan_streamed(problem, _OUTSIDE)
     assert check_plan(narrow, plan) == []
     assert plan.arena_bytes <= point.bytes < before.arena_bytes / 3
 

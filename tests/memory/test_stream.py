@@ -18,7 +18,7 @@ from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import plan_streamed
 
 # bytes, offsets aligned to 16: input in the arena, input arriving by rows.
 FIGURES = {
@@ -42,7 +42,7 @@ def test_an_input_by_rows_costs_nothing_where_no_layer_does():
 
 
 def streamed(problem, stream_input=False, **settings) -> MemoryPlan:
-    return StreamPlanner().plan(problem, Settings(stream_input=stream_input, **settings))
+    return plan_streamed(problem, Settings(stream_input=stream_input, **settings))
 
 
 @pytest.mark.parametrize("name", [*FIGURES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FIGURES)])

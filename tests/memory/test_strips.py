@@ -13,7 +13,9 @@ import pytest
 from support import memory_networks as networks
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_execute import run
+from support.memory_files import read_graph
 from support.memory_networks import Net
+from support.memory_strips import with_strips
 from support.tables import every, few_fast
 
 import n2d2py
@@ -21,14 +23,14 @@ from n2d2py.cli import main
 from n2d2py.exports import load_params
 from n2d2py.memory.access import LineTable
 from n2d2py.memory.checker import check_map, check_plan
-from n2d2py.memory.format import graph_json, map_json, read_graph
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import plan_streamed
 from n2d2py.memory.strip_search import StripSearch
-from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns, with_strips
+from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns
 from n2d2py.passes.integer.strips import by_channels, by_columns
 from n2d2py.stages.memory import planned
 
@@ -41,7 +43,7 @@ def _least(problem: MemoryProblem, most: float, settings: Settings = _OUTSIDE):
     search = StripSearch(problem, settings)
     point = search.curve(int(search.work * most))[-1]
     narrow = with_strips(problem, point.cuts)
-    return narrow, StreamPlanner().plan(narrow, settings), point.extra / search.work
+    return narrow, plan_streamed(narrow, settings), point.extra / search.work
 
 
 def _cut(problem: MemoryProblem, first: int, stop: int, count: int) -> StripCut:
@@ -87,7 +89,7 @@ def test_known_networks(name, most, arena):
     assert check_plan(narrow, plan) == []
     assert plan.arena_bytes <= arena and 0 < extra <= most
     assert multiply_accumulates(narrow) <= multiply_accumulates(problem) * (1 + most)
-    assert StreamPlanner().plan(problem, _OUTSIDE).arena_bytes > 1.25 * plan.arena_bytes
+    assert plan_streamed(problem, _OUTSIDE).arena_bytes > 1.25 * plan.arena_bytes
 
 
 def test_the_curve_gives_memory_for_work():
@@ -149,7 +151,7 @@ def test_random_plans_are_proved_and_lose_no_byte(seed):
         if not any(op.access.overlay.name == "POINTWISE" for op in narrow.ops):
             assert expected == run(problem, None), "strips compute other bytes than the whole"
     for settings in (Settings(), _OUTSIDE, Settings(optimize_buffer=False), Settings(alignment=4)):
-        plan = StreamPlanner().plan(narrow, replace(settings, clock="op"))
+        plan = plan_streamed(narrow, replace(settings, clock="op"))
         assert check_plan(narrow, plan) == []
         assert run(narrow, plan, seed) == expected
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import decision_cases, heat_map_cases
+from support import decision_cases, embedding_cases, heat_map_cases
 from support.board_export import board_program, need_core
 from support.detection_cases import detection_cases, program
 
@@ -26,6 +26,7 @@ def test_kernels_on_a_board(small, name, tmp_path):
     for module, drawn in (
         (decision_cases, decision_cases.decision_cases(48, seed=9)),
         (heat_map_cases, heat_map_cases.heat_map_cases(84, seed=9)),
+        (embedding_cases, embedding_cases.embedding_cases(24, seed=9)),
     ):
         given = list(drawn)
         printed = board_program(small, name, module.program(given, write), tmp_path)

@@ -14,8 +14,8 @@ from n2d2py.operators.functions import Clip, Softplus
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes import fuse
+from n2d2py.passes.idioms import RemoveSoftplusTail
 from n2d2py.passes.masked_softmax import RemoveNanGuard
-from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.types.float_fallback import float_layers
 

@@ -23,7 +23,6 @@ from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
-from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation
 from n2d2py.passes.fuse_batchnorm import FuseAffine, FuseBatchNorm
 from n2d2py.passes.fuse_padding import FusePadding
@@ -31,7 +30,7 @@ from n2d2py.passes.lift_channels import LiftChannels
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize
-from n2d2py.passes.remove_identity import RemoveIdentity
+from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 IMAGE = (4, 6, 6)

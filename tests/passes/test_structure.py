@@ -26,7 +26,7 @@ from n2d2py.passes import fuse
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
 from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
-from n2d2py.passes.remove_identity import RemoveIdentity
+from n2d2py.passes.removals import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 

@@ -269,18 +269,17 @@ def test_two_threads_make_the_same_triangles_and_products(size, monkeypatch):
     columns = rng.integers(-128, 128, (2, 50, size)).astype(np.float32)
     order = np.stack([rng.permutation(size) for _ in range(2)])
     square = products(columns)
-    alone = DenseCovariance(square + 1e3 * np.eye(size)).factor(order)
+    alone = DenseCovariance(square + 1e3 * np.eye(size)).factor(order, 3)
     monkeypatch.setattr(covariance, "_SHARED", 1)
     monkeypatch.setattr(moments, "_SHARED", 1)
     assert np.array_equal(products(columns), square) and np.array_equal(square, np.einsum("gnk,gnl->gkl", columns, columns))
-    shared = DenseCovariance(square + 1e3 * np.eye(size)).factor(order)
+    shared = DenseCovariance(square + 1e3 * np.eye(size)).factor(order, 3)
     for start in range(0, size, covariance.BLOCK):
         stop = min(start + covariance.BLOCK, size)
         assert np.allclose(alone.block(start, stop), shared.block(start, stop), rtol=1e-12, atol=1e-9)
     errors = rng.normal(size=(2, size, 3))
     found = []
     for factor in (alone, shared):
-        sums = factor.sums(3)
-        sums.add(0, size - 1, errors[:, : size - 1])
-        found.append(sums.pending(size - 1, size))
+        factor.add(0, size - 1, errors[:, : size - 1])
+        found.append(factor.pending(size - 1, size))
     assert np.allclose(*found, rtol=1e-9, atol=1e-9)

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
-from n2d2py.exports.cpp.audio import audio_view
+from n2d2py.exports.cpp.conversion import audio_view
 
 SPECS = (
     "log_mel:mels=40",
@@ -24,6 +24,9 @@ SPECS = (
     "log_mel:preset=kaldi,window=33,hop=20,fft=64,mels=3",
     "log_mel:preset=tflm",
     "log_mel:preset=tflm,rate=8000,window=50,hop=20,fft=64,mels=4",
+    "mfcc:mels=20,coefficients=7,window=20ms,hop=5ms,deltas=2,delta_window=1",
+    "log_mel:rate=8000,input_rate=48000,window=16,hop=16,fft=32,mels=3,deltas=1,delta_window=4",
+    "log_mel:preset=tflm,rate=8000,window=50,hop=20,fft=64,mels=4,input_rate=16000",
 )
 KINDS = ("silence", "constant", "full scale", "clipping", "impulse", "noise", "faint noise", "chirp", "voice", "tone")
 
@@ -61,10 +64,8 @@ class AudioCase:
     @property
     def wanted(self) -> str:
         """Line that the program prints: of the 8-bit values of the last frames."""
-        count = 1 + (len(self.samples) - self.source.window) // self.source.hop
-        made = KIND.quantize(self.source.real(self.source.convert(self.samples, count)))[-FRAMES:]
-        silence = KIND.quantize(self.source.real(self.source.convert(np.zeros(0, np.int16), FRAMES)))
-        return str(zlib.crc32(np.concatenate([silence, made])[-FRAMES:].tobytes()))
+        made = KIND.quantize(self.source.real(self.source.latest(self.samples, FRAMES)))
+        return str(zlib.crc32(made.tobytes()))
 
 
 KIND = NumType(8, False, scale=0.75, zero_point=150)
@@ -72,13 +73,21 @@ FRAMES = 5
 
 
 def audio_cases(count: int, seed: int, length: int = 3000) -> list[AudioCase]:
-    """`count` drawn sounds, each by one of SPECS."""
+    """`count` drawn sounds, each by one of SPECS, and one whose transform wraps around."""
     rng = np.random.default_rng(seed)
     every = sounds(count, length, seed)
     return [
         AudioCase(read_audio(SPECS[number // len(KINDS) % len(SPECS)]), samples, int(rng.integers(1, 900)))
         for number, (_, samples) in enumerate(every)
-    ]
+    ] + [_wrapping(read_audio("log_mel:preset=tflm"))]
+
+
+def _wrapping(source: AudioSource) -> AudioCase:
+    """Pairs of equal magnitude after the window, in the corners of a square, so that one bin exceeds 16 bits."""
+    at = np.arange(source.window)
+    signs = np.where(np.cos(2 * np.pi * (at // 2) / 256 - np.pi / 2 * (at % 2)) >= 0, 1, -1)
+    window = source.window_table[np.minimum(at, source.window_last - at)]
+    return AudioCase(source, (signs * np.minimum(1000 * 4096 / np.maximum(window, 1), 32767)).astype(np.int16), 480)
 
 
 def program(cases: list[AudioCase], write: str, begin: str = "", end: str = "") -> str:
@@ -111,7 +120,7 @@ static void number(std::uint32_t value) {{
 }}
 template <class Cfg> static void run(const std::int16_t* samples, int count, int piece) {{
     static n2d2::AudioInput<Cfg> audio;
-    static std::uint8_t input[Cfg::Frames * (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels)];
+    static std::uint8_t input[Cfg::Frames * (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels) * (1 + Cfg::Deltas)];
     std::uint32_t crc = 0xFFFFFFFFu;
     audio.begin(input);
     for (int at = 0; at < count; at += piece) {{
@@ -144,12 +153,7 @@ def _config(number: int, source: AudioSource) -> str:
 struct Case{number} {{
     typedef std::uint8_t Value;
     enum : int {{ {constants} }};
-{access}    static Value value(std::int32_t feature) {{
-        int found = 0;
-        for (int step = 128; step > 0; step >>= 1)
-            found += feature >= thresholds{number}[found + step - 1] ? step : 0;
-        return static_cast<Value>(found);
-    }}
+{access}    static Value value(std::int32_t feature) {{ return {view.value.replace("thresholds", f"thresholds{number}")}; }}
 }};
 """
 

@@ -4,28 +4,16 @@
 #define N2D2_AUDIO_ADAPTIVE_HPP
 
 #include "n2d2/audio/fourier.hpp"
+#include "n2d2/square_root.hpp"
 
 namespace n2d2 {
-
-// Square root, rounded to nearest.
-inline std::uint32_t audioRoot(std::uint64_t value) {
-    std::uint64_t root = 0;
-    for (std::uint64_t bit = std::uint64_t{1} << 62; bit != 0; bit >>= 2) {
-        const bool fits = value >= root + bit;
-        value -= fits ? root + bit : 0;
-        root = (root >> 1) + (fits ? bit : 0);
-    }
-    return static_cast<std::uint32_t>(root + (value > root));
-}
 
 // The gain for an estimate of noise: a parabola after each power of two.
 template <class Cfg>
 inline std::int32_t audioGain(std::uint32_t estimate) {
     if (estimate < 2)
         return Cfg::gain(static_cast<int>(estimate));
-    int bits = 0;
-    for (std::uint32_t rest = estimate; rest != 0; rest >>= 1)
-        ++bits;
+    const int bits = bitsOf(estimate);
     const std::int32_t rest = static_cast<std::int32_t>((bits < 11 ? estimate << (11 - bits) : estimate >> (bits - 11)) & 1023);
     const int at = 3 * bits - 4;
     const std::int32_t curve = (((Cfg::gain(at + 2) * rest) >> 5) + Cfg::gain(at + 1) * 32) * rest;
@@ -47,7 +35,9 @@ inline std::int32_t audioAdapted(std::uint32_t level, bool isOdd, std::uint32_t&
         Cfg::CorrectionBits > 0 ? shrunk << (Cfg::CorrectionBits & 31) : shrunk >> (-Cfg::CorrectionBits & 31);
     if (value < 2)
         return 0;
-    return static_cast<std::int32_t>((std::int64_t{audioLogarithm<Cfg>(value)} * 45426 + (std::int64_t{1} << 25)) >> 26);
+    const int bits = bitsOf(value);
+    return static_cast<std::int32_t>(
+        (std::int64_t{audioLogarithm<Cfg>(value << (32 - bits), bits)} * 45426 + (std::int64_t{1} << 25)) >> 26);
 }
 
 }  // namespace n2d2

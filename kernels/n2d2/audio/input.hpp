@@ -5,15 +5,94 @@
 //
 // Config: type Value; enum Window, WindowLast, Hop, Size (of the Fourier transform), Mels, Coefficients (0: features are the bands),
 // CosineShift, Frames, FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts,
-// CorrectionBits and SnrShift (adaptive.hpp); static functions of an
-// index window, turn, offset, first, count, weight (of all bands, one after the other), cosine (of all coefficients); logarithm (between 1
-// and 2), gain; static Value value(std::int32_t feature).
+// CorrectionBits and SnrShift (adaptive.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions of an
+// index window, tap (of the resampling, from the middle on), turn, offset, first, pairs (of bins), cosine (of all coefficients), logarithm (between 1 and 2), gain,
+// weight (a reference to 16 bits; of all bands, one after the other); static Value value(std::int32_t feature). A source that adapts has two samples in a word of window, and cosine
+// and sine in one of turn.
 #ifndef N2D2_AUDIO_INPUT_HPP
 #define N2D2_AUDIO_INPUT_HPP
 
 #include "n2d2/audio/adaptive.hpp"
+#include "n2d2/audio/spectrum.hpp"
 
 namespace n2d2 {
+
+// The stored value of a feature: (feature * factor + bias) >> 32, or one more from its threshold on; Low has none.
+template <class Value, int Low, int High>
+N2D2_INLINE Value audioStored(std::int32_t feature, std::int64_t factor, std::int64_t bias, const std::int32_t* thresholds) {
+    const std::int32_t line = static_cast<std::int32_t>((feature * factor + bias) >> 32);
+    const std::int32_t value = line < Low ? Low : line > High - 1 ? High - 1 : line;
+    return static_cast<Value>(value + (feature >= thresholds[value - Low]));
+}
+
+// Samples at Factor times the rate to those at the rate.
+template <class Cfg, bool Resamples>
+struct AudioResampler {
+    void begin() {}
+    bool push(std::int16_t, std::int16_t&) { return true; }
+};
+
+template <class Cfg>
+struct AudioResampler<Cfg, true> {
+    void begin() {
+        std::memset(samples, 0, sizeof samples);
+        place = 0;
+        missing = Cfg::Reach + 1;
+    }
+
+    // Take a sample. Return whether there is a result.
+    bool push(std::int16_t sample, std::int16_t& result) {
+        samples[place] = samples[place + Length] = sample;
+        place = place + 1 < Length ? place + 1 : 0;
+        if (--missing != 0)
+            return false;
+        missing = Cfg::Factor;
+        const std::int16_t* const middle = samples + place + Cfg::Reach;  // the oldest sample is at `place`
+        std::int32_t sum = (1 << 14) + middle[0] * Cfg::tap(0);
+        for (int n = 1; n <= Cfg::Reach; ++n)
+            sum += (middle[n] + middle[-n]) * Cfg::tap(n);
+        sum >>= 15;
+        result = static_cast<std::int16_t>(sum < -32768 ? -32768 : sum > 32767 ? 32767 : sum);
+        return true;
+    }
+
+    enum : int { Length = 2 * Cfg::Reach + 1 };
+
+    std::int32_t place, missing;
+    std::int16_t samples[2 * Length];  // twice, so that all are next to each other
+};
+
+// The features of the frames of the input, without deltas.
+template <class Cfg, int Count, bool Kept>
+struct AudioHistory {
+    void begin() {}
+    void move() {}
+    std::int32_t* last() { return nullptr; }
+    std::int32_t delta(int, int, int) const { return 0; }
+};
+
+template <class Cfg, int Count>
+struct AudioHistory<Cfg, Count, true> {
+    void begin() { std::memset(features, 0, sizeof features); }
+    void move() { std::memmove(features, features + Count, sizeof features - Count * sizeof *features); }
+    std::int32_t* last() { return features + (Cfg::Frames - 1) * Count; }
+
+    // A feature of a frame, or its delta of an order above 0; frames beyond the ends are those at the ends.
+    std::int32_t delta(int t, int index, int order) const {
+        t = t < 0 ? 0 : t < Cfg::Frames ? t : static_cast<int>(Cfg::Frames) - 1;
+        if (order == 0)
+            return features[t * Count + index];
+        std::int32_t sum = 0, divisor = 0;
+        for (int n = 1; n <= Cfg::DeltaWindow; ++n) {
+            sum += n * (delta(t + n, index, order - 1) - delta(t - n, index, order - 1));
+            divisor += 2 * n * n;
+        }
+        sum += divisor / 2;
+        return sum / divisor - (sum % divisor < 0);
+    }
+
+    std::int32_t features[Cfg::Frames * Count];
+};
 
 template <class Cfg>
 class AudioInput {
@@ -23,6 +102,9 @@ public:
     // Begin a sound: the input becomes frames of silence.
     void begin(Value* input) {
         filled_ = 0;
+        resampler_.begin();
+        history_.begin();
+        samples_[(Cfg::Window - 1) | 1] = 0;
         std::memset(levels_, 0, sizeof levels_);
         for (int m = 0; m < Cfg::Mels && !Cfg::Adapts; ++m)
             levels_[m] = level(Cfg::Floor);
@@ -32,6 +114,28 @@ public:
 
     // Take the next samples; write the frames that they complete. Return how many these are.
     int push(const std::int16_t* samples, int count, Value* input) {
+        if (Cfg::Factor == 1)
+            return take(samples, count, input);
+        int made = 0;
+        std::int16_t sample = 0;
+        for (int i = 0; i < count; ++i)
+            if (resampler_.push(samples[i], sample))
+                made += take(&sample, 1, input);
+        return made;
+    }
+
+private:
+    enum : int { Static = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, Features = Static * (1 + Cfg::Deltas) };
+
+    std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
+    std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
+    std::int32_t filled_;                                     // negative: samples to skip
+    std::int16_t samples_[(Cfg::Window + 1) & ~1];
+    AudioResampler<Cfg, (Cfg::Factor > 1)> resampler_;
+    AudioHistory<Cfg, Static, (Cfg::Deltas > 0)> history_;
+
+    // `push` of samples at the rate.
+    int take(const std::int16_t* samples, int count, Value* input) {
         int made = 0;
         while (count > 0) {
             const int missing = filled_ < 0 ? -filled_ : Cfg::Window - filled_, part = count < missing ? count : missing;
@@ -52,130 +156,23 @@ public:
         return made;
     }
 
-private:
-    enum : int { Features = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, HalfBits = audioLog2(Cfg::Size / 2) };
-
-    std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
-    std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
-    std::int32_t filled_;                                     // negative: samples to skip
-    std::int16_t samples_[Cfg::Window];
-
-    // Bits of the magnitude, for the sum of those of many values; of a negative value one less than its magnitude.
-    static std::uint32_t magnitude(std::int32_t value) { return static_cast<std::uint32_t>(value ^ (value >> 31)); }
-
     static std::int32_t level(std::int32_t logarithm) {
         const std::int32_t floor = Cfg::Floor;
         return ((logarithm < floor ? floor : logarithm) + 8) >> 4;
     }
 
-    // The mean of the samples times `scale`, rounded down.
-    std::int32_t mean(std::int32_t scale) const {
-        const std::int64_t above = std::int64_t{1} << 44;
-        std::int32_t sum = 0;
-        for (int n = 0; n < Cfg::Window; ++n)
-            sum += samples_[n];
-        return static_cast<std::int32_t>((std::int64_t{sum} * scale + above * Cfg::Window) / Cfg::Window - above);
-    }
-
-    // Write the windowed samples in 16 bits, in the order of the transform, for a source that adapts. Return the scale, a power of two.
-    int loadShort() {
-        std::int32_t peak = 0;
-        int shift = 15;
-        std::memset(words_, 0, sizeof words_);
-        for (int pass = 0; pass < 2; ++pass) {
-            for (int n = 0, place = 0; n < Cfg::Window; ++n) {
-                const std::int32_t value = (samples_[n] * Cfg::window(least(n, Cfg::WindowLast - n))) >> 12;
-                peak = value > peak ? value : -value > peak ? -value : peak;
-                words_[2 * place + (n & 1)] = value * (std::int32_t{1} << (pass == 0 ? 0 : shift));
-                if (n & 1)
-                    place = audioReversedNext(place, HalfBits);
-            }
-            while (shift > 0 && peak >> (15 - shift) != 0)
-                --shift;
-        }
-        return shift;
-    }
-
-    // Samples of the frame from `at` on, one after the other: scaled, without their mean, with pre-emphasis.
-    struct Scaled {
-        const std::int16_t* at;
-        std::int32_t scale, less, before;
-
-        N2D2_INLINE std::int32_t next() {
-            const std::int32_t x = *at++ * scale - less,
-                               value = Cfg::Emphasis > 0 ? x - 2 * audioHigh(before, Cfg::Emphasis) : x;
-            before = x;
-            return value;
-        }
-    };
-
-    // Write the scaled and windowed samples in the order of the transform. Return the scale, a power of two.
-    int load() {
-        if (Cfg::Adapts)
-            return loadShort();
-        std::uint32_t bits = 0;
-        for (int n = 0; n < Cfg::Window; ++n)
-            bits |= magnitude(samples_[n]);
-        int shift = 28 - audioBits(bits), more = 2;
-        Scaled scaled = {samples_, std::int32_t{1} << shift, 0, 0};
-        if (Cfg::RemovesMean || Cfg::Emphasis > 0) {
-            scaled.less = Cfg::RemovesMean ? mean(scaled.scale) : 0;
-            scaled.before = samples_[0] * scaled.scale - scaled.less;
-            Scaled first = scaled;
-            bits = 0;
-            for (int n = 0; n < Cfg::Window; ++n)
-                bits |= magnitude(first.next());
-            more = 30 - audioBits(bits);
-            window(scaled, std::int32_t{1} << more);
-        } else {
-            scaled.scale *= 4;
-            window(scaled, 1);
-        }
-        return shift + more;
-    }
-
-    // Write the samples times the window, which rises, then falls, and zeros after them.
-    void window(Scaled scaled, std::int32_t factor) {
-        const int middle = Cfg::WindowLast / 2 + 1, whole = Cfg::Window & ~1, last = Cfg::WindowLast;
-        int n = 0, place = 0;
-        for (; n < (middle & ~1); n += 2)
-            place = pair(place, scaled, factor, n, n + 1);
-        for (; n < least((middle + 1) & ~1, whole); n += 2)
-            place = pair(place, scaled, factor, least(n, last - n), least(n + 1, last - n - 1));
-        for (; n < whole; n += 2)
-            place = pair(place, scaled, factor, last - n, last - n - 1);
-        for (; n < Cfg::Size; n += 2) {
-            words_[2 * place] = n < Cfg::Window ? audioHigh(scaled.next() * factor, Cfg::window(least(n, last - n))) : 0;
-            words_[2 * place + 1] = 0;
-            place = audioReversedNext(place, HalfBits);
-        }
-    }
-
-    N2D2_INLINE int pair(int place, Scaled& scaled, std::int32_t factor, int first, int second) {
-        words_[2 * place] = audioHigh(scaled.next() * factor, Cfg::window(first));
-        words_[2 * place + 1] = audioHigh(scaled.next() * factor, Cfg::window(second));
-        return audioReversedNext(place, HalfBits);
-    }
-
     // The features of the samples: logarithms of the bands.
     N2D2_NOINLINE void frame() {
-        const int shift = load();
-        AudioTransforms<Cfg, Cfg::Size / 2>::run(words_);
-        audioPowers<Cfg>(words_);
-        int at = 0;
+        typedef AudioSpectrum<Cfg, Cfg::Adapts != 0> Spectrum;
+        const int shift = Spectrum::powers(words_, samples_);
+        const std::uint16_t* weights = &Cfg::weight(0);
         for (int m = 0; m < Cfg::Mels; ++m) {
-            std::uint64_t energy = 0;
-            std::uint32_t above = 0;
-            const std::int32_t* power = words_ + 2 * Cfg::first(m);
-            for (int i = Cfg::count(m); i > 0; --i, power += 2) {
-                const std::uint32_t weight = Cfg::weight(at++);
-                energy += std::uint64_t{static_cast<std::uint32_t>(power[0])} * weight;
-                above += static_cast<std::uint32_t>(power[1]) * weight;
-            }
-            energy += std::uint64_t{above} << 32;
+            const int pairs = Cfg::pairs(m);
+            const std::uint64_t energy = Spectrum::energy(words_, Cfg::first(m), weights, pairs);
+            weights += 2 * pairs;
             if (Cfg::Adapts) {
                 std::uint32_t estimate = static_cast<std::uint32_t>(levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)]);
-                levels_[m] = audioAdapted<Cfg>(audioRoot(energy) >> shift, (m & 1) != 0, estimate);
+                levels_[m] = audioAdapted<Cfg>(roundedRoot(energy) >> shift, (m & 1) != 0, estimate);
                 levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)] = static_cast<std::int32_t>(estimate);
                 continue;
             }
@@ -184,15 +181,28 @@ private:
         }
     }
 
-    // Move the frames of the input by one; write the last one.
+    // Move the frames of the input by one; write the last one, and those near the ends whose deltas change.
     N2D2_NOINLINE void append(Value* input) {
         const int count = Cfg::FrameMajor ? 1 : Features, stride = Cfg::FrameMajor ? Features : 1;
         const std::size_t moved = static_cast<std::size_t>((Cfg::Frames - 1) * stride) * sizeof(Value);
         for (int i = 0; i < count; ++i)
             std::memmove(input + i * Cfg::Frames, input + i * Cfg::Frames + stride, moved);
-        Value* const last = input + (Cfg::Frames - 1) * stride;
-        for (int i = 0; i < Features; ++i)
-            last[Cfg::FrameMajor ? i : i * Cfg::Frames] = Cfg::value(feature(i));
+        history_.move();
+        for (int i = 0; i < Static; ++i) {
+            const std::int32_t value = feature(i);
+            if (Cfg::Deltas > 0)
+                history_.last()[i] = value;
+            else
+                write(input, Cfg::Frames - 1, i, value);
+        }
+        const int changed = Cfg::Deltas * Cfg::DeltaWindow;
+        for (int t = 0; t < Cfg::Frames && Cfg::Deltas > 0; ++t)
+            for (int i = 0; i < Features && (t < changed || t + changed + 1 >= Cfg::Frames); ++i)
+                write(input, t, i, history_.delta(t, i % Static, i / Static));
+    }
+
+    static void write(Value* input, int t, int index, std::int32_t feature) {
+        input[Cfg::FrameMajor ? t * Features + index : index * Cfg::Frames + t] = Cfg::value(feature);
     }
 
     std::int32_t feature(int index) const {

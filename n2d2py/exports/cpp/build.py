@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,10 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
-from n2d2py.runtime.runner import Runner
+from n2d2py.runtime.runner import AT_MOST, Runner
 
 _LOG = "build/make.log"
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
@@ -56,9 +59,8 @@ def _make(folder: Path, library: Path) -> None:
 def need_make() -> None:
     """Raise E801 if make is not installed."""
     if shutil.which("make") is None:
-        raise N2D2Error(
-            "E801", "make is not installed, so the export cannot be built", remedy="install make and g++ (apt install make g++)"
-        )
+        what = "make is not installed, so the export cannot be built"
+        raise N2D2Error("E801", what, remedy="install make and g++ (apt install make g++)")
 
 
 def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
@@ -89,9 +91,7 @@ def run_make(folder: Path, *words: str) -> tuple[int, str]:
 def build_error(output: str, *, remedy: str) -> N2D2Error:
     """Return the error of a failed make: E801 if a program could not be started, else E802 with the first error."""
     lines = [line.strip() for line in output.splitlines()]
-    missing = [
-        line for line in lines if "not found" in line or (line.startswith("make") and "No such file or directory" in line)
-    ]
+    missing = [one for one in lines if "not found" in one or (one.startswith("make") and "No such file or directory" in one)]
     if missing and any(line.endswith("Error 127") for line in lines):
         what = f"the compiler does not run, so the export cannot be built: {missing[0]}"
         return N2D2Error("E801", what, remedy="install g++ (apt install g++), or set the variable CXX to a compiler")
@@ -115,11 +115,7 @@ class BuiltCopy(Runner):
         self._source, self.details = folder, details
 
     def build(self) -> None:
-        """Build the program in `folder`.
-
-        Raises:
-            N2D2Error: E810 if that fails.
-        """
+        """Build the program in `folder`. Raise E810 if that fails."""
         raise NotImplementedError
 
     def __enter__(self):
@@ -135,6 +131,21 @@ class BuiltCopy(Runner):
 
     def __exit__(self, *_: object) -> None:
         self._temporary.cleanup()
+
+    @staticmethod
+    def read_results(file: Path, row: np.dtype, count: int) -> np.ndarray:
+        """Return the rows of a file of results. Raise E811 for another number than `count`."""
+        rows = np.fromfile(file, row)
+        if len(rows) != count:
+            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
+            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
+        return rows
+
+    @staticmethod
+    def read_sizes(printed: str) -> dict[str, int]:
+        """Return the bytes by name that `make size` printed."""
+        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
+        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
 
     def failed(self, what: str, printed: Sequence[str], otherwise: str) -> N2D2Error:
         """Return E810 with the first printed line that explains the failure, else the last one, else `otherwise`."""
@@ -153,9 +164,8 @@ def _build_lock(folder: Path) -> Iterator[None]:
         (folder / "build").mkdir(exist_ok=True)
         lock = (folder / "build" / "lock").open("w")
     except OSError as reason:
-        raise N2D2Error(
-            "E807", f"{folder} is not writable: {reason.strerror}", remedy="copy the export to a writable folder"
-        ) from reason
+        what = f"{folder} is not writable: {reason.strerror}"
+        raise N2D2Error("E807", what, remedy="copy the export to a writable folder") from reason
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

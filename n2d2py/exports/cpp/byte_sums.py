@@ -71,9 +71,8 @@ def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) 
     pairs[:, :, :2] = weights.reshape(len(weights), -1, 2)
     every = weights.shape[1] // 4
     runs = (every, *(words for words in (*_RUNS, _FEW) if words < every))
-    return (
-        _longest_run(pairs.reshape(len(weights), -1), _largest_input(inputs, bounded), tuple(2 * words for words in runs)) // 2
-    )
+    run = _longest_run(pairs.reshape(len(weights), -1), _largest_input(inputs, bounded), tuple(2 * words for words in runs))
+    return run // 2
 
 
 def describe_sums(sums: int) -> str:

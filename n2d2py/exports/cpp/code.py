@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
+from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Argument, Array, Call, Constants, LayerConfig, chosen
 from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import comment
 from n2d2py.exports.cpp.winograd import Winograd
 from n2d2py.graph import QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import OpPlan, Plane
+from n2d2py.resources import templates
 
 
 @dataclass(frozen=True)
@@ -151,20 +153,8 @@ class LayerCode:
         return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
 
     @property
-    def tiles(self) -> bool:
-        """True if it multiplies panels in tiles that the parameter `Tile` chooses."""
-        return self.selection.kernel.tiled
-
-    @property
     def winograd_sets(self) -> tuple[str, ...]:
-        """Instruction sets that use its Winograd form."""
         return self.winograd.sets if self.winograd else ()
-
-    @property
-    def implementation(self) -> str:
-        """Names of the specialized kernels."""
-        used = self.winograd_sets
-        return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 
     def deriving(self) -> LayerCode:
         """Return the layer with one order of its weights in the export; the build derives the others."""
@@ -196,9 +186,9 @@ class LayerCode:
 
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
         """Return the layer with measured tiles (`tiles.tile_constants`), if it works in tiles."""
-        return (
-            self.configured(lambda config: replace(config, constants={**constants, **config.constants})) if self.tiles else self
-        )
+        if not self.selection.kernel.tiled:
+            return self
+        return self.configured(lambda config: replace(config, constants={**constants, **config.constants}))
 
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
         """Return the layer without parts for other instruction sets."""
@@ -252,17 +242,61 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
             f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
             f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
         )
-    pitch = "" if plane.pitch is None else f", Pitch = {plane.pitch // size}"
     lines, wrap = plane.lines_before_wrap, plane.wrap_offset
     if plane.ring_rows is not None and plane.ring_rows < h:
         lines, wrap = plane.ring_rows, plane.offset
-    return (
-        f"// {comment(tensor)}: {h} x {w} x {c}\n"
-        f"struct {identifier}_plane {{\n"
-        f"    typedef {quant.type.cpp} Type;\n"
-        f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
-        f"Lines = {lines}{pitch} }};\n"
-        f"    enum : long {{ Offset = {plane.offset}, "
-        f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
-        f"}};\n"
+    sizes = {"Height": h, "Width": w, "Channels": c, "Stride": plane.stride // size, "Lines": lines}
+    sizes |= {} if plane.pitch is None else {"Pitch": plane.pitch // size}
+    wrap = wrap if lines < h else plane.offset
+    template = templates("cpp").get_template("layers/plane.hpp.j2")
+    return template.render(tensor=comment(tensor), name=identifier, type=quant.type.cpp, sizes=sizes, plane=plane, wrap=wrap)
+
+
+# ---- constants that several layers have in common ------------------------------------------------
+def share_constants(codes: Sequence[LayerCode]) -> list[LayerCode]:
+    """Return the layers with one array for all of the same values and conditions, such as those of one layer in several strips."""
+    known: dict[Hashable, str] = {}
+    shared = []
+    for code in codes:
+        names = {array.name: known.setdefault(_content(array), array.name) for array in code.constants}
+        others = {name: other for name, other in names.items() if name != other}
+        shared.append(_renamed(code, others) if others else code)
+    return shared
+
+
+def _content(array: Array) -> Hashable:
+    forms = tuple((form.sets, form.values.tobytes()) for form in array.forms)
+    return array.ctype, array.where, array.values.tobytes(), forms
+
+
+def _renamed(code: LayerCode, names: Mapping[str, str]) -> LayerCode:
+    """The layer with other arrays instead of some that are its own, which it does not define."""
+    words = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
+
+    def other(text: Argument) -> Argument:
+        return words.sub(lambda found: names[found[1]], text) if isinstance(text, str) else text
+
+    def call(one: Call) -> Call:
+        template, arguments, declared = (tuple(map(other, each)) for each in (one.template, one.arguments, one.declared))
+        return replace(one, template=template, arguments=arguments, declared=declared)
+
+    def struct(one: LayerConfig | Constants) -> LayerConfig | Constants:
+        types = {key: str(other(str(value))) for key, value in one.types.items()}
+        if isinstance(one, LayerConfig):
+            return replace(one, types=types)
+        return replace(one, types=types, functions={key: other(value) for key, value in one.functions.items()})  # type: ignore[arg-type]
+
+    form = code.winograd
+    winograd = form and replace(
+        form,
+        name=names.get(form.name, form.name),
+        direct=names.get(form.direct, form.direct),
+        borrowed=form.borrowed or form.name in names,
+    )
+    return replace(
+        code,
+        calls=tuple(map(call, code.calls)),
+        structs=tuple(map(struct, code.structs)),
+        arrays=tuple(replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in code.arrays),
+        selection=replace(code.selection, winograd=winograd),
     )

@@ -1,4 +1,4 @@
-"""C++ epilogues: types that turn an accumulator, or a stored input, into an output element."""
+"""C++ epilogues, types that turn an accumulator or a stored input into an output element; layers that move values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from n2d2py.arithmetic import (
     StepRescale,
 )
 from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.parts import Array, Expression
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import ResidualAdd
+from n2d2py.graph.shapes import Shape
 
 
 def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = True, only: int | None = None) -> Expression:
@@ -139,3 +141,30 @@ def _activation(layer: Layer, kind: str) -> Expression:
     arguments = ", ".join([kind, *([] if values is None else [str(values)]), *flags])
     headers = (functor.header,) if functor.header else ()
     return Expression(f"{functor.template}<{arguments}>", () if values is None else values.structs, headers=headers)
+
+
+# ---- layers that move values ---------------------------------------------------------------------
+_AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
+
+
+def move(layer: Layer, kernel: str, constants: dict[str, int]) -> LayerCode:
+    """Return the call of a kernel that moves values."""
+    config = layer.config(kernel, {**layer.planes, "Epilogue": moving_epilogue(layer)}, constants)
+    return layer.code(kernel, layer.call(kernel, config))
+
+
+def image_axes(layer: Layer, shape: Shape) -> tuple[int, ...]:
+    """Return, for each axis after the batch, whether it is channel (0), row (1) or column (2).
+
+    Raises:
+        N2D2Error: E703 for more than three axes.
+    """
+    if len(shape) not in _AXES:
+        raise layer.beyond_axes(shape)
+    return _AXES[len(shape)]
+
+
+def copy(layer: Layer) -> LayerCode:
+    """Return the C++ of an identity, or of a float activation function."""
+    layer = layer.pointwise()
+    return move(layer, "copy", {"Serial": layer.serial})

@@ -8,9 +8,54 @@ from functools import cache
 from pathlib import Path
 
 from n2d2py.errors import InternalError
+from n2d2py.exports.cpp import isa
 from n2d2py.exports.cpp.isa import InstructionSet
-from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
+from n2d2py.resources import templates
+
+# ---- generated headers ---------------------------------------------------------------------------
+ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
+"""Headers below `kernels/` that are generated from the table."""
+
+
+def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
+    """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
+    sets = isa.instruction_sets() if chosen is None else chosen
+    return (
+        templates("cpp")
+        .get_template(f"kernels/{header}.j2")
+        .render(
+            sets=sets,
+            portable=isa.PORTABLE,
+            extended=isa.extended,
+            tagged=[row for row in isa.tags().values() if row in sets],
+            panels=[row for row in sets if isa.reads_panels(row)],
+            floats=[row for row in sets if isa.FLOATS in row.has],
+        )
+    )
+
+
+def write_isa_headers(folder: Path) -> None:
+    """Write the headers into a folder of kernels."""
+    for header in ISA_HEADERS:
+        (folder / header).parent.mkdir(parents=True, exist_ok=True)
+        (folder / header).write_text(isa_header(header), encoding="utf-8", newline="\n")
+
+
+def isa_page() -> str:
+    """Return the page that shows the table."""
+    kernels = {name: name for name in isa.KERNELS} | {
+        isa.FULLY_CONNECTED: "fully connected",
+        isa.WINOGRAD: "Winograd",
+        isa.FOURS: "Winograd in tiles of four by four",
+        isa.FLOATS: "float32",
+        isa.RUNS: "runs of sums",
+        isa.ROWS: "rows of recurrent layers",
+    }
+    page = templates("cpp").get_template("instruction_sets.md.j2")
+    return page.render(sets=(*isa.instruction_sets(), isa.PORTABLE), kernels=kernels, targets=TARGETS)
+
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)
 
@@ -52,8 +97,8 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
     source = _source(header, kernels)
     if not source.is_file():
         raise InternalError(f"the kernel header {header} does not exist")
-    found = source.stat()
-    return _read(source, found.st_mtime_ns, found.st_size)
+    status = source.stat()
+    return _read(source, status.st_mtime_ns, status.st_size)
 
 
 @cache
@@ -65,14 +110,14 @@ def _read(source: Path, time: int, size: int) -> str:
 @cache
 def _active(text: str, marks: frozenset[str]) -> str:
     """Return the header of an instruction set without the parts for operators that are not in `marks`."""
-    kept, depth = [], 0
+    lines, depth = [], 0
     for line in text.splitlines():
         part = _PART.match(line)
         if depth or (part and part[1] not in marks):
             depth += line.startswith("#if") - line.startswith("#endif")
         else:
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 @cache
@@ -87,12 +132,12 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
     Of the header of an instruction set, only the parts for `marks` count (`kernels/n2d2/bindings.hpp`).
     """
     text = _active(text, marks & frozenset(_parts(text)))
-    found = _INCLUDE.findall(text)
+    includes = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
         source = _source(header, kernels)
         beside = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
-        found += [f"{header.rpartition('/')[0]}/{name}" for name in beside]
-    return found
+        includes += [f"{header.rpartition('/')[0]}/{name}" for name in beside]
+    return includes
 
 
 def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[InstructionSet] | None = None) -> list[str]:

@@ -1,11 +1,9 @@
 """The table of instruction sets.
 
 All that names an instruction set outside of its kernels comes from here: the macros that choose one (`kernels/n2d2/isa.hpp`)
-and
-its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at
-run
-time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators. docs/explanation/instruction_sets.md
-says how to add one.
+and its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at
+run time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators.
+docs/explanation/instruction_sets.md says how to add one.
 
 `python -m n2d2py.docs` writes the two headers; a test compares them.
 """
@@ -14,60 +12,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from n2d2py.errors import InternalError
 from n2d2py.registry import Registry
 
-CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
-"""Kernels on panels of weights (`forms/panels.py`)."""
-CHANNELS = "16-bit depthwise"
-"""Depthwise convolutions of inputs or 16-bit weights, with vectors over channels (`forms/panels.py`)."""
-LANES, PAIRS, ROW_PAIRS = "lanes", "pairs of taps", "pairs of rows"
-"""Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`forms/lanes.py`)."""
-CHANNEL_PAIRS = "pairs of channels"
-"""Winograd forms that multiply two channels at once (`forms/channel_pairs.py`)."""
-DOTS, TAPS = "dot products", "taps of vectors"
-"""Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`forms/vector_streams.py`)."""
-PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
-"""Convolutions that multiply the inputs of two pixels at once, and depthwise ones of a channel along a line (`forms/pixels.py`)."""
-OUTPUTS = "vectors of outputs"
-"""Dense and depthwise layers with vectors over outputs (`forms/vector_streams.py`)."""
-WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
-"""The Winograd form of a convolution, or only that in tiles of four by four; that whose weights are transformed on the stack."""
-FLOATS, RUNS, TABLES = "floats", "runs", "tables"
-"""Vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
-TWO_BYTES = "sums of two bytes"
-"""Sums of two tensors of bytes."""
-PRODUCT = "product"
-"""Matrix products of two activations."""
-ROWS = "rows"
-"""Products of a vector with rows of weights, in recurrent layers."""
-ROW_PANELS = "panels of rows"
-"""The same with panels of 16 rows (`forms.select.row_panels`)."""
 KERNELS = (
-    CONVOLUTION,
-    DEPTHWISE,
-    FULLY_CONNECTED,
-    CHANNELS,
-    LANES,
-    PAIRS,
-    ROW_PAIRS,
-    CHANNEL_PAIRS,
-    DOTS,
-    TAPS,
-    PIXELS,
-    COLUMNS,
-    OUTPUTS,
-    WINOGRAD,
-    FOURS,
-    WEIGHTS_ON_STACK,
-    FLOATS,
-    RUNS,
-    TWO_BYTES,
-    TABLES,
-    PRODUCT,
-    ROWS,
-    ROW_PANELS,
+    (CONVOLUTION := "convolution"),  # on panels of weights (`forms/panels.py`), as the next two
+    (DEPTHWISE := "depthwise"),
+    (FULLY_CONNECTED := "fullyConnected"),
+    (CHANNELS := "16-bit depthwise"),  # depthwise, of 16-bit inputs or weights, with vectors over channels (`forms/panels.py`)
+    (LANES := "lanes"),  # convolutions that multiply the weights of two outputs at once (`forms/lanes.py`)
+    (PAIRS := "pairs of taps"),  # depthwise, two taps at once
+    (ROW_PAIRS := "pairs of rows"),  # depthwise, two rows at once
+    (CHANNEL_PAIRS := "pairs of channels"),  # Winograd forms, two channels at once (`forms/channel_pairs.py`)
+    (DOTS := "dot products"),  # convolutions that multiply and add across vectors (`forms/vector_streams.py`)
+    (TAPS := "taps of vectors"),  # depthwise, vectors hold channels
+    (PIXELS := "pairs of pixels"),  # convolutions that multiply the inputs of two pixels at once (`forms/pixels.py`)
+    (COLUMNS := "columns of taps"),  # depthwise, a channel along a line
+    (OUTPUTS := "vectors of outputs"),  # dense and depthwise layers with vectors over outputs (`forms/vector_streams.py`)
+    (WINOGRAD := "winograd"),  # the Winograd form of a convolution
+    (FOURS := "fours"),  # the same only in tiles of four by four
+    (WEIGHTS_ON_STACK := "winograd on the stack"),  # the form whose weights are transformed on the stack
+    (FLOATS := "floats"),  # vectors of float32
+    (RUNS := "runs"),  # the epilogue of runs of accumulators
+    (TWO_BYTES := "sums of two bytes"),  # sums of two 8-bit tensors
+    (TABLES := "tables"),  # tables of 256 bytes in registers
+    (PRODUCT := "product"),  # matrix products of two activations
+    (ROWS := "rows"),  # products of a vector with rows of weights, in recurrent layers
+    (ROW_PANELS := "panels of rows"),  # the same with panels of 16 rows (`forms.select.row_panels`)
 )
 """Features of a set."""
 
@@ -82,8 +55,7 @@ class Family:
         condition: preprocessor condition for a compiler that builds for them.
         machines: make patterns for the output of `-dumpmachine`.
         processors: CMAKE_SYSTEM_PROCESSOR, a regular expression of CMake.
-        includes: headers for `asking`.
-        asking: C++ with which `present` of its sets queries the processor; macros before functions.
+        includes: headers of `export_templates/cpp/dnn/src/cpu_<name>.j2`, with which `present` of its sets queries the processor.
     """
 
     name: str
@@ -91,7 +63,6 @@ class Family:
     machines: str
     processors: str
     includes: tuple[str, ...]
-    asking: str
 
 
 FAMILIES = (
@@ -101,18 +72,6 @@ FAMILIES = (
         "x86_64% i386% i486% i586% i686%",
         "x86_64|AMD64|i[3-6]86",
         ("cpuid.h",),
-        """
-#define supports(feature) (__builtin_cpu_init(), __builtin_cpu_supports(feature) != 0)
-// A bit of EAX of a subleaf of CPUID 7.
-__attribute__((unused)) bool leaf7Bit(unsigned subleaf, unsigned bit) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    __cpuid_count(7, 0, a, b, c, d);
-    if (a < subleaf)
-        return false;
-    __cpuid_count(7, subleaf, a, b, c, d);
-    return (a >> bit & 1) != 0;
-}
-""",
     ),
     Family(
         "arm64",
@@ -120,23 +79,13 @@ __attribute__((unused)) bool leaf7Bit(unsigned subleaf, unsigned bit) {
         "aarch64%",
         "aarch64",
         ("sys/auxv.h", "sys/prctl.h"),
-        """
-// A bit of what the kernel of Linux says of the processor; the numbers are those of its headers, of which old ones lack some.
-bool hardware(unsigned long word, unsigned bit) { return (getauxval(word) >> bit & 1) != 0; }
-// The length of SVE's vectors in this thread (PR_SVE_GET_VL, in the lower 16 bits; an error where there are none).
-__attribute__((unused)) bool hasVectors(int bytes) {
-    const int found = prctl(51);
-    return found >= 0 && (found & 65535) == bytes;
-}
-""",
     ),
 )
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Build-time test whether the compiler supports a set: it assembles `instruction` with `flag`. `note`: compilers that do
-    not."""
+    """Build-time test of the compiler: it supports a set if it assembles `instruction` with `flag`. `note`: those that do not."""
 
     flag: str
     instruction: str
@@ -220,14 +169,18 @@ _NEONI8MM = f"{_NEONDOT} && \\\n    defined(__ARM_FEATURE_MATMUL_INT8)"
 _NEONI8MM_PRESENT = "hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)"
 _SVE256_FLAGS = ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256")
 
+
+def _built_in(name: str, title: str, tag: str, macro: str, text: str, when: str, **more: Any) -> InstructionSet:
+    return InstructionSet(name, title, tag, macro, f"n2d2/isa/{name}.hpp", text, when, **more)
+
+
 # From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
 _TABLE = (
-    InstructionSet(
+    _built_in(
         "amx",
         "AMX",
         "Avx512Vnni",
         "N2D2_AMX",
-        "n2d2/isa/amx.hpp",
         "x86-64 with AMX-INT8 and AVX-512 VNNI, Linux",
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
         f"    defined(__linux__) && {_AVX512VNNI}",
@@ -241,12 +194,11 @@ _TABLE = (
         family="x86",
         probe=Probe("-mamx-int8", "tdpbusd %tmm2, %tmm1, %tmm0", "compilers before GCC 11 and clang 12 do not know it"),
     ),
-    InstructionSet(
+    _built_in(
         "avx512vnni",
         "AVX-512 VNNI",
         "Avx512Vnni",
         "N2D2_AVX512VNNI",
-        "n2d2/isa/avx512vnni.hpp",
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         _AVX512VNNI,
         has=_PANELS | {CHANNELS, FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
@@ -256,12 +208,11 @@ _TABLE = (
         present=_AVX512VNNI_PRESENT,
         family="x86",
     ),
-    InstructionSet(
+    _built_in(
         "avxvnni",
         "AVX-VNNI",
         "Avx2",
         "N2D2_AVXVNNI",
-        "n2d2/isa/avxvnni.hpp",
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
@@ -273,12 +224,11 @@ _TABLE = (
         family="x86",
         probe=Probe("-mavxvnni", "{vex} vpdpbusd %ymm0, %ymm0, %ymm0", "compilers before GCC 11 and clang 12 do not know it"),
     ),
-    InstructionSet(
+    _built_in(
         "avx2",
         "AVX2",
         "Avx2",
         "N2D2_AVX2",
-        "n2d2/isa/avx2.hpp",
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
         has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
@@ -287,12 +237,11 @@ _TABLE = (
         present='supports("avx2")',
         family="x86",
     ),
-    InstructionSet(
+    _built_in(
         "sse4",
         "SSE4.1",
         "Sse41",
         "N2D2_SSE41",
-        "n2d2/isa/sse4.hpp",
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
         has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, PRODUCT},
@@ -302,12 +251,11 @@ _TABLE = (
         present='supports("sse4.1")',
         family="x86",
     ),
-    InstructionSet(
+    _built_in(
         "sve256",
         "SVE of 256 bits",
         "NeonDot",
         "N2D2_SVE256",
-        "n2d2/isa/sve256.hpp",
         "ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)",
         f"{_NEONI8MM} && \\\n"
         "    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256",
@@ -319,12 +267,11 @@ _TABLE = (
         family="arm64",
         probe=Probe(" ".join(_SVE256_FLAGS), "usmmla z0.s, z0.b, z0.b", "compilers before GCC 10 and clang 12 do not know it"),
     ),
-    InstructionSet(
+    _built_in(
         "neoni8mm",
         "NEON with matrix products",
         "NeonDot",
         "N2D2_NEON_I8MM",
-        "n2d2/isa/neoni8mm.hpp",
         "ARMv8.6 with 8-bit matrix instructions (I8MM)",
         _NEONI8MM,
         extends="neondot",
@@ -338,12 +285,11 @@ _TABLE = (
             "-march=armv8.2-a+i8mm", "smmla v0.4s, v0.16b, v0.16b", "compilers before GCC 10 and clang 11 do not know it"
         ),
     ),
-    InstructionSet(
+    _built_in(
         "neondot",
         "NEON with dot products",
         "NeonDot",
         "N2D2_NEON_DOT",
-        "n2d2/isa/neondot.hpp",
         "ARMv8.2 with the dot product instructions",
         _NEONDOT,
         extends="neon",
@@ -354,12 +300,11 @@ _TABLE = (
         present="hardware(AT_HWCAP, 20)",
         family="arm64",
     ),
-    InstructionSet(
+    _built_in(
         "neon",
         "NEON",
         "Neon",
         "N2D2_NEON",
-        "n2d2/isa/neon.hpp",
         "ARM with NEON, little-endian",
         _NEON,
         has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS},
@@ -369,35 +314,32 @@ _TABLE = (
         present="true",
         family="arm64",
     ),
-    InstructionSet(
+    _built_in(
         "rvv64",
         "RISC-V vectors, 64 bits",
         "Rvv64",
         "N2D2_RVV64",
-        "n2d2/isa/rvv64.hpp",
         "RV64 with the vector extension 1.0, of any length (SpacemiT K1, C908); clang 16, GCC 13 and later",
         "defined(__riscv_v) && __riscv_xlen == 64 && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 11000",
         has=_PANELS | {CHANNELS, FLOATS},
         tiles=((0, 0, 0), (5, 4, 8192), (5, 4, 65536), (4, 2, 24576), (5, 1, 24576)),
     ),
-    InstructionSet(
+    _built_in(
         "simd128",
         "SIMD of WebAssembly",
         "Simd128",
         "N2D2_SIMD128",
-        "n2d2/isa/simd128.hpp",
         "WebAssembly with vectors of 128 bits: browsers since 2023, Node.js since 16.4; clang 16 and later",
         "defined(__wasm_simd128__)",
         has=_PANELS | {CHANNELS, FLOATS},
         speed=4,
         tiles=_FEW_REGISTERS,
     ),
-    InstructionSet(
+    _built_in(
         "msa",
         "MIPS MSA",
         "Msa",
         "N2D2_MSA",
-        "n2d2/isa/msa.hpp",
         "MIPS with vectors of 128 bits (MSA), little-endian: P5600, I6400, Loongson 3A4000",
         "defined(__mips_msa) && defined(__MIPSEL__)",
         has=_PANELS | {CHANNELS, FLOATS},
@@ -405,12 +347,11 @@ _TABLE = (
         speed=4,
         tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (5, 1, 65536), (2, 1, 24576)),
     ),
-    InstructionSet(
+    _built_in(
         "mve",
         "MVE (Helium)",
         "Mve",
         "N2D2_MVE",
-        "n2d2/isa/mve.hpp",
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
@@ -418,36 +359,33 @@ _TABLE = (
         speed=4,
         microcontroller=True,
     ),
-    InstructionSet(
+    _built_in(
         "dsp",
         "DSP extension",
         "Dsp",
         "N2D2_DSP",
-        "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
         has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
         speed=2,
         microcontroller=True,
     ),
-    InstructionSet(
+    _built_in(
         "rvv",
         "RISC-V vectors",
         "Rvv",
         "N2D2_RVV",
-        "n2d2/isa/rvv.hpp",
         "RV32 with vectors of 32-bit integers or more, of 128 bits or more",
         "defined(__riscv_vector) && __riscv_xlen == 32",
         has=frozenset((OUTPUTS,)),
         speed=4,
         microcontroller=True,
     ),
-    InstructionSet(
+    _built_in(
         "rvm",
         "RV32IM",
         "Rvm",
         "N2D2_RVM",
-        "n2d2/isa/rvm.hpp",
         "RV32 with multiplication, without vectors",
         "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)",
         has=frozenset((PIXELS, COLUMNS)),
@@ -510,11 +448,7 @@ def exact_condition(row: InstructionSet) -> str:
 def extended(row: InstructionSet) -> list[InstructionSet]:
     """Return the sets that a set extends, directly or not."""
     named = {one.name: one for one in instruction_sets()}
-    found = []
-    while row.extends:
-        row = named[row.extends]
-        found.append(row)
-    return found
+    return [named[row.extends], *extended(named[row.extends])] if row.extends else []
 
 
 def extending(row: InstructionSet) -> set[str]:
@@ -532,20 +466,11 @@ def condition(names: Iterable[str]) -> str:
         wanted -= panels
     whole = {one.name: extending(one) for one in rows if one.name in wanted and extending(one) <= wanted}
     covered = {name for more in whole.values() for name in more}
-    parts += [
-        one.macro if one.name in whole else exact_condition(one)
-        for one in rows
-        if one.name in wanted and one.name not in covered
-    ]
+    apart = [one for one in rows if one.name in wanted - covered]
+    parts += [one.macro if one.name in whole else exact_condition(one) for one in apart]
     return " || ".join(parts)
 
 
 def tags() -> dict[str, InstructionSet]:
     """Return the tags of kernels, each with the set it was made for."""
-    found = {one.tag: one for one in instruction_sets()}  # a set stands after those that extend it
-    return {**found, PORTABLE.tag: PORTABLE}
-
-
-def tagged(tag: str) -> InstructionSet:
-    """Return the set that a tag was made for."""
-    return tags()[tag]
+    return {one.tag: one for one in (*instruction_sets(), PORTABLE)}  # a set stands after those that extend it

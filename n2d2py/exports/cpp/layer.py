@@ -21,7 +21,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import tagged, tags
+from n2d2py.exports.cpp.isa import tags
 from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import QuantGraph, QuantNode
@@ -161,12 +161,10 @@ class Layer:
     # ---- what it is -------------------------------------------------------------------------
     @property
     def name(self) -> str:
-        """Name of the node."""
         return self.node.name
 
     @property
     def op(self) -> Any:
-        """Operator of the node."""
         return self.node.op
 
     @property
@@ -181,12 +179,10 @@ class Layer:
 
     @property
     def input_shape(self) -> Shape:
-        """Shape of the first input."""
         return self.graph.shape(self.node.inputs[0])
 
     @property
     def output_shape(self) -> Shape:
-        """Shape of the output."""
         return self.graph.shape(self.node.output)
 
     def values(self, role: str) -> np.ndarray:
@@ -206,12 +202,10 @@ class Layer:
     # ---- where it is ------------------------------------------------------------------------
     @property
     def input_planes(self) -> tuple[str, ...]:
-        """Names of the planes of the inputs."""
         return tuple(map(self.identifiers.plane, self.node.inputs))
 
     @property
     def output_plane(self) -> str:
-        """Name of the output's plane."""
         return self.identifiers.plane(self.node.output)
 
     @property
@@ -236,7 +230,6 @@ class Layer:
 
     @property
     def external(self) -> bool:
-        """True if the output is in the caller's buffer."""
         return self.place.external
 
     @property
@@ -259,11 +252,7 @@ class Layer:
         return replace(self, serial=False, backwards=False) if all(same_place(one, self.place) for one in self.over) else self
 
     def requiring_whole_input(self) -> Layer:
-        """Return the layer as one that needs its whole input.
-
-        Raises:
-            InternalError: if its output overlaps it.
-        """
+        """Return the layer as one that needs its whole input. Raise InternalError if its output overlaps it."""
         if self.serial:
             raise InternalError(f"{self.name}: the output of a {self.op.kind} lies over its input")
         return self
@@ -280,10 +269,8 @@ class Layer:
 
     def no_integers(self, remedy: str) -> N2D2Error:
         """Return the error for a layer without an integer form."""
-        where = self.node.location
-        return N2D2Error(
-            "E702", f"layer '{self.name}': {self.op.kind} is not supported in integers", where=where, remedy=remedy
-        )
+        what = f"layer '{self.name}': {self.op.kind} is not supported in integers"
+        return N2D2Error("E702", what, where=self.node.location, remedy=remedy)
 
     # ---- its C++ ----------------------------------------------------------------------------
     @property
@@ -348,11 +335,7 @@ LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators
 
 
 def cpp(*kinds: str) -> Callable[[F], F]:
-    """Decorator: register a function as the C++ form of operator kinds.
-
-    Raises:
-        InternalError: if one has a form already.
-    """
+    """Decorator: register a function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
 
     def declare(function: F) -> F:
         for kind in kinds:
@@ -400,20 +383,15 @@ class _Override:
 
     def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
         """Return the layer with this kernel if it fits, else with the reason against it."""
-        answer = (
-            "it runs row by row"
-            if code.streamed
-            else f"it performs the addition of {code.sum}"
-            if code.sum
-            else self.fits(node)
-        )
+        busy = "it runs row by row" if code.streamed else f"it performs the addition of {code.sum}" if code.sum else ""
+        answer = busy or self.fits(node)
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
             noted = replace(code.selection, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))
             return replace(code, selection=noted)
         code = code.configured(lambda config: replace(config, special=(*config.special, (self.isa, self.tag))))
         others = f", elsewhere {code.kernel}" if self.isa and code.kernel else ""
-        sets = tuple(dict.fromkeys((tagged(self.isa).name, *code.sets))) if self.isa else ("all",)
+        sets = tuple(dict.fromkeys((tags()[self.isa].name, *code.sets))) if self.isa else ("all",)
         kernel = replace(code.selection.kernel, name=f"{self.tag}{others}", sets=sets)
         selection = replace(code.selection, kernel=kernel, reason="a plug-in's kernel fits", winograd=None)
         return replace(code, headers=(*code.headers, self.header), selection=selection)

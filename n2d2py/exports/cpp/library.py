@@ -18,16 +18,18 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
-from n2d2py.exports.replacement import read_manifest
+from n2d2py.exports.writer import read_manifest
 from n2d2py.graph.inputs import InputContract
 from n2d2py.graph.port import FilePort
 from n2d2py.postprocessing import PostProcessor, files_of, parse_post, with_files
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 3
+"""Version of the C interface, and of the library as a package."""
 
 
 class _Tensor(Structure):
@@ -65,102 +67,86 @@ _FUNCTIONS = {
     "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
     "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
 }
-_PARTIAL = {
+_OPTIONAL = {
     "forward_to": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
     "inputs_to": (c_uint64, [c_uint64]),
     "outputs_to": (c_uint64, [c_uint64]),
     "layers_to": (c_int, [c_uint64]),
+    "from_frame": (c_int, None),
+    "audio_begin": (c_int, None),
+    "audio_samples": (c_int, None),
+    "sensor_begin": (c_int, None),
+    "sensor_samples": (c_int, None),
+    "reset": (None, [c_void_p]),
+    "load_weights": (c_int, [c_void_p, c_size_t]),
+    "device_name": (c_char_p, [c_void_p]),
+    "status": (c_int, [c_void_p]),
+    "status_text": (c_char_p, [c_int]),
 }
-"""Of an export whose outputs can be chosen."""
+"""Of exports whose outputs can be chosen; with -input-format, -audio and -sensor, with states, with a weights file, on a device."""
 
 
 class _Library:
-    """The functions of the C interface without their prefix.
-
-    Attributes:
-        partial: whether outputs can be chosen.
-        on_device: whether the working memory is on a device, and that of the library is used.
-        from_frame: converts a frame of a camera; None for an export without -input-format.
-        audio_begin, audio_samples: convert a sound; None for an export without -audio.
-        reset: sets the states in an arena to zero; None for a network without states.
-    """
+    """The functions of the C interface without their prefix; None for those of _OPTIONAL that the export does not have."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)  # functions are attributes of the object
 
     def __init__(self, path: Path, prefix: str):
-        library = _load_copy(path, _stamp(path))
-        self.partial = hasattr(library, f"{prefix}_forward_to")
-        try:
-            for name, (result, arguments) in {**_FUNCTIONS, **(_PARTIAL if self.partial else {})}.items():
-                function = getattr(library, f"{prefix}_{name}")
+        self._loaded, self._prefix = _load_copy(path, _stamp(path)), prefix
+        for name, (result, arguments) in {**_FUNCTIONS, **_OPTIONAL}.items():
+            function = getattr(self._loaded, f"{prefix}_{name}", None)
+            if function is None and name in _FUNCTIONS:
+                raise N2D2Error("E803", f"{path} lacks a function: {prefix}_{name}", remedy="export again")
+            if function is not None:
                 function.restype, function.argtypes = result, arguments
-                setattr(self, name, function)
-        except AttributeError as error:
-            raise N2D2Error("E803", f"{path} lacks a function: {error}", remedy="export again") from error
+            setattr(self, name, function)
         if self.api_version() != API_VERSION:
             what = f"{path} has interface version {self.api_version()} instead of {API_VERSION}"
             raise N2D2Error("E803", what, remedy="export again with this version of n2d2py")
-        self.from_frame = getattr(library, f"{prefix}_from_frame", None)
-        self.audio_begin, self.audio_samples = (
-            getattr(library, f"{prefix}_audio_{name}", None) for name in ("begin", "samples")
-        )
-        self._loaded, self._prefix = library, prefix
-        self.reset = getattr(library, f"{prefix}_reset", None)
-        if self.reset is not None:
-            self.reset.restype, self.reset.argtypes = None, [c_void_p]
-        if hasattr(library, f"{prefix}_load_weights"):
-            _load_weights(library, prefix, path.parents[1])
-        self.on_device = hasattr(library, f"{prefix}_device_name")
-        if self.on_device:
-            self._check_device(library, prefix)
+        if self.load_weights:
+            self._load_weights(path.parents[1])
+        if self.device_name:
+            self._check_device()
 
     def call(self, name: str, *arguments: np.ndarray | int) -> int:
         """Call a function of -post with the memory of arrays, and integers."""
         function = getattr(self._loaded, f"{self._prefix}_{name}")
         return function(*(c_int(one) if isinstance(one, int) else c_void_p(one.ctypes.data) for one in arguments))
 
-    def _check_device(self, library: ctypes.CDLL, prefix: str) -> None:
-        """Open the device of the library; let inferences raise what their status says.
-
-        Raises:
-            N2D2Error: E803 without a device.
-        """
-        status_text, status = (getattr(library, f"{prefix}_{name}") for name in ("status_text", "status"))
-        status_text.restype, status_text.argtypes, status.restype, status.argtypes = c_char_p, [c_int], c_int, [c_void_p]
+    def _check_device(self) -> None:
+        """Open the device of the library; let inferences raise what their status says. Raise E803 without a device."""
 
         def checked(code: int, *_: object) -> int:
             if code:
                 remedy = "install a Vulkan driver, or set N2D2_VULKAN_DEVICE to one of the devices that vulkaninfo lists"
-                raise N2D2Error("E803", f"{prefix}: {status_text(code).decode()}", remedy=remedy)
+                raise N2D2Error("E803", f"{self._prefix}: {self.status_text(code).decode()}", remedy=remedy)
             return code
 
-        checked(status(None))
+        checked(self.status(None))
         for function in (self.forward_raw, self.forward_traced):
             function.restype, function.errcheck = c_int, checked
 
-
-def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
-    """Give the weights file of the export `folder` to its library, which keeps the memory that it lies in."""
-    path = folder / "dnn/parameters" / WEIGHTS_FILE
-    try:
-        memory = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:
-        raise N2D2Error("E803", f"{path} cannot be read: {error}", remedy="export again") from error
-    load = getattr(library, f"{prefix}_load_weights")
-    load.restype, load.argtypes = c_int, [c_void_p, c_size_t]
-    if status := load(memory.ctypes.data, memory.size):
-        raise N2D2Error("E803", f"{path} does not contain the weights of {prefix}: error {status}", remedy="export again")
-    vars(library).setdefault("mapped", []).append(memory)
+    def _load_weights(self, folder: Path) -> None:
+        """Give the weights file of the export `folder` to its library; the memory that contains it stays as long as the library."""
+        path = folder / "dnn/parameters" / WEIGHTS_FILE
+        try:
+            memory = np.memmap(path, np.uint8, "r")
+        except (OSError, ValueError) as error:
+            raise N2D2Error("E803", f"{path} cannot be read: {error}", remedy="export again") from error
+        if status := self.load_weights(memory.ctypes.data, memory.size):
+            what = f"{path} does not contain the weights of {self._prefix}: error {status}"
+            raise N2D2Error("E803", what, remedy="export again")
+        vars(self._loaded).setdefault("mapped", []).append(memory)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
     """Differences between a file and the one that replaced it."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise N2D2Error("E803", f"{path} cannot be loaded: {error}", remedy="run make in the export") from error
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 @cache
@@ -187,9 +173,9 @@ class Export(Network):
             self.contract = InputContract.of(details["contract"])
         self._library = _Library(library, prefix)
         lib = self._library
-        told = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
+        file_ports = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
         counts = (lib.input_count(), lib.output_count())
-        known = [one if len(one) == count else [None] * count for one, count in zip(told, counts, strict=True)]
+        known = [one if len(one) == count else [None] * count for one, count in zip(file_ports, counts, strict=True)]
         self.info = NetworkInfo(
             lib.name().decode(),
             tuple(_tensor(lib.input(i), port) for i, port in enumerate(known[0])),
@@ -216,14 +202,17 @@ class Export(Network):
             raise ArrayError(f"a frame of {width}x{height} cannot be converted", "export again")
         return _nchw(stored, info)
 
-    def _heard(self, source: AudioSource, samples: np.ndarray, piece: int) -> np.ndarray:
-        begin, push, info = self._library.audio_begin, self._library.audio_samples, self.info.inputs[0]
-        if begin is None or push is None:
-            raise ArrayError("this export does not convert sounds", "export with -audio")
-        stored, state = _hwc_batch(1, info), np.zeros(2 * source.fft + 2 * source.mels + 16, np.uint32)
-        begin(c_void_p(state.ctypes.data), c_void_p(stored.ctypes.data))
+    def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
+        info = self.info.inputs[0]
+        begin, push = (getattr(self._library, f"{source.stem}_{name}") for name in ("begin", "samples"))
+        if begin is None:
+            raise ArrayError("this export does not convert its input", f"export with {source.option}")
+        stored = _hwc_batch(1, info)
+        words = np.zeros(2 * source.fft + 2 * source.mels + 16 if isinstance(source, AudioSource) else 0, np.uint32)
+        state = [c_void_p(words.ctypes.data)] if len(words) else []
+        begin(*state, c_void_p(stored.ctypes.data))
         for part in (samples[at : at + (piece or len(samples))] for at in range(0, len(samples), piece or len(samples) or 1)):
-            push(c_void_p(state.ctypes.data), c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
+            push(*state, c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
         return _nchw(stored, info)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -242,7 +231,7 @@ class Export(Network):
         return [results[index] for index in outputs]
 
     def _needed(self, outputs: list[int]) -> set[int]:
-        bits = self._library.inputs_to(self._bits(outputs)) if self._library.partial else -1
+        bits = self._library.inputs_to(self._bits(outputs)) if self._library.forward_to else -1
         return {index for index in range(len(self.info.inputs)) if bits >> index & 1}
 
     def layers_to(self, outputs: Sequence[str] | str) -> int:
@@ -257,7 +246,7 @@ class Export(Network):
 
     def _bits(self, outputs: list[int]) -> int:
         """The outputs at some positions, as forward_to takes them."""
-        if not self._library.partial:
+        if not self._library.forward_to:
             raise ArrayError(
                 "this export computes all of its outputs at once: its inputs arrive row by row, or it has more than 64 outputs",
                 "export with StreamInput=0, or leave out the choice of outputs",
@@ -266,12 +255,12 @@ class Export(Network):
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
-        made = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
+        computed = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
 
         def forward(sources, results, arena, index):
             @_CALLBACK
             def copy(user, layer, base, first, stop):
-                made[layer][first:stop] = True
+                computed[layer][first:stop] = True
                 self._library.copy_layer(layer, base, first, stop, taps[layer][index].ctypes.data)
 
             self._library.forward_traced(sources, results, arena, copy, None)
@@ -279,7 +268,7 @@ class Export(Network):
         self._each(inputs, forward)
         return {
             info.name: _without_lines(_nchw(values, info), ~lines)
-            for info, values, lines in zip(self.info.layers, taps, made, strict=True)
+            for info, values, lines in zip(self.info.layers, taps, computed, strict=True)
             if lines.any()
         }
 
@@ -289,7 +278,7 @@ class Export(Network):
         results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
         alignment = self._library.arena_alignment()
         memory = np.empty(self.info.arena_bytes + alignment, np.uint8)
-        arena = None if self._library.on_device else c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
+        arena = None if self._library.device_name else c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
         if self._library.reset is not None:
             self._library.reset(arena)
         for index in range(len(inputs[0])):

@@ -1,4 +1,4 @@
-"""Storage of low-bit weights: several in a byte (`kernels/n2d2/packed.hpp`)."""
+"""Packing of constants: low-bit weights in bytes (`kernels/n2d2/packed.hpp`), words as bytes, padding with zeros."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 _BITS = (1, 2, 4)
+
+
+def zero_padded(values: np.ndarray, *shape: int) -> np.ndarray:
+    """Return `values` with zeros after the last index of each axis, up to `shape`."""
+    return np.pad(values, [(0, size - old) for size, old in zip(shape, values.shape, strict=True)])
+
+
+def word_bytes(words: np.ndarray) -> np.ndarray:
+    """Return the bytes of 32-bit words, int8, four along the last axis for each."""
+    return np.ascontiguousarray(words & 0xFFFFFFFF).astype("<u4").view(np.int8)
+
+
+def joined_bytes(*parts: np.ndarray) -> np.ndarray:
+    """Return parts with the same first axis, int8 or 32-bit words, as one run of bytes: for each index its bytes of every part."""
+    rows = [part if part.dtype == np.int8 else word_bytes(part) for part in parts]
+    return np.concatenate([row.reshape(len(row), -1) for row in rows], axis=1).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -35,9 +51,7 @@ class Storage:
         """(O, ...) integers as bytes, flat; those of each output are filled up to whole bytes."""
         each = 8 // self.bits
         rows = weights.reshape(len(weights), -1)
-        raw = np.zeros((len(rows), -(-rows.shape[1] // each) * each), np.uint8)
-        raw[:, : rows.shape[1]] = self._raw(rows)
-        return self._bytes(raw)
+        return self._bytes(zero_padded(self._raw(rows), len(rows), -(-rows.shape[1] // each) * each))
 
     def run(self, weights: np.ndarray) -> np.ndarray:
         """Integers as bytes, in one run; zeros among odd numbers, which fill up panels, are replaced there when it is unpacked."""

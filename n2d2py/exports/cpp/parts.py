@@ -1,8 +1,7 @@
 """Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
 An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a
-call
-need not know them: `needs` finds them.
+call need not know them: `needs` finds them.
 """
 
 from __future__ import annotations
@@ -30,18 +29,9 @@ def chosen(names: Iterable[str], otherwise: str) -> str:
     return otherwise
 
 
-_DTYPES = {
-    "std::int8_t": "i1",
-    "std::uint8_t": "u1",
-    "std::int16_t": "i2",
-    "std::uint16_t": "u2",
-    "std::int32_t": "i4",
-    "std::int64_t": "i8",
-    "std::uint32_t": "u4",
-    "std::uint64_t": "u8",
-    "float": "f4",
-    "double": "f8",
-}
+_DTYPES = {"float": "f4", "double": "f8"}
+_DTYPES |= {f"std::{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+"""Types of NumPy by those of C++."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +52,7 @@ class PanelOrder:
     """Relation of panels of 16 outputs to the rows of the portable kernel, (rows, inputs).
 
     In each group of `outputs` rows, for each 16 of them: [ceil(inputs / each)][outputs of the panel][each]. Inputs are filled
-    up with
-    zeros, and where `filled` the outputs of the last panel too.
+    up with zeros, and where `filled` the outputs of the last panel too.
     """
 
     rows: int

@@ -34,49 +34,37 @@ class Processor:
         return (*self.emulator, "-L", self.root) if self.emulator and self.system == "Linux" else self.emulator
 
 
-_WASI = ("--target=wasm32-wasi", "-fno-exceptions")
-_RISCV = "riscv64-linux-gnu-"
-_AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
+_ROWS = """
+x86-64 | x86_64 | -march=x86-64
+x86-64-v2 | x86_64 | -march=x86-64-v2
+x86-64-v3 | x86_64 | -march=x86-64-v3
+x86-64-v3-vnni | x86_64 | -march=x86-64-v3 -mavxvnni
+x86-64-v4 | x86_64 | -march=x86-64-v4 -mavx512vnni
+i686 | i686 | -m32 -march=i686 -mfpmath=sse -msse2 | i686-linux-gnu- | qemu-i386
+aarch64 | aarch64 | -march=armv8-a | aarch64-linux-gnu- | qemu-aarch64
+aarch64-dot | aarch64 | -march=armv8.2-a+dotprod | aarch64-linux-gnu- | qemu-aarch64 -cpu max
+aarch64-i8mm | aarch64 | -march=armv8.2-a+dotprod+i8mm | aarch64-linux-gnu- | qemu-aarch64 -cpu max
+aarch64-sve256 | aarch64 | -march=armv8.2-a+sve+dotprod+i8mm -msve-vector-bits=256 | aarch64-linux-gnu- | qemu-aarch64 -cpu max,sve-default-vector-length=32
+armv7 | arm | -march=armv7-a -mfpu=neon -mfloat-abi=hard -Wno-psabi | arm-linux-gnueabihf- | qemu-arm
+riscv64 | riscv64 | -march=rv64gc | riscv64-linux-gnu- | qemu-riscv64
+riscv64-rvv | riscv64 | --target=riscv64-linux-gnu -march=rv64gcv | riscv64-linux-gnu- | qemu-riscv64 -cpu rv64,v=true,vlen=256,vext_spec=v1.0
+wasm32 | wasm32 | --target=wasm32-wasi -fno-exceptions | | node run/wasi.mjs | WASI
+wasm32-simd | wasm32 | --target=wasm32-wasi -fno-exceptions -msimd128 | | node run/wasi.mjs | WASI
+mips64el-msa | mips64el | -march=mips64r5 -mmsa -Wno-psabi | mips64el-linux-gnuabi64- | qemu-mips64el -cpu Loongson-3A4000
+windows-x86-64 | x86_64 | -march=x86-64 | x86_64-w64-mingw32- | wine | Windows
+windows-x86-64-v3 | x86_64 | -march=x86-64-v3 | x86_64-w64-mingw32- | wine | Windows
+"""
+"""Name, processor, flags, prefix, emulator, system; clang compiles for those with --target."""
 
-TARGETS = (
-    Processor("x86-64", "x86_64", ("-march=x86-64",)),
-    Processor("x86-64-v2", "x86_64", ("-march=x86-64-v2",)),
-    Processor("x86-64-v3", "x86_64", ("-march=x86-64-v3",)),
-    Processor("x86-64-v3-vnni", "x86_64", ("-march=x86-64-v3", "-mavxvnni")),
-    Processor("x86-64-v4", "x86_64", ("-march=x86-64-v4", "-mavx512vnni")),
-    Processor("i686", "i686", ("-m32", "-march=i686", "-mfpmath=sse", "-msse2"), "i686-linux-gnu-", ("qemu-i386",)),
-    Processor("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
-    Processor("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
-    Processor("aarch64-i8mm", "aarch64", ("-march=armv8.2-a+dotprod+i8mm",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
-    Processor(
-        "aarch64-sve256",
-        "aarch64",
-        ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256"),
-        _AARCH64,
-        ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
-    ),
-    Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
-    Processor("riscv64", "riscv64", ("-march=rv64gc",), _RISCV, ("qemu-riscv64",)),
-    Processor(
-        "riscv64-rvv",
-        "riscv64",
-        ("--target=riscv64-linux-gnu", "-march=rv64gcv"),
-        _RISCV,
-        ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"),
-        clang=True,
-    ),
-    Processor("wasm32", "wasm32", _WASI, "", ("node", "run/wasi.mjs"), "WASI", True),
-    Processor("wasm32-simd", "wasm32", (*_WASI, "-msimd128"), "", ("node", "run/wasi.mjs"), "WASI", True),
-    Processor(
-        "mips64el-msa",
-        "mips64el",
-        ("-march=mips64r5", "-mmsa", "-Wno-psabi"),
-        "mips64el-linux-gnuabi64-",
-        ("qemu-mips64el", "-cpu", "Loongson-3A4000"),
-    ),
-    Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
-    Processor("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
-)
+
+def _processor(row: str) -> Processor:
+    name, processor, flags, *more = (cell.strip() for cell in row.split("|"))
+    prefix, emulator, system = (*more, *("", "", "Linux")[len(more) :])
+    clang = flags.startswith("--target")
+    return Processor(name, processor, tuple(flags.split()), prefix, tuple(emulator.split()), system, clang)
+
+
+TARGETS = tuple(map(_processor, _ROWS.strip().splitlines()))
 
 
 def lacks_byte_products(flags: str) -> bool:

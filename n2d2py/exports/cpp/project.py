@@ -20,8 +20,7 @@ from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.files import write_text
 from n2d2py.postprocessing import files_of
 from n2d2py.resources import templates
-from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
-from n2d2py.runtime.stored_rows import StoredRows
+from n2d2py.runtime.graph_file import GRAPH_FILE, StoredRows, write_graph
 
 _GROUP, _BIG_GROUP = 8, 14
 """Layers of a source file, and those of a big network."""
@@ -32,6 +31,11 @@ def _groups(layers: list[LayerView], most: int, least: int) -> list[list[LayerVi
     count = max(-(-len(layers) // most), min(least, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
     return [layers[begin:end] for begin, end in pairwise(cuts)]
+
+
+def wanted_names(*groups: tuple[object, str]) -> list[str]:
+    """Return the names of the groups whose condition is true."""
+    return [name for wanted, names in groups if wanted for name in names.split()]
 
 
 class Project(ProjectView):
@@ -48,12 +52,12 @@ class Project(ProjectView):
         for template, target in self._files():
             self._render(template, folder / target, {})
         self._write_targets(folder)
-        most, least = _BIG_GROUP if self._once or self.small_code else _GROUP, 1 if self.small_code else 2
+        most, least = _BIG_GROUP if self.weights_format == "once" or self.small_code else _GROUP, 1 if self.small_code else 2
         groups = _groups(self.compiled_layers, most, least)
         for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
             constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}
-            if self._once:  # a compiler takes longer to start than to read what a layer has next to its files
+            if self.weights_format == "once":  # a compiler takes longer to start than to read these few lines
                 constants = {f"constants_{number}": "\n".join(filter(None, constants.values()))}
             for stem, text in constants.items():
                 if text:
@@ -64,22 +68,17 @@ class Project(ProjectView):
         self._write_stimuli(folder)
         for key, path in files_of(self.request.post).items() if self.request.post else ():
             shutil.copyfile(path, folder / f"{key}.npy")
-        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
+        rows = self._stored_rows() if self.weights_format == "once" or self.weights_file else {}
+        write_graph(self.graph, folder / GRAPH_FILE, rows)
 
     @property
     def kernel_headers(self) -> list[str]:
         """The kernel headers that the sources include."""
         headers = [header for layer in self.compiled_layers if layer.code for header in layer.code.headers]
-        headers += [
-            "n2d2/plane.hpp",
-            "n2d2/peak.hpp",
-            "n2d2/tuning.hpp",
-            "n2d2/vector_length.hpp",
-            *(["n2d2/binary.hpp"] if self.has_files else []),
-        ]
+        names = (True, "plane peak tuning vector_length"), (self.has_files, "binary"), (self.derivations, "derived")
+        stems = [*wanted_names(*names), *([self.post.post.kernel] if self.post else [])]
+        headers += [f"n2d2/{stem}.hpp" for stem in stems]
         headers += [self.conversion.header] if self.conversion else []
-        headers += [f"n2d2/{self.post.post.kernel}.hpp"] if self.post else []
-        headers += ["n2d2/derived.hpp"] if self.derivations else []
         return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
 
     def _write_targets(self, folder: Path) -> None:
@@ -94,59 +93,46 @@ class Project(ProjectView):
 
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
-        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "dnn/stack.awk"]
-        once += [
-            f"dnn/include/{stem}.hpp"
-            for stem in (
-                "env",
-                "mem_info",
-                "transfer",
-                "forward",
-                "threads",
-                "guard",
-                *(("dispatch",) if self.dispatch else ()),
-            )
-        ]
-        once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), *self.sources)]
-        if self.derivations:
-            once += ["dnn/derive.cpp", "dnn/parameters/derived.list"]
-        if self.weights_file:
-            once += ["dnn/src/weights.cpp", "dnn/include/weights.hpp", "run/weights.hpp"]
-        once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
-        if self.picture:
-            once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
-        if self.app:
-            once += [f"app/{self.app}.cpp", *(["app/page.cpp", "app/page.html"] if self.app == "camera" else [])]
-        once += self.app_headers
-        if self.namespace.lower() != "network":  # whose interface has this name already
-            once.append("include/network.hpp")
-        interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
-        return [(name, name) for name in once] + interface
-
-    @property
-    def app_headers(self) -> list[str]:
-        """Headers of the application that hosts and boards share."""
-        if not self.app:
-            return []
-        return ["app/app.h", "app/result.h", *(["app/file.h"] if self.app != "sensor" else [])]
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Stems of the sources of every project."""
-        more = (
-            *(("partial",) if self.partial else ()),
-            *(("memories",) if self.other_memories or self.plan.state_memory else ()),
+        once = wanted_names(
+            (True, "Makefile CMakeLists.txt README.md main.cpp dnn/stack.awk"),
+            (self.dispatch, "dnn/include/dispatch.hpp dnn/src/dispatch.cpp dnn/src/variant.cpp"),
+            (self.derivations, "dnn/derive.cpp dnn/parameters/derived.list"),
+            (self.weights_file, "dnn/src/weights.cpp dnn/include/weights.hpp run/weights.hpp"),
+            (self.picture, "examples/camera.h examples/camera.c examples/camera.cpp examples/netpbm.h"),
+            (self.app, f"app/{self.app}.cpp"),
+            (self.app == "camera", "app/page.cpp app/page.html"),
+            (self.namespace.lower() != "network", "include/network.hpp"),  # else the interface has this name already
         )
-        more += (*((self.conversion.stem,) if self.conversion else ()), *(("post",) if self.post else ()))
-        return ("forward", *more, "trace", "arena", "info", "quantize")
+        once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
+        return [(name, name) for name in (*once, *self.shared_files)] + self.interface_files
+
+    @property
+    def shared_files(self) -> list[str]:
+        """Files that hosts and boards share."""
+        stems = ("env", "mem_info", "transfer", "forward", "threads", "guard")
+        headers = wanted_names((self.app, "app/app.h app/result.h"), (self.app in ("camera", "microphone"), "app/file.h"))
+        return [*headers, *(f"dnn/include/{stem}.hpp" for stem in stems), *(f"dnn/src/{stem}.cpp" for stem in self.sources)]
+
+    @property
+    def interface_files(self) -> list[tuple[str, str]]:
+        return [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+
+    @property
+    def sources(self) -> list[str]:
+        """Stems of the sources of every project."""
+        more = wanted_names(
+            (self.partial, "partial"),
+            (self.other_memories or self.plan.state_memory, "memories"),
+            (self.conversion, self.conversion.stem if self.conversion else ""),
+            (self.post, "post"),
+        )
+        return ["forward", *more, "trace", "arena", "info", "quantize"]
 
     def _stored_rows(self) -> dict[str, StoredRows]:
         """By layer, the weights in `dnn/parameters` that are the graph's in another order."""
         file = self.weights_file
-        found = (
-            (layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph, file)) for layer in self.layers
-        )
-        return {name: rows for name, rows in found if rows}
+        stored = ((one.node.name, one.code and weight_rows(one.node, one.code, self.graph, file)) for one in self.layers)
+        return {name: rows for name, rows in stored if rows}
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:
         """Write what a layer has but for the source of its constants, which it returns."""

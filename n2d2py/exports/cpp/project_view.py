@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
-from n2d2py.exports.cpp.audio import AudioView, audio_view
-from n2d2py.exports.cpp.code import LayerCode, plane_struct
-from n2d2py.exports.cpp.frame import FrameView, frame_view
+from n2d2py.exports.cpp.code import LayerCode, plane_struct, share_constants
+from n2d2py.exports.cpp.conversion import AudioView, FrameView, SensorView, audio_view, frame_view, sensor_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
-from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, InstructionSet, dispatched, instruction_sets
-from n2d2py.exports.cpp.partial import MOST, Partial
-from n2d2py.exports.cpp.partial import literal as bits_literal
-from n2d2py.exports.cpp.post import PostView
+from n2d2py.exports.cpp.isa import FAMILIES, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.library import API_VERSION
 from n2d2py.exports.cpp.processors import TARGETS
-from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
-from n2d2py.exports.cpp.shared import share_constants
-from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
+from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts, used_ranges
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, arena_of, port_views
+from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, port_views, state_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantNode
-from n2d2py.graph.inputs import InputContract, PixelMap, stimulus_shape
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph.inputs import PixelMap, stimulus_shape
+from n2d2py.graph.shapes import channels, height
 from n2d2py.postprocessing import parse_post
 from n2d2py.runtime.simulator import ends
 from n2d2py.version import __version__
 
-API_VERSION = 3
-"""Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio post weights".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial memories frame audio sensor post weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 
@@ -62,15 +56,6 @@ class ExamplePixels:
 
 
 @dataclass(frozen=True)
-class Guarded:
-    """The bytes in use while a part of the schedule runs: the layers as a C++ literal, the count of `numbers`, (begin, end) each."""
-
-    layers: str
-    ranges: int
-    numbers: str
-
-
-@dataclass(frozen=True)
 class OtherMemory:
     """A memory after the caller's arena: the pointer to it, where its addresses begin, the bytes that are used."""
 
@@ -80,22 +65,18 @@ class OtherMemory:
     bytes: int
 
 
-@dataclass(frozen=True)
-class TargetView:
-    """A scored output."""
-
-    output: int
-    top_n: int
-    threshold: str
-    labels: int
-
-
 class ProjectView:
     """A request and the code of its layers by name, as the templates see them; layers without code are views.
 
     Attributes:
-        constant_alignment: bytes to which constants are aligned.
-        sections: whether constants have sections of their own.
+        namespace: of the network; `kernel_namespace`: name of `n2d2` in the program.
+        api: macro of the functions that a library exports.
+        network: name for comments; `network_literal`, `network_c`: as a literal, and the comment within a literal.
+        contract, app: as in `ExportRequest`.
+        dispatch: True if the binary contains the layers for several instruction sets.
+        small_code: True if the program is compiled for size.
+        constant_alignment: alignment of constants in bytes.
+        sections: True if constants have sections of their own.
         stack_bounds: those of microcontrollers (`exports.mcu.stack`); none where they are not known.
     """
 
@@ -104,42 +85,35 @@ class ProjectView:
     api_version = API_VERSION
     version = __version__
     families, processors = FAMILIES, TARGETS
-    bits = staticmethod(bits_literal)
+    bits, literal = staticmethod(bit_literal), staticmethod(literal)
     sections, on_device = False, False
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
         self._codes = codes
         self.request, self.graph, self.plan = request, request.graph, request.memory_plan
         self.namespace = namespace_of(request)
+        self.api, self.kernel_namespace = f"{self.namespace}_API", f"n2d2_{self.namespace}"
+        self.network, self.network_literal = comment(self.graph.name), literal(self.graph.name)
+        self.network_c = literal(self.network)[1:-1]
+        self.contract, self.app = request.contract, request.app
+        self.dispatch, self.small_code = (bool(request.parameters.get(name)) for name in ("RuntimeDispatch", "SmallCode"))
+        self.has_weights_file = bool(request.parameters.get("WeightsFile"))
+        self.openmp = int(request.parameters.get("OpenMP", True))
         self.identifiers = Identifiers(self.graph)
-
-    @classmethod
-    def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """True if the weights are to be in a file apart."""
-        return bool(request.parameters.get("WeightsFile"))
 
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
-        found = self.request.parameters.get("WeightsFormat", "auto")
-        return (
-            "once"
-            if found in ("auto", "binary") and is_big(self.graph) and not self.wants_weights_file(self.request)
-            else found
-        )
+        wanted = self.request.parameters.get("WeightsFormat", "auto")
+        return "once" if wanted in ("auto", "binary") and is_big(self.graph) and not self.has_weights_file else wanted
 
     @cached_property
     def weights_file(self) -> WeightsFile | None:
         """The weights file; None where all constants are in the program."""
-        if not self.wants_weights_file(self.request):
+        if not self.has_weights_file:
             return None
         arrays = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
         return WeightsFile.of(arrays, self.namespace)
-
-    @property
-    def _once(self) -> bool:
-        """True if each constant is there once, as in exports of big networks."""
-        return self.weights_format == "once"
 
     @cached_property
     def has_files(self) -> bool:
@@ -170,21 +144,16 @@ class ProjectView:
         return ARENA_ALIGNMENT
 
     @property
-    def dispatch(self) -> bool:
-        """True if the binary holds the layers for several instruction sets."""
-        return bool(self.request.parameters.get("RuntimeDispatch", False))
-
-    @property
     def picture(self) -> bool:
         """True if the network takes one image, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
-        alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
-        alone &= not isinstance(self.conversion, AudioView)
+        alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.has_weights_file
+        alone &= not isinstance(self.conversion, AudioView | SensorView)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @cached_property
-    def conversion(self) -> FrameView | AudioView | None:
-        """Conversion of the frames of a camera, or of sounds; None where nobody asked for it."""
+    def conversion(self) -> FrameView | AudioView | SensorView | None:
+        """Conversion of the frames of a camera, of sounds or of samples; None where nobody asked for it."""
         source, pixels = self.contract.source, self.contract.pixels
         if source is None:
             return None
@@ -192,6 +161,8 @@ class ProjectView:
         shape, kind = stimulus_shape(self.graph), self.graph.type(name)
         if isinstance(source, AudioSource):
             return audio_view(source, shape, kind)
+        if isinstance(source, SensorSource):
+            return sensor_view(source, shape, kind)
         return None if pixels is None else frame_view(source, pixels, shape, kind)
 
     @property
@@ -215,46 +186,20 @@ class ProjectView:
             return None
         return f"scores:threshold={self.threshold(port)}" if port.elements == 1 else "scores"
 
-    @property
-    def post_parameters(self) -> str:
-        """The outputs that the post-processing reads, as parameters."""
-        ports = self.post.ports if self.post else []
-        return ", ".join(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in ports)
-
-    @property
-    def app(self) -> str | None:
-        """The application around the network; None where nobody asked for it."""
-        return self.request.app
-
-    @property
-    def app_rows(self) -> list[PortView]:
-        """The outputs of classes that an application prints."""
-        return [port for port in self.outputs if port.is_row]
-
-    @property
-    def contract(self) -> InputContract:
-        """Images that the network takes, and names of its classes."""
-        return self.request.contract
-
-    @property
-    def class_literals(self) -> list[str]:
-        """The class names as C literals."""
-        return [literal(name) for name in self.contract.classes]
-
     def threshold(self, port: PortView) -> str:
         """The real value above which an output of one value is class 1."""
-        found = (one.threshold for one in self.request.targets if one.output == port.name)
-        return repr(float(next(found, 0.5)))
+        thresholds = (one.threshold for one in self.request.targets if one.output == port.name)
+        return repr(float(next(thresholds, 0.5)))
 
     @property
     def pixels(self) -> ExamplePixels:
         """Conversion of bytes in the examples: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
-        given = self.contract.pixels
-        known = given or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
-        origin = "As the test data." if given else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        pixels = self.contract.pixels
+        known = pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return ExamplePixels(factors, offsets, tuple(known.order), origin, given is None)
+        return ExamplePixels(factors, offsets, tuple(known.order), origin, pixels is None)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -266,10 +211,14 @@ class ProjectView:
         """The network's outputs but for its states."""
         return self._ports("output", self.graph.user_outputs)
 
+    @property
+    def ports(self) -> list[PortView]:
+        return self.inputs + self.outputs
+
     @cached_property
     def states(self) -> list[StateView]:
         """The states that are kept between inferences, in the arena or in an array of their own."""
-        return state_views(self.graph, 0 if self.plan.state_memory else self.tensor_bytes, self.identifiers)
+        return state_views(self.graph, 0 if self.plan.state_memory else self.plan.used[0], self.identifiers)
 
     @property
     def state_base(self) -> str:
@@ -293,11 +242,11 @@ class ProjectView:
         scheduled = [nodes[name] for name in self.plan.order]
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
-        found = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        views = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
         if not self.graph.pieces:
-            return found
-        shared = iter(share_constants([layer.code for layer in found if layer.code is not None]))
-        return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in found]
+            return views
+        shared = iter(share_constants([layer.code for layer in views if layer.code is not None]))
+        return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in views]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = self._codes.get(node.name)
@@ -306,21 +255,21 @@ class ProjectView:
             code = code if self.sets == instruction_sets() else code.only(self.sets)
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
-            code = code.deriving() if self._once else code
-            code = code.with_weights_apart() if self.wants_weights_file(self.request) else code
+            code = code.deriving() if self.weights_format == "once" else code
+            code = code.with_weights_apart() if self.has_weights_file else code
         copy = None
-        if code is not None and (found := self.plan.copies.get(node.name)):
-            ctype = next(array.ctype for array in code.arrays if array.name == found.name)
-            copy = CopyView(found.name, ctype, found.copy or 0)
-            code = code.reading_copy(found.name, f"{found.name}_copy")
+        if code is not None and (constant := self.plan.copies.get(node.name)):
+            ctype = next(array.ctype for array in code.arrays if array.name == constant.name)
+            copy = CopyView(constant.name, ctype, constant.copy or 0)
+            code = code.reading_copy(constant.name, f"{constant.name}_copy")
         return LayerView(
             node,
             self.graph,
             code,
             identifier,
             stem,
-            tuple(self._base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
-            self._base(node.output),
+            tuple(self.base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
+            self.base(node.output),
             self.identifiers.plane(node.output),
             skipped=self._skipped(node),
             copy=copy,
@@ -343,10 +292,9 @@ class ProjectView:
 
     def _skipped(self, node: QuantNode) -> int:
         """The lines of a layer's output that the schedule leaves out."""
-        made = [
-            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
-        ]
-        return height(self.graph.shape(node.output)) - sum(made) if made else 0
+        ranges = (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        computed = sum(stop - first for first, stop in ranges)
+        return height(self.graph.shape(node.output)) - computed if computed else 0
 
     @cached_property
     def partial(self) -> Partial | None:
@@ -354,9 +302,9 @@ class ProjectView:
         fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
         if not fits or self.stream_input or self.states:
             return None
-        return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self._base)
+        return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self.base)
 
-    def _base(self, tensor: str) -> str:
+    def base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
         origin = self._origin(tensor)
         for port in (*self.inputs, *self.outputs):
@@ -396,42 +344,9 @@ class ProjectView:
         return [layer for layer in self.layers if layer.has_code]
 
     @property
-    def api(self) -> str:
-        """The macro of functions that a library exports."""
-        return f"{self.namespace}_API"
-
-    @property
-    def kernel_namespace(self) -> str:
-        """Name of `n2d2` in the program."""
-        return f"n2d2_{self.namespace}"
-
-    @property
     def variants(self) -> list[InstructionSet]:
         """The sets among which a binary chooses when it starts."""
         return dispatched()
-
-    @property
-    def isa_names(self) -> str:
-        """C++ literals of the instruction sets, the slowest first."""
-        return ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(self.sets)))
-
-    @property
-    def network(self) -> str:
-        """The name for comments; `network_literal`, `network_c`: as a literal, and in one of the comment."""
-        return comment(self.graph.name)
-
-    @property
-    def network_literal(self) -> str:
-        return literal(self.graph.name)
-
-    @property
-    def network_c(self) -> str:
-        return literal(self.network)[1:-1]
-
-    @property
-    def prepacks(self) -> bool:
-        """True if packed weights are unpacked once."""
-        return any(code.prepacked_bytes for code in self.codes)
 
     @property
     def arena_inputs(self) -> list[PortView]:
@@ -439,19 +354,10 @@ class ProjectView:
         return [port for port in self.inputs if port.in_one_piece and not self.stream_input]
 
     @property
-    def calls(self) -> int | None:
-        """Inferences between two resets of the states."""
-        return self.graph.calls
-
-    @property
-    def tensor_bytes(self) -> int:
-        """Of tensors in the caller's arena."""
-        return self.plan.used[0]
-
-    @property
     def arena_bytes(self) -> int:
         """Of tensors and states in the caller's arena."""
-        return max(1, self.tensor_bytes if self.plan.state_memory else bytes_with_states(self.graph, self.tensor_bytes))
+        states = () if self.plan.state_memory else self.states
+        return max(1, self.plan.used[0], *(state.offset + state.size for state in states))
 
     @property
     def other_memories(self) -> list[OtherMemory]:
@@ -463,19 +369,9 @@ class ProjectView:
         ]
 
     @property
-    def address_end(self) -> int:
-        """The end of the addresses of all memories."""
-        return self.plan.arena_bytes if self.plan.memories or self.states else self.arena_bytes
-
-    @property
     def homes(self) -> dict[str, str]:
         """By name of each constant that has a memory, the one from which layers, or their copies, read it."""
         return {one.name: one.memory if one.copy is None else one.home for one in self.plan.constants}
-
-    @cached_property
-    def mangled(self) -> Callable[[str], str]:
-        """The symbol of a name of the network's namespace."""
-        return partial(mangled, self.namespace)
 
     @property
     def result(self) -> str:
@@ -502,66 +398,6 @@ class ProjectView:
         }
 
     @property
-    def small_code(self) -> bool:
-        """True if it is compiled for size."""
-        return bool(self.request.parameters.get("SmallCode"))
-
-    @property
-    def openmp(self) -> int:
-        return int(bool(self.request.parameters.get("OpenMP", True)))
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The export parameters that were given."""
-        return dict(self.request.options)
-
-    @property
-    def source_arguments(self) -> str:
-        return ", ".join(port.variable for port in self.inputs)
-
-    @property
-    def results(self) -> str:
-        """The outputs as parameters in C++; `result_arguments`, `arguments`: the names of outputs, of all ports; `parameters`: all of them."""
-        return ", ".join(f"{port.typedef}* {port.variable}" for port in self.outputs)
-
-    @property
-    def result_arguments(self) -> str:
-        return ", ".join(port.variable for port in self.outputs)
-
-    @property
-    def arguments(self) -> str:
-        return f"{self.source_arguments}, {self.result_arguments}"
-
-    @property
-    def parameters(self) -> str:
-        return ", ".join([*(f"const {port.typedef}* {port.variable}" for port in self.inputs), self.results])
-
-    @property
-    def c_parameters(self) -> str:
-        """The parameters of the typed inference in C."""
-        return ", ".join(
-            [
-                *(f"const {self.namespace}_{port.typedef}* {port.variable}" for port in self.inputs),
-                *(f"{self.namespace}_{port.typedef}* {port.variable}" for port in self.outputs),
-            ]
-        )
-
-    @property
-    def raw_sources(self) -> str:
-        """The inputs of `forward` from the pointers of the C interface; `raw_results`, `raw_arguments`: the outputs, and all."""
-        cast = f"static_cast<const {self.namespace}::"
-        return ", ".join(f"{cast}{port.typedef}*>(inputs[{i}])" for i, port in enumerate(self.inputs))
-
-    @property
-    def raw_results(self) -> str:
-        cast = f"static_cast<{self.namespace}::"
-        return ", ".join(f"{cast}{port.typedef}*>(outputs[{i}])" for i, port in enumerate(self.outputs))
-
-    @property
-    def raw_arguments(self) -> str:
-        return f"{self.raw_sources}, {self.raw_results}"
-
-    @property
     def planes(self) -> list[str]:
         """The plane structs of all tensors of the plan, in the order of the graph."""
         return [
@@ -570,66 +406,20 @@ class ProjectView:
             if name in self.plan.planes
         ]
 
-    @property
-    def guarded(self) -> list[Guarded]:
-        """The bytes in use while each part of the schedule runs, for the build that checks them."""
-        return [self._guarded(part) for part in self.parts]
-
-    def _guarded(self, part: Part) -> Guarded:
-        ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
-        names = ", ".join(turn.view.node.name for turn in part.turns if isinstance(turn.view, LayerView)) or "the input"
-        return Guarded(literal(names), len(ranges), ", ".join(str(number) for each in ranges for number in each))
+    def used_ranges(self, part: Part) -> list[tuple[int, int]]:
+        """The bytes [begin, end) in use while a part of the schedule runs, for the build that checks them."""
+        return used_ranges(self.plan, part.clock) or [(0, 0)]
 
     @property
     def stream_input(self) -> bool:
         """True if the inputs arrive row by row."""
         return any(step.arrives for step in self.plan.schedule)
 
-    @property
-    def prologue(self) -> list[str]:
-        """Pointers to the tensors that stay with the caller; copies of the inputs that do not."""
-        lines = []
-        for port in self.inputs if not self.stream_input else ():
-            if port.external:
-                lines.append(
-                    f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
-                )
-            else:
-                copied = f"toPlane<{port.plane}>({port.variable}, {port.base});"
-                needed = self.partial.condition(port.name) if self.partial else ""
-                lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
-        lines += [f"const unsigned char* const {state.base} = {self.state_base} + {state.offset};" for state in self.states]
-        lines += [
-            f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
-            for port in self.outputs
-            if self._straight(port)
-        ]
-        return lines
-
-    @property
-    def epilogue(self) -> list[str]:
-        """Copies of the outputs that lie elsewhere than in the caller's buffer."""
-        lines = []
-        for index, port in enumerate(self.outputs):
-            if not self._straight(port):
-                copied = f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
-                lines += [f"if ({self.partial.of_output(index)})", f"    {copied}"] if self.partial else [copied]
-        for state in self.states:
-            kept = f"reinterpret_cast<{state.ctype}*>({self.state_base} + {state.offset})"
-            lines.append(f"fromPlane<{state.becoming}>({self._base(state.output)}, {kept});")
-        return lines
-
-    def _straight(self, port: PortView) -> bool:
+    def is_direct(self, port: PortView) -> bool:
         """True if a layer writes the output straight into the caller's buffer."""
         same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
         return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
 
-    @property
-    def targets(self) -> list[TargetView]:
-        """The outputs that are scored."""
-        found = []
-        for target in self.request.targets:
-            shape = self.graph.shape(target.output)
-            at, labels = self.graph.outputs.index(target.output), height(shape) * width(shape)
-            found.append(TargetView(at, target.top_n, repr(float(target.threshold)), labels))
-        return found
+    def mangled(self, name: str) -> str:
+        """Return the symbol of a name of the network's namespace."""
+        return mangled(self.namespace, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import shutil
 import timeit
 from collections.abc import Mapping
@@ -17,14 +16,13 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.concurrency import cores
-from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import BuiltCopy, start
 from n2d2py.exports.cpp.library import Export
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.runtime.latency import Latency, read_profile
-from n2d2py.runtime.runner import AT_MOST
+from n2d2py.runtime.runner import Latency, read_profile
 
 
 class CompiledExport(BuiltCopy):
@@ -36,8 +34,8 @@ class CompiledExport(BuiltCopy):
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
         """make and a C++ compiler ($CXX, else g++) are needed."""
-        found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
-        return "" if found else "no C++ compiler or make"
+        installed = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+        return "" if installed else "no C++ compiler or make"
 
     def build(self) -> None:
         steps = len(list(self.folder.rglob("*.cpp")))
@@ -60,18 +58,11 @@ class CompiledExport(BuiltCopy):
         file = self.folder / "outputs.bin"
         printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
         log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
-        fields = [
-            (
-                f"o{i}",
-                graph.type(name).dtype.newbyteorder("<"),
-                (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))),
-            )
-            for i, name in enumerate(graph.user_outputs)
-        ]
-        rows = np.fromfile(file, np.dtype(fields))
-        if len(rows) != count:
-            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
-            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
+        fields = []
+        for i, name in enumerate(graph.user_outputs):
+            shape = graph.shape(name)
+            fields.append((f"o{i}", graph.type(name).dtype.newbyteorder("<"), (height(shape), width(shape), channels(shape))))
+        rows = self.read_results(file, np.dtype(fields), count)
         return {
             name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
             for i, name in enumerate(graph.user_outputs)
@@ -84,12 +75,9 @@ class CompiledExport(BuiltCopy):
             # depend on what the cache holds. Frames alone give the same bound every time.
             for graph in self.folder.rglob("build/**/*.ci"):
                 graph.unlink()
-        printed = self._command("make", "-s", "size", what="measuring the export")
-        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
-        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
+        return self.read_sizes(self._command("make", "-s", "size", what="measuring the export"))
 
     def built_with(self) -> str:
-        """The compiler, as it names itself."""
         return self._command(os.environ.get("CXX") or "g++", "--version", what="asking the compiler").splitlines()[0]
 
     def latency(self, inferences: int) -> Latency | None:
@@ -111,6 +99,9 @@ class CompiledExport(BuiltCopy):
             frames = source.frames_of(export.info.inputs[0].stored[1:]).count
             samples, what = np.arange(source.samples(frames), dtype=np.int16), f"{frames} frames of a sound"
             run = partial(export.from_audio, samples)
+        elif isinstance(source, SensorSource):
+            samples, what = np.zeros((source.hop, source.axes), np.int16), f"{source.hop} samples"
+            run = partial(export.from_sensor, samples)
         else:
             wide, high = source.measured_size(*export.info.inputs[0].stored[:1:-1])
             run = partial(export.from_frame, source.layout.encode(np.zeros((high, wide, 3), np.uint8)), wide)
@@ -118,12 +109,10 @@ class CompiledExport(BuiltCopy):
         return f"{1e6 * min(timeit.repeat(run, number=1, repeat=inferences)):.4g} us for {what}"
 
     def network(self) -> Export:
-        """The project's library, loaded."""
         return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
 
 
 def _processor() -> str:
-    """The name of this machine's processor."""
     return cpu_info("model name") or platform.processor() or platform.machine()
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.arrays import initializer
+from n2d2py.exports.cpp.text import literal
 from n2d2py.exports.cpp.view import LayerView, PortView
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.quant import outputs_from
 from n2d2py.memory.plan import MemoryPlan, ScheduleStep
 
 _TURNS, _LINES, _SKIP = 63, 4, 63
@@ -54,6 +58,11 @@ class Part:
         return self.by_lines or not isinstance(self.turns[0].view, LayerView) or self.turns[0].view.has_code
 
     @property
+    def layers(self) -> str:
+        """C++ literal of the names of its layers."""
+        return literal(", ".join(turn.view.node.name for turn in self.turns if isinstance(turn.view, LayerView)) or "the input")
+
+    @property
     def initializer(self) -> str:
         """The C++ initialiser of the order."""
         return initializer(np.array(self.order, np.uint8), False)
@@ -85,18 +94,18 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
     """The parts in order; steps by lines that follow each other at one clock are one part."""
     views = {layer.node.name: Turn(layer, i, False) for i, layer in enumerate(layers)}
     arriving = {port.name: Turn(port, i, True) for i, port in enumerate(inputs)}
-    made: list[Part] = []
+    schedule: list[Part] = []
     last: ScheduleStep | None = None
     for step in plan.schedule:
         turn = (arriving if step.arrives else views)[step.op]
         if step.lines is None:
-            made.append(Part(len(made), step.clock, [turn]))
+            schedule.append(Part(len(schedule), step.clock, [turn]))
         else:
             if last is None or last.lines is None or last.clock != step.clock:
-                made.append(Part(len(made), step.clock))
-            made[-1].add(turn, step.lines)
+                schedule.append(Part(len(schedule), step.clock))
+            schedule[-1].add(turn, step.lines)
         last = step
-    return made
+    return schedule
 
 
 def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
@@ -115,3 +124,88 @@ def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
         else:
             merged.append((begin, end))
     return merged
+
+
+# ---- inference of some outputs -------------------------------------------------------------------
+MOST = 64
+"""Outputs, or inputs, that have a bit each."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Inference of some of the outputs: the outputs that need each layer, pointer and step of the schedule. Bit i is output i.
+
+    The plan of the whole network stays valid. A part of its order runs, and with each layer all those that its inputs come from.
+    A layer therefore finds its inputs as the whole order leaves them: their producers have run. Of the layers that could have
+    overwritten them since then, no more have run than in the whole order, in which none does.
+
+    Attributes:
+        inputs: for each output the inputs that it needs, as bits of these.
+        buffers: for each output the outputs whose memory is used on the way to it, itself among them.
+        layers: for each layer, in the order of the plan, the outputs that need it.
+    """
+
+    tensors: dict[str, int]
+    inputs: tuple[int, ...]
+    buffers: tuple[int, ...]
+    layers: tuple[int, ...]
+
+    @staticmethod
+    def of(
+        graph: QuantGraph,
+        layers: Sequence[LayerView],
+        inputs: Sequence[PortView],
+        outputs: Sequence[PortView],
+        base: Callable[[str], str],
+    ) -> Partial:
+        """Of a network by its views; `base` gives the pointer that the plane of a tensor is relative to."""
+        tensors = outputs_from(graph)
+        bases: dict[str, int] = {}
+        for name, bits in tensors.items():
+            bases[base(name)] = bases.get(base(name), 0) | bits
+
+        def bits_of(needed_for: Sequence[int], output: int) -> int:
+            return sum(1 << index for index, bits in enumerate(needed_for) if bits >> output & 1)
+
+        each = range(len(outputs))
+        read = [tensors[port.name] for port in inputs]
+        used = [1 << index | (bases.get(port.base, 0) if port.external else 0) for index, port in enumerate(outputs)]
+        return Partial(
+            tensors,
+            tuple(bits_of(read, output) for output in each),
+            tuple(bits_of(used, output) for output in each),
+            tuple(tensors[layer.node.output] for layer in layers),
+        )
+
+    @property
+    def all(self) -> int:
+        """The bits of all outputs."""
+        return (1 << len(self.inputs)) - 1
+
+    def condition(self, *names: str) -> str:
+        """C++ that is true where a wanted output needs one of the tensors; "" where every output does."""
+        bits = 0
+        for name in names:
+            bits |= self.tensors[name]
+        return "" if bits == self.all else f"wanted.has({bit_literal(bits)})"
+
+    def of_output(self, index: int) -> str:
+        """C++ that is true where the output is wanted itself."""
+        return f"wanted.has({bit_literal(1 << index)})"
+
+    def of_turn(self, turn: Turn) -> str:
+        """`condition` of what a turn makes."""
+        return self.condition(_made(turn))
+
+    def of_part(self, part: Part) -> str:
+        """`condition` of what a part of the schedule makes."""
+        return self.condition(*map(_made, part.turns))
+
+
+def bit_literal(bits: int) -> str:
+    """Bits in C."""
+    return f"{bits:#x}u" if bits < 1 << 16 else f"{bits:#x}ull"
+
+
+def _made(turn: Turn) -> str:
+    return turn.view.node.output if isinstance(turn.view, LayerView) else turn.view.name

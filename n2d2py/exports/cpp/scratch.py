@@ -90,9 +90,8 @@ def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> S
 
 
 def depthwise_scratch(layer: Layer) -> ScratchNeed | None:
-    """Bytes of the depthwise kernel of 3 x 3 taps: where lines have an order, the constants of 16 channels each but for the last
-    ones. What has no room is made again for each line.
-    """
+    """Bytes of the depthwise kernel of 3 x 3 taps: where lines have an order, the constants of 16 channels each but for the
+    last ones. What has no room is made again for each line."""
     panels = -(-channels(layer.output_shape) // 16)
     three = layer.integer and layer.values("weights").shape[2:] == (3, 3)
     if panels < 2 or not three or not (layer.serial or layer.streamed):

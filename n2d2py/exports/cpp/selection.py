@@ -92,7 +92,6 @@ class Selection:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """Headers of a layer for them."""
         kept = ("n2d2/prepacked.hpp",) if self.storage and self.storage.kept else ()
         return (*(self.winograd.headers if self.winograd else ()), *kept, *self.kernel.headers)
 

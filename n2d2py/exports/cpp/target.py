@@ -36,11 +36,7 @@ _ALIGNMENT = 64
 
 
 class CppTarget(Target[Project]):
-    """A standalone C++11 project with templated kernels and a static arena.
-
-    Attributes:
-        project: what writes its files.
-    """
+    """A standalone C++11 project with templated kernels and a static arena. `project` writes its files."""
 
     name = "CPP"
     aliases = ("C",)
@@ -57,7 +53,6 @@ class CppTarget(Target[Project]):
     project: type[Project] = Project
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
-        """That of the SIMD kernels (`exports.cpp.scratch`)."""
         if parameters["SIMD"] == "none":
             return {}
         return scratch_needs(graph, plan, self.choices(parameters))
@@ -71,7 +66,11 @@ class CppTarget(Target[Project]):
         graph, plan = request.graph, request.memory_plan
         if not graph.nodes:
             return Prepared(request, [no_layers(graph)])
-        found = [
+        if graph.bits < 0 and not self.in_floats:
+            export = self.name.removeprefix("CPP_")
+            what = f"the model '{graph.name}' computes in floating point, which the {export} export does not support"
+            return Prepared(request, [N2D2Error("E705", what, remedy="export with -nbbits 8, or with -export CPP")])
+        problems = [
             N2D2Error(
                 "E703",
                 f"tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))}), which the C++ "
@@ -82,60 +81,61 @@ class CppTarget(Target[Project]):
             if not 2 <= len(tensor.shape) <= 4
         ]
         codes: dict[str, LayerCode] = {}
-        if not found:
+        if not problems:
             identifiers, choices = Identifiers(graph), self.choices(request.parameters)
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
                         code = codes[node.name] = layer_code(node, graph, plan, identifiers, choices)
-                        found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
+                        problems += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
-                    found.append(problem)
-        found += _tile_problems(request, codes) + _parameter_problems(request)
-        if found:
-            return Prepared(request, found)
-        if self.project.wants_weights_file(request) and (problem := _weights_file_problem(request, codes)):
+                    problems.append(problem)
+        problems += _tile_problems(request, codes) + _parameter_problems(request)
+        if problems:
+            return Prepared(request, problems)
+        own = replace(request, parameters=self.own_parameters(request.parameters))
+        if own.parameters.get("WeightsFile") and (problem := _weights_file_problem(request, codes)):
             return Prepared(request, [problem])
         _check_consistent(request, plan)
-        return Prepared(request, (), self.project(request, codes))
+        return Prepared(request, (), self.project(own, codes))
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
         strategies of N2D2, and what concerns integers in floating point."""
-        found, strategy = {}, parameters["MemoryManagerStrategy"]
+        reasons, strategy = {}, parameters["MemoryManagerStrategy"]
         if bits < 0:
             if parameters["WeightsFormat"] == "string":
-                found["WeightsFormat"] = "only 8-bit integers can be written as string literals"
-            found["PackWeights"] = found["PrepackWeights"] = "floating-point weights are not packed"
-            found["PackActivations"] = "floating-point tensors are not packed"
-            found["FuseResidualAdd"] = "floating-point sums are layers of their own"
-            found["Winograd"] = "floating-point convolutions are computed directly"
+                reasons["WeightsFormat"] = "only 8-bit integers can be written as string literals"
+            reasons["PackWeights"] = reasons["PrepackWeights"] = "floating-point weights are not packed"
+            reasons["PackActivations"] = "floating-point tensors are not packed"
+            reasons["FuseResidualAdd"] = "floating-point sums are layers of their own"
+            reasons["Winograd"] = "floating-point convolutions are computed directly"
         if parameters["SmallCode"]:
-            found["Winograd"] = "SmallCode=1 stores one copy of the weights"
+            reasons["Winograd"] = "SmallCode=1 stores one copy of the weights"
         if parameters["WeightsFile"]:
-            found["PrepackWeights"] = "weights of a file are unpacked in each inference"
+            reasons["PrepackWeights"] = "weights of a file are unpacked in each inference"
         if not parameters["PackWeights"]:
-            found["PrepackWeights"] = "with PackWeights=0 no weights are packed"
+            reasons["PrepackWeights"] = "with PackWeights=0 no weights are packed"
         if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
-            found["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
+            reasons["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
         if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:
-            found["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
+            reasons["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
         if not runs_by_lines(parameters):
-            found["MaxExtraMacs"] = (
+            reasons["MaxExtraMacs"] = (
                 "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
             )
         if strategy in N2D2_STRATEGIES:
-            found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
-        return found
+            reasons["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
+        return reasons
 
     def choices(self, parameters: Mapping[str, Any]) -> ExportChoices:
         """Return what the export parameters let the kernels do to constants."""
-        known = self.parameters.key("Winograd") is not None
+        own = self.own_parameters(parameters)
         return ExportChoices(
-            packs_weights=bool(parameters.get("PackWeights", True)),
-            prepacks_weights=known and bool(parameters.get("PrepackWeights")) and not parameters.get("WeightsFile"),
-            trades_flash=self.trades_flash(parameters),
-            stores_winograd=not known or bool(parameters.get("Winograd", True) and not parameters.get("SmallCode")),
+            packs_weights=bool(own.get("PackWeights", True)),
+            prepacks_weights=bool(own.get("PrepackWeights")) and not own.get("WeightsFile"),
+            trades_flash=self.trades_flash(own),
+            stores_winograd=bool(own.get("Winograd", True)) and not own.get("SmallCode"),
         )
 
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
@@ -145,7 +145,7 @@ class CppTarget(Target[Project]):
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
         by tensor of packed activations; the working memory of the conversion of frames or sounds."""
-        packed = {
+        packed_weights = {
             layer.node.name: {
                 "bits": layer.code.storage.bits,
                 "bytes": layer.code.weight_bytes,
@@ -156,7 +156,7 @@ class CppTarget(Target[Project]):
             if layer.code is not None and layer.code.storage is not None
         }
         graph = prepared.request.graph
-        held = {
+        packed_activations = {
             graph.packed[node.outputs[0]]: {
                 "bits": node.op.bits,
                 "bytes": graph.tensors[node.outputs[0]].bytes,
@@ -172,8 +172,8 @@ class CppTarget(Target[Project]):
                 "inputs": [port.fields() for port in graph.user_input_ports],
                 "outputs": [port.fields() for port in graph.user_output_ports],
             },
-            **({"packed_weights": packed} if packed else {}),
-            **({"packed_activations": held} if held else {}),
+            **({"packed_weights": packed_weights} if packed_weights else {}),
+            **({"packed_activations": packed_activations} if packed_activations else {}),
             **({"conversion_bytes": 4 * conversion.words} if conversion else {}),
         }
 
@@ -187,7 +187,6 @@ class CppTarget(Target[Project]):
         }
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
-        """Writes the project without manifest and statistics; returns the kernel of each layer."""
         project = prepared.result
         project.write(folder)
         return [_chosen(layer) for layer in project.layers]
@@ -210,14 +209,15 @@ class CppTarget(Target[Project]):
         return now / reduced if reduced else 1.0
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """An export for one instruction set has tiles to choose."""
+        """Raise E808 if `-tune` has nothing to measure: the layers have no tiles, or there are several instruction sets."""
+        if not self.layer_parameters.keys:
+            super().check_tunable(parameters)
         if parameters["RuntimeDispatch"]:
             raise N2D2Error("E808", "-tune is not supported with RuntimeDispatch", remedy="remove -tune or RuntimeDispatch")
 
     def tune(
         self, prepared: Prepared[Project], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
     ) -> ExportRequest:
-        """The request with the best tile of each of the layers that work in tiles."""
         request, tiled = prepared.request, {choice.layer for choice in kernels if choice.tiles}
         tiles = tune_export(folder, list(request.memory_plan.order), tiled, rounds, command)
         return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
@@ -228,8 +228,9 @@ def _chosen(layer: LayerView) -> KernelChoice:
     if code is None:
         return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
-    sets = code.sets if code.kernel else ()
-    choice = KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
+    sets, used = code.sets if code.kernel else (), ", ".join(code.winograd_sets)
+    kernel = f"Winograd ({used}), else {code.kernel}" if used else code.kernel or "portable"
+    choice = KernelChoice(layer.node.name, kernel, sets, reason, code.selection.kernel.tiled)
     if code.storage is None:
         return choice
     return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=code.prepacked_bytes)
@@ -265,17 +266,16 @@ def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]
         what = "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights"
         return N2D2Error("E705", what, remedy="remove one of them")
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
-        return N2D2Error(
-            "E705", "WeightsFile=1 has nothing to store, as no layer has separate weights", remedy="remove WeightsFile"
-        )
+        what = "WeightsFile=1 has nothing to store, as no layer has separate weights"
+        return N2D2Error("E705", what, remedy="remove WeightsFile")
     return None
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     """E705 for a layer that a parameter asks to have a Winograd form, and that has none, or none for that instruction set."""
-    asked = [one for one, wanted in winograd_choices(tile).items() if wanted]
+    wanted = [one for one, is_wanted in winograd_choices(tile).items() if is_wanted]
     possible = code.winograd.possible if code.winograd is not None else ()
-    if all(one in possible for one in asked):
+    if all(one in possible for one in wanted):
         return []
     what, remedy = f"no Winograd form ({code.reason})", "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1"
     if possible:
@@ -286,10 +286,10 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
 
 def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
     """E705 for a Tile of a layer that does not work in tiles, or that is a part of another one."""
-    asked = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
-    found = []
+    tiles = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
+    problems = []
     for node in request.graph.nodes:
-        for layer in {node.name, *node.source} & set(asked):
+        for layer in {node.name, *node.source} & set(tiles):
             if layer != node.name:
                 why = f"it is part of the layer '{node.name}', which can have a tile"
             elif node.name in request.memory_plan.views:
@@ -299,41 +299,29 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
             else:
                 code = codes[node.name]
                 code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
-                why = "" if code.tiles else f"the layer has no tiles ({code.reason})"
+                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.reason})"
             if why:
                 remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
-                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
-    return found
+                problems.append(N2D2Error("E705", f"Tile={tiles[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
+    return problems
 
 
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
-    found = []
     namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
+    problems: list[tuple[str, str]] = []
     if namespace_name(namespace) != namespace:
-        found.append(
-            N2D2Error(
-                "E705",
-                f"Namespace={namespace} is not a C++ namespace",
-                remedy=f"use letters, digits and single underscores, such as {namespace_name(namespace)}",
-            )
-        )
+        remedy = f"use letters, digits and single underscores, such as {namespace_name(namespace)}"
+        problems.append((f"Namespace={namespace} is not a C++ namespace", remedy))
     for layer, parameters in request.layer_parameters.items():
         try:
             if "Tile" in parameters:
                 tile_constants(parameters["Tile"])
         except ValueError as problem:
-            found.append(
-                N2D2Error(
-                    "E705",
-                    f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}",
-                    remedy="copy the value from the output of -tune, or remove it",
-                )
-            )
+            what = f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}"
+            problems.append((what, "copy the value from the output of -tune, or remove it"))
     if weights not in WEIGHTS_FORMATS:
-        found.append(
-            N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"use one of {', '.join(WEIGHTS_FORMATS)}")
-        )
-    return found
+        problems.append((f"WeightsFormat={weights} is unknown", f"use one of {', '.join(WEIGHTS_FORMATS)}"))
+    return [N2D2Error("E705", what, remedy=remedy) for what, remedy in problems]
 
 
 register(CppTarget())

@@ -26,11 +26,11 @@ def comment(text: str) -> str:
 
 def file_stems(identifiers: Iterable[str], reserved: Iterable[str]) -> dict[str, str]:
     """A file stem for each identifier: itself, numbered where another file differs at most by case."""
-    taken = {name.lower() for name in reserved}
+    used = {name.lower() for name in reserved}
     stems = {}
     for identifier in identifiers:
-        stem = numbered_name(identifier, lambda name: name.lower() in taken)
-        taken.add(stem.lower())
+        stem = numbered_name(identifier, lambda name: name.lower() in used)
+        used.add(stem.lower())
         stems[identifier] = stem
     return stems
 

@@ -1,10 +1,8 @@
 """Times the tiles of every convolution of a C++ export in one build that holds them all, and keeps the best.
 
 A tile is the parameter `Tile` of the layer's section, `<set>:<pixels>x<panels>:<bytes>`. Several instruction sets may stand one
-after
-the other. `bytes` are those of windows that are gathered before they are multiplied. `<set>:winograd` asks for the Winograd
-form of the
-layer, `<set>:direct` for the direct one with the tile of the kernel; a tile is one of the direct form.
+after the other. `bytes` are those of windows that are gathered before they are multiplied. `<set>:winograd` asks for the
+Winograd form of the layer, `<set>:direct` for the direct one with the tile of the kernel; a tile is one of the direct form.
 """
 
 from __future__ import annotations
@@ -85,8 +83,8 @@ def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, 
     merged = {layer: dict(values) for layer, values in parameters.items()}
     for layer, tile in tiles.items():
         values = merged.setdefault(layer, {})
-        kept = [old for old in values.get("Tile", "").split() if old.split(":")[0] != tile.split(":")[0]]
-        values["Tile"] = " ".join([*kept, tile])
+        others = [old for old in values.get("Tile", "").split() if old.split(":")[0] != tile.split(":")[0]]
+        values["Tile"] = " ".join([*others, tile])
     return merged
 
 
@@ -135,16 +133,16 @@ def tile_constants(written: str) -> dict[str, str]:
     macros = {row.name: exact_condition(row) for row in instruction_sets()}
     tiles: dict[str, tuple[int, ...]] = {}
     for part in written.split():
-        found = _TILE.fullmatch(part) or _FORM.fullmatch(part)
-        if found is None or found[1] not in macros:
+        match = _TILE.fullmatch(part) or _FORM.fullmatch(part)
+        if match is None or match[1] not in macros:
             raise ValueError(
                 f"'{part}' is no <set>:<pixels>x<panels>:<bytes>, <set>:winograd or <set>:direct; sets: {', '.join(macros)}"
             )
-        if found.re is _FORM:
-            tiles[found[1]] = (0, 0, 0)
+        if match.re is _FORM:
+            tiles[match[1]] = (0, 0, 0)
             continue
-        tiles[found[1]] = tuple(map(int, found.groups()[1:]))
-        if not (1 <= tiles[found[1]][0] <= 24 and 1 <= tiles[found[1]][1] <= 8 and 1024 <= tiles[found[1]][2] <= 262144):
+        tiles[match[1]] = tuple(map(int, match.groups()[1:]))
+        if not (1 <= tiles[match[1]][0] <= 24 and 1 <= tiles[match[1]][1] <= 8 and 1024 <= tiles[match[1]][2] <= 262144):
             raise ValueError(f"'{part}' is beyond 1 to 24 pixels, 1 to 8 panels, 1024 to 262144 bytes")
     if not tiles:
         raise ValueError("it is empty")

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.fixed_scale import FixedScale
 from n2d2py.exports.cpp.arrays import file_bytes, initializer, is_file, is_string
 from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import FAMILIES, dispatched
 from n2d2py.exports.cpp.parts import Array, LayerForm
 from n2d2py.exports.cpp.text import comment, literal
@@ -17,6 +19,7 @@ from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.memory.plan import Plane
+from n2d2py.postprocessing import Detector, PostProcessor
 
 
 def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
@@ -79,7 +82,6 @@ class PortView:
 
     @property
     def c_type(self) -> str:
-        """Its type in C."""
         return self.type.cpp.removeprefix("std::")
 
     @property
@@ -264,13 +266,8 @@ class LayerView:
 
     @property
     def title(self) -> str:
-        """C++ literal of its name, with that of the sum that it does."""
-        return literal("+".join([self.node.name, self.sum] if self.sum else [self.node.name]))
-
-    @property
-    def sum(self) -> str:
-        """The layer whose sum it does too; "" for none."""
-        return self.node.residual.layer if self.node.residual else ""
+        """C++ literal of its name, and that of the layer whose residual sum it computes too."""
+        return literal(self.node.name + (f"+{self.node.residual.layer}" if self.node.residual else ""))
 
     @property
     def operation(self) -> str:
@@ -360,3 +357,102 @@ class LayerView:
     def initializer(self) -> str:
         name = self.node.output
         return _initializer(self.node.name, self.operation, self.graph.shape(name), self.graph.type(name))
+
+
+# ---- post-processing -----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class PostView:
+    """A post-processing as the templates see it.
+
+    Attributes:
+        post: its numbers.
+        outputs: those of the network.
+    """
+
+    post: PostProcessor
+    outputs: Sequence[PortView]
+
+    @property
+    def ports(self) -> list[PortView]:
+        """The outputs that it reads, in the order of the parameters of its functions."""
+        return [self.outputs[at] for at in sorted(set(self.post.config.reads.values()))]
+
+    @property
+    def values(self) -> dict[str, PortView]:
+        """The output of each type of the configuration."""
+        return {name: self.outputs[at] for name, at in self.post.config.reads.items()}
+
+    @property
+    def scales(self) -> dict[str, tuple[str, str]]:
+        """By function of the configuration, the C++ type of a conversion to fixed point, and its members."""
+        return {name: _scale_members(one) for name, one in self.post.config.scales.items()}
+
+    @property
+    def detects(self) -> bool:
+        """True if its results are boxes, which a program can draw."""
+        return isinstance(self.post, Detector)
+
+    def file(self, name: str) -> str:
+        """The template of a file."""
+        return f"post/{self.post.folder}/{name}.j2"
+
+
+def _scale_members(scale: FixedScale) -> tuple[str, str]:
+    if scale.factor:
+        return "RealScale", repr(scale.factor)
+    return "FixedScale", f"{scale.multiplier}, {scale.shift}, {scale.zero_point}"
+
+
+# ---- states --------------------------------------------------------------------------------------
+_ALIGNMENT = 8
+"""Of each state, and of the first one after the tensors: that of the largest element."""
+
+
+@dataclass(frozen=True)
+class StateView:
+    """A state, which stays in the arena after the tensors between inferences.
+
+    `label` names its input and its output, `offset` and `size` its bytes in the arena, `reset` its elements after a reset.
+
+    Attributes:
+        base: the pointer in `execute` that the input's plane is relative to.
+        plane, becoming: the plane structs of the input and of the output.
+    """
+
+    label: str
+    name: str
+    output: str
+    ctype: str
+    count: int
+    offset: int
+    size: int
+    reset: int
+    base: str
+    plane: str
+    becoming: str
+
+
+def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -> list[StateView]:
+    """The states after an arena of that many bytes of tensors."""
+    views, at = [], arena_bytes
+    ends = zip(graph.state_inputs, graph.state_outputs, strict=True)
+    for index, (name, output) in enumerate(ends):
+        kind, count = graph.type(name), elements(graph.shape(name))
+        at = -(-at // _ALIGNMENT) * _ALIGNMENT
+        views.append(
+            StateView(
+                f"{comment(name)}, then {comment(output)}",
+                name,
+                output,
+                kind.cpp,
+                count,
+                at,
+                count * kind.bytes,
+                kind.zero_point,
+                f"state{index}_base",
+                identifiers.plane(name),
+                identifiers.plane(output),
+            )
+        )
+        at += count * kind.bytes
+    return views

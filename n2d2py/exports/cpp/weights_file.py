@@ -26,7 +26,7 @@ from n2d2py.exports.cpp.arrays import file_bytes, is_file, panel_file
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.runtime.stored_rows import StoredRows
+from n2d2py.runtime.graph_file import StoredRows
 
 WEIGHTS_FILE = "weights.bin"
 _ALIGNMENT, _HEADER = 64, 64

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import long_run, short_run
 from n2d2py.exports.cpp.isa import condition
-from n2d2py.exports.cpp.packing import Storage
+from n2d2py.exports.cpp.packing import Storage, zero_padded
 from n2d2py.exports.cpp.parts import Array, Call
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -53,9 +53,8 @@ _STACK_BLOCK = 262144
 
 @dataclass(frozen=True)
 class WinogradFacts:
-    """Facts of a choice besides the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the plan
-    leaves for it, 0 where the stack has room; `line` the bytes of a line of inputs that the output may cover.
-    """
+    """Facts of a choice besides the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the
+    plan leaves for it, 0 where the stack has room; `line` the bytes of a line of inputs that the output may cover."""
 
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -107,7 +106,6 @@ class Winograd:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """Headers of a layer for it."""
         return ("n2d2/winograd.hpp",) if self.possible else ()
 
     @property
@@ -123,22 +121,19 @@ class Winograd:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the transformed weights."""
         outputs, channels = len(self.weights), self.weights.shape[-1]
         return (self.tile + 2) ** 2 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
 
     def products(self, size: tuple[int, int]) -> int:
-        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for two; 36 for
-        16 instead of 144 in tiles of four.
-        """
+        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for
+        two; 36 for 16 instead of 144 in tiles of four."""
         rows = 12 * size[0] if self.streamed else (self.tile + 2) ** 2 * -(-size[0] // self.tile)
         return rows * -(-size[1] // self.tile) * len(self.weights) * self.weights.shape[-1]
 
     def array(self) -> Array:
-        """The transformed weights."""
         values, where = transformed(self.weights, self.tile), self.where
-        found = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
-        return replace(found, borrowed=self.borrowed)
+        array = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
+        return replace(array, borrowed=self.borrowed)
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
@@ -175,9 +170,8 @@ def _fits(weights: np.ndarray, tile: int) -> bool:
 def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
     """4 where tiles of four by four outputs are exact, have room and are faster than those of two by two, else 2; for layers that have the form."""
     lines, pixels = geometry.size
-    if (
-        72 * len(weights) * weights.shape[-1] > _CACHE_BYTES and lines * pixels < 512
-    ):  # reading them takes longer than the products
+    # Reading many weights takes longer than few products.
+    if 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES and lines * pixels < 512:
         return 2
     if 5 * 36 * _tiles(geometry, 4) > 4 * 16 * _tiles(geometry, 2):
         return 2
@@ -201,10 +195,9 @@ def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
 
 
 def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
-    """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed inputs of that
-    many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles of a group
-    are as fast as six.
-    """
+    """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed
+    inputs of that many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles
+    of a group are as fast as six."""
     tile, pixel = 32 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE), -(-channels // 64) * 64
     columns = (geometry.size[1] + 1) // 2
     tiles = columns if geometry.streamed else columns * ((geometry.size[0] + 1) // 2)
@@ -232,16 +225,12 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
 
 def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> int:
     """For packed 4-bit weights (O, 3, 3, C) and inputs from 0 to 15: over how many words of four channels the kernel in bytes
-    (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster.
-    """
+    (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster."""
     small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _LARGEST_INPUT
     whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _MOST_BYTE_CHANNELS and len(weights) % 8 == 0
-    if (
-        not (small and whole)
-        or geometry.streamed
-        or impossible(weights, replace(geometry, scratch=0))
-        or unprofitable(weights, geometry)
-    ):
+    if not (small and whole) or geometry.streamed:
+        return 0
+    if impossible(weights, replace(geometry, scratch=0)) or unprofitable(weights, geometry):
         return 0
     wanted = byte_scratch(weights.shape[-1], geometry)
     if 0 < geometry.scratch < wanted and wanted > _STACK_BYTES:
@@ -255,19 +244,17 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
 
 
 def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> tuple[int, int]:
-    """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights are transformed
-    once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are faster or the weights
-    are many.
-    """
+    """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights
+    are transformed once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are
+    faster or the weights are many."""
     lines, pixels = geometry.size
-    made = kept_byte_fours(weights)
-    few = _tiles(geometry, 4) <= _KEPT_TILES and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
+    size = kept_byte_fours(weights)
+    few = _tiles(geometry, 4) <= _KEPT_TILES and size <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
     if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
         return 0, 0
     wanted = byte_scratch(weights.shape[-1], geometry, 4)
-    if not byte_sums(weights, geometry, inputs, storage) or (
-        0 < geometry.scratch < wanted and wanted > _STACK_INPUTS + _STACK_REST
-    ):
+    too_large = 0 < geometry.scratch < wanted and wanted > _STACK_INPUTS + _STACK_REST
+    if too_large or not byte_sums(weights, geometry, inputs, storage):
         return 0, 0
     places = byte_positions(weights)
     if max(int(np.abs(rows).max(initial=0)) for rows, _ in places) > 127:
@@ -312,12 +299,12 @@ def _input_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
 
 def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray], list[np.ndarray]]) -> list[np.ndarray]:
     """The 46 positions of points x[u][v] of lines and columns."""
-    found: list[np.ndarray] = []
+    positions: list[np.ndarray] = []
     for u in range(4):
-        found += [*x[u][:4], *triple(x[u][4], x[u][5])]
+        positions += [*x[u][:4], *triple(x[u][4], x[u][5])]
     for v in range(4):
-        found += triple(x[4][v], x[5][v])
-    return [*found, *triple(x[4][4] - x[5][5], x[4][5] + x[5][4]), *triple(x[4][4] + x[5][5], x[5][4] - x[4][5])]
+        positions += triple(x[4][v], x[5][v])
+    return [*positions, *triple(x[4][4] - x[5][5], x[4][5] + x[5][4]), *triple(x[4][4] + x[5][5], x[5][4] - x[4][5])]
 
 
 def kept_byte_fours(weights: np.ndarray) -> int:
@@ -332,17 +319,15 @@ def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
-    """True if tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are unpacked and
-    transformed on the stack.
-    """
+    """True if tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are
+    unpacked and transformed on the stack."""
     return storage.bits <= 4 and _fours_on_stack(weights, geometry)
 
 
 def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
-    """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3, 3, C) of at most
-    4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be few for that; 0
-    where not.
-    """
+    """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3,
+    3, C) of at most 4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be
+    few for that; 0 where not."""
     room = replace(geometry, scratch=0)
     if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, room):
         return 0
@@ -355,26 +340,23 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
 
 
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
-    """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed once, for tiles
-    that have to be few for that; 0 where not.
-    """
-    made = 16 * weights.size // 9 + 64 * len(weights)
-    return made if _tiles(geometry, 2) <= _KEPT_TILES and made <= _KEPT_BYTES else 0
+    """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed
+    once, for tiles that have to be few for that; 0 where not."""
+    size = 16 * weights.size // 9 + 64 * len(weights)
+    return size if _tiles(geometry, 2) <= _KEPT_TILES and size <= _KEPT_BYTES else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
-    """True if tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
-    stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct
-        form.
-    """
+    """True if tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are
+    transformed on the stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones,
+    than the direct form."""
     large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
     return (large or not stored) and _fours_on_stack(weights, geometry)
 
 
 def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     """True if tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
-    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form.
-    """
+    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form."""
     lines, pixels = geometry.size
     least = 12 + 7 * _tiles(geometry, 4)  # seven pixels of the direct form take as long as a tile
     return lines * pixels >= least and _takes_stack_panels(weights, geometry)
@@ -383,14 +365,13 @@ def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
 def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     """True if tiles of four are exact and have room where panels of weights are transformed from those of the direct form."""
     outputs, channels = len(weights), weights.shape[-1]
-    room = replace(geometry, scratch=0)
-    if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, room):
+    apart = replace(geometry, scratch=0)
+    if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, apart):
         return False
-    if not _has_fours(weights, room):
+    if not _has_fours(weights, apart):
         return False
-    return not geometry.scratch or stack_scratch(channels, geometry, _STACK_INPUTS) <= max(
-        geometry.scratch, _STACK_INPUTS + _STACK_REST
-    )
+    room = max(geometry.scratch, _STACK_INPUTS + _STACK_REST)
+    return not geometry.scratch or stack_scratch(channels, geometry, _STACK_INPUTS) <= room
 
 
 def _parts(channels: int) -> int:
@@ -413,8 +394,8 @@ def _block_scratch(
 
 def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """The same of tiles of four."""
-    kept = 2304 if _parts(channels) > 1 else 0
-    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE) + kept, most)
+    panel = 2304 if _parts(channels) > 1 else 0
+    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE) + panel, most)
     return max(wanted, _fours_scratch(channels, geometry))
 
 
@@ -429,14 +410,11 @@ def positions(weights: np.ndarray, tile: int = 2) -> np.ndarray:
 
 
 def transformed(weights: np.ndarray, tile: int = 2) -> np.ndarray:
-    """(O, 3, 3, C) -> (S G) w (S G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 or 36 positions]
-    [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8.
-    """
+    """(O, 3, 3, C) -> (S G) w (S G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 or 36
+    positions] [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8."""
     outputs, channels = len(weights), weights.shape[-1]
-    padded = np.zeros((-(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2), np.int64)
-    padded[:outputs, :, :, :channels] = weights
+    padded = zero_padded(weights.astype(np.int64), -(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2)
     by_pair = positions(padded, tile).astype("<i2").reshape((tile + 2) ** 2, len(padded), -1, 2)
     pairs = by_pair.transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
-    return np.concatenate(
-        [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]
-    )
+    panels = (np.ascontiguousarray(pairs[:, :, first : first + 16]) for first in range(0, len(padded), 16))
+    return np.concatenate([panel.reshape(-1).view(np.int8) for panel in panels])

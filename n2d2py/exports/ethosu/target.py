@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
-from n2d2py.exports.ethosu.project import write_program, write_readme
-from n2d2py.exports.ethosu.vela import Compiled, compile_model, missing_vela
+from n2d2py.exports.ethosu.vela import NPU, Compiled, Program, compile_model, missing_vela
+from n2d2py.exports.ncnn.file import identifier
 from n2d2py.exports.registry import register
-from n2d2py.exports.tflite.model import TfliteModel
-from n2d2py.exports.tflite.reference import with_reference
+from n2d2py.exports.tflite.file import int8_grid
+from n2d2py.exports.tflite.layers import TfliteModel
 from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
-from n2d2py.exports.writer import model_file
+from n2d2py.exports.tflite.writer import channels_last
+from n2d2py.exports.tflite.xnnpack import with_reference
+from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys
@@ -70,11 +73,10 @@ class EthosUTarget(TfliteTarget):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """The configuration file has no effect if no entry of it is selected."""
-        asked = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
-        return {} if asked else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
+        selected = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
+        return {} if selected else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """Return the network with the arithmetic of the reference kernels."""
         return with_reference(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
@@ -88,25 +90,26 @@ class EthosUTarget(TfliteTarget):
         if len(named) == 1:
             text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
             return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
-        given = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
-        made = super().prepare(replace(request, parameters=given))
-        return made if made.problems else Prepared.of(made.request, partial(_compile, made.result, _options(given)))
+        parameters = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
+        prepared = super().prepare(replace(request, parameters=parameters))
+        if prepared.problems:
+            return prepared
+        return Prepared.of(prepared.request, partial(_compile, prepared.result, _options(parameters)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """Return the details of the TFLite target, and Vela's figures for the report."""
-        made = prepared.result
-        assert isinstance(made, NpuModel)
-        found = made.compiled
-        figures = {"cycles": found.cycles, "RAM": found.ram, "flash": found.flash, "operators left to the CPU": found.cpu_ops}
+        model = prepared.result
+        assert isinstance(model, NpuModel)
+        compiled = model.compiled
+        figures = {"cycles": compiled.cycles, "RAM": compiled.ram, "flash": compiled.flash}
+        figures["operators left to the CPU"] = compiled.cpu_ops
         estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model before and after Vela, its C array, the NPU program, Vela's figures and a README."""
-        request, made = prepared.request, prepared.result
-        assert isinstance(made, NpuModel)
+        request, model = prepared.request, prepared.result
+        assert isinstance(model, NpuModel)
         self.write_model(prepared, folder)
-        compiled, name = made.compiled, request.graph.name
+        compiled, name = model.compiled, request.graph.name
         stem = model_file(name, "tflite").removesuffix(".tflite")
         (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
         if request.parameters["ModelArray"]:
@@ -126,21 +129,69 @@ class EthosUTarget(TfliteTarget):
         )
 
 
-def _compile(made: TfliteModel, options: list[str]) -> NpuModel:
-    return NpuModel(made.data, made.codes, made.index, compile_model(made.data, options))
+def _compile(model: TfliteModel, options: list[str]) -> NpuModel:
+    return NpuModel(model.data, model.codes, model.index, compile_model(model.data, options))
 
 
-def _options(given: Mapping[str, Any]) -> list[str]:
+def _options(parameters: Mapping[str, Any]) -> list[str]:
     """Return Vela's command line for the export parameters."""
-    words = ["--accelerator-config", given["Accelerator"], "--optimise", given["VelaOptimise"]]
-    if given["VelaSystemConfig"] or given["VelaMemoryMode"]:
-        words += ["--config", given["VelaConfig"]]
+    words = ["--accelerator-config", parameters["Accelerator"], "--optimise", parameters["VelaOptimise"]]
+    if parameters["VelaSystemConfig"] or parameters["VelaMemoryMode"]:
+        words += ["--config", parameters["VelaConfig"]]
     named = {
         "VelaSystemConfig": "--system-config",
         "VelaMemoryMode": "--memory-mode",
         "VelaArenaCacheSize": "--arena-cache-size",
     }
-    return words + [word for name, option in named.items() if given[name] for word in (option, str(given[name]))]
+    return words + [word for name, option in named.items() if parameters[name] for word in (option, str(parameters[name]))]
+
+
+# ---- files ---------------------------------------------------------------------------------------
+def write_program(request: ExportRequest, program: Program, folder: Path) -> None:
+    """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that passes them to the NPU driver."""
+    stem = identifier(request.graph.name).lower()
+    regions = [program.regions[0], program.regions[1], *([program.regions[2]] if program.fast else [])]
+    values = {
+        "name": request.graph.name,
+        "accelerator": request.parameters["Accelerator"],
+        "stem": stem,
+        "macro": stem.upper(),
+        "program": program,
+        "ports": _ports(request, program),
+        "regions": 1 + max(regions),
+        "commands": hex_rows(program.commands, ", "),
+        "weights": hex_rows(program.weights, ", "),
+    }
+    (folder / "src").mkdir(exist_ok=True)
+    for ending in ("h", "c"):
+        write_rendered(folder / "src" / f"{stem}_npu.{ending}", f"ethosu/npu.{ending}", **values)
+
+
+def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
+    """Return the header comments of the inputs and outputs."""
+    graph, ports = request.graph, []
+    for kind, names, offsets in (("INPUT", graph.inputs, program.inputs), ("OUTPUT", graph.outputs, program.outputs)):
+        for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):
+            scale, zero = int8_grid(graph.type(name))
+            shape = channels_last(graph.shape(name))[1:]
+            label = f"{kind}_{number}" if len(names) > 1 else kind
+            size = {"shape": " x ".join(map(str, shape)), "bytes": prod(shape), "offset": offset}
+            ports.append({"name": name, "label": label, "scale": f"{scale:.9g}", "zero": zero, **size})
+    return ports
+
+
+def write_readme(request: ExportRequest, compiled: Compiled, model: str, folder: Path) -> None:
+    """Write Vela's estimate and the use of each file."""
+    write_rendered(
+        folder / "README.md",
+        "ethosu/README.md",
+        graph=request.graph,
+        parameters=request.parameters,
+        compiled=compiled,
+        on_cpu=[code for code in compiled.codes if code != NPU],
+        model=model,
+        stem=identifier(request.graph.name).lower(),
+    )
 
 
 register(EthosUTarget())

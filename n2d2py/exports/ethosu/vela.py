@@ -81,7 +81,6 @@ class Compiled:
 
     @property
     def flash(self) -> int:
-        """Return the bytes of flash."""
         return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
 
 
@@ -94,11 +93,7 @@ def missing_vela() -> N2D2Error | None:
 
 
 def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
-    """Return the compiled form of a .tflite file.
-
-    Raises:
-        N2D2Error: E802 with Vela's message if it fails.
-    """
+    """Return the compiled form of a .tflite file. Raise E802 with Vela's message if it fails."""
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
         folder = Path(name)
         (folder / "model.tflite").write_bytes(data)
@@ -140,8 +135,8 @@ def _operators(data: bytes) -> list[str]:
 
 
 def _read_program(path: Path) -> Program:
-    with np.load(path) as made:  # object arrays are not read
-        one: Any = {name: made[name] for name in made.files if not name.endswith("_quantization")}
+    with np.load(path) as arrays:  # object arrays are not read
+        one: Any = {name: arrays[name] for name in arrays.files if not name.endswith("_quantization")}
     return Program(
         one["cmd_data"].tobytes(),
         one["weight_data"].tobytes(),

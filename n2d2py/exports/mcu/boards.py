@@ -77,7 +77,6 @@ class Core:
 
     @property
     def compiler(self) -> str:
-        """The C++ compiler."""
         return self.cxx or f"{self.prefix}g++"
 
 
@@ -158,17 +157,22 @@ def _on_desk(row: str) -> Board:
 HARDWARE = tuple(map(_on_desk, _ROWS.strip().splitlines()))
 """Boards on the desk, for the applications of -app."""
 
-_NANO = ("--specs=nano.specs",)
-_ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"
-_PICO = ("--specs=picolibc.specs",)
-
-
 _ALIGNED = ("-mno-unaligned-access", "-fno-tree-loop-distribute-patterns")
 """Words only where their addresses are known; loops that copy stay loops, since the memcpy of newlib reads and writes unaligned words."""
 
 
 def _arm(name: str, flags: str, board: str, isa: str) -> Core:
-    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *_ALIGNED, *flags.split()), board, isa, _NANO)
+    words = (f"-mcpu={name}", "-mthumb", *_ALIGNED, *flags.split())
+    return Core(name, "arm-none-eabi-", words, board, isa, ("--specs=nano.specs",))
+
+
+def _riscv(name: str, arch: str, abi: str, board: str, isa: str, vectors: bool = False) -> Core:
+    """Return a core of RISC-V; GCC compiles C for `arch`, and clang C++ for `name` if that has vectors."""
+    common = (f"-mabi={abi}", "-mcmodel=medany")
+    cxx = ("clang++", ("--target=riscv32-unknown-elf", f"-march={name}", *common)) if vectors else ("", ())
+    return Core(
+        name, "riscv64-unknown-elf-", (f"-march={arch}", *common, "--specs=picolibc.specs"), board, isa, (), "riscv", *cxx
+    )
 
 
 CORES = (
@@ -179,21 +183,9 @@ CORES = (
     _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505", "dsp"),
     # GCC's own vectors cost more instructions than they save.
     _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547", "mve"),
-    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", "rvm", (), "riscv"),
-    Core(
-        "rv32imc_zve32x",
-        _RISCV,
-        ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO),
-        "riscv-vectors",
-        "rvv",
-        (),
-        "riscv",
-        "clang++",
-        ("--target=riscv32-unknown-elf", "-march=rv32imc_zve32x", "-mabi=ilp32", "-mcmodel=medany"),
-    ),
-    Core(
-        "rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", "rvm", (), "riscv"
-    ),
+    _riscv("rv32imc", "rv32imc", "ilp32", "riscv-virt", "rvm"),
+    _riscv("rv32imc_zve32x", "rv32imc", "ilp32", "riscv-vectors", "rvv", vectors=True),
+    _riscv("rv32imafc", "rv32imafc", "ilp32f", "riscv-virt", "rvm"),
 )
 
 DEFAULT_CORE = "cortex-m4"

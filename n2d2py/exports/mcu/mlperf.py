@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.frame import byte_tables
+from n2d2py.exports.cpp.conversion import byte_tables
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 
@@ -75,33 +75,33 @@ def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
     The byte of an image means the same as in the calibration data where that is known, else the same as for the reference
     model.
     """
-    found = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
-    if found is None:
+    benchmark = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
+    if benchmark is None:
         return None
-    if found.sample == np.float32:
-        return BenchmarkView(found, (), ())
-    count = 3 if found.shape[0] == 3 else 1
+    if benchmark.sample == np.float32:
+        return BenchmarkView(benchmark, (), ())
+    count = 3 if benchmark.shape[0] == 3 else 1
     pixels = request.contract.pixels if count == 3 else None
-    pixels = pixels or PixelMap((found.factor,) * count, (found.offset,) * count, tuple(range(count)))
-    elements_of_bytes = np.arange(256, dtype=np.uint8).view(found.sample).astype(int)
-    return BenchmarkView(
-        found, byte_tables(pixels, elements_of_bytes, request.graph.type(request.graph.user_inputs[0])), pixels.order
-    )
+    pixels = pixels or PixelMap((benchmark.factor,) * count, (benchmark.offset,) * count, tuple(range(count)))
+    elements_of_bytes = np.arange(256, dtype=np.uint8).view(benchmark.sample).astype(int)
+    kind = request.graph.type(request.graph.user_inputs[0])
+    return BenchmarkView(benchmark, byte_tables(pixels, elements_of_bytes, kind), pixels.order)
 
 
 def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
     """E705 for a network that does not fit the benchmark of the parameter MLPerfTiny."""
-    found, graph = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none")), request.graph
-    if found is None:
+    benchmark, graph = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none")), request.graph
+    if benchmark is None:
         return None
-    given = [graph.shape(name) for name in graph.user_inputs]
-    made = [elements(graph.shape(name)) for name in graph.user_outputs]
-    if [_planes(shape) for shape in given] == [_planes((1, *found.shape))] and made == [found.outputs] and not graph.states:
+    shapes = [graph.shape(name) for name in graph.user_inputs]
+    sizes = [elements(graph.shape(name)) for name in graph.user_outputs]
+    fits = list(map(_planes, shapes)) == [_planes((1, *benchmark.shape))] and sizes == [benchmark.outputs]
+    if fits and not graph.states:
         return None
-    inputs, outputs = " and ".join(map(_text, given)), " and ".join(map(str, made))
+    inputs, outputs = " and ".join(map(_text, shapes)), " and ".join(map(str, sizes))
     return N2D2Error(
         "E705",
-        f"MLPerfTiny={found.name} requires one input of {_text((1, *found.shape))} and one output of {found.outputs} values; "
+        f"MLPerfTiny={benchmark.name} requires one input of {_text((1, *benchmark.shape))} and one output of {benchmark.outputs} values; "
         f"the model has {inputs} and {outputs}{', and states' if graph.states else ''}",
         remedy="correct MLPerfTiny, or export the model of the benchmark",
     )
@@ -109,11 +109,11 @@ def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
 
 def warn_of_negative_results(request: ExportRequest) -> None:
     """W706 where outputs can be negative: MLCommons' runner divides the results of a sample by their sum."""
-    found = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
+    benchmark = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
     kind = request.graph.type(request.graph.user_outputs[0])
-    if found is not None and not found.reconstructs and kind.qmin < kind.zero_point:
+    if benchmark is not None and not benchmark.reconstructs and kind.qmin < kind.zero_point:
         what = "results can be negative, which the score of MLCommons' runner does not expect: it divides them by their sum"
-        log.warning("W706", f"MLPerfTiny={found.name}: {what}", remedy="end the model with Softmax")
+        log.warning("W706", f"MLPerfTiny={benchmark.name}: {what}", remedy="end the model with Softmax")
 
 
 def _planes(shape: Shape) -> tuple[int, int, int]:

@@ -2,29 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, sets_with
-from n2d2py.exports.cpp.parts import Stream
-from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
-from n2d2py.exports.mcu.constants import microcontroller_sets
-from n2d2py.exports.mcu.mlperf import BenchmarkView, benchmark_view
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_sets, sets_with
+from n2d2py.exports.cpp.layer import ExportChoices, layer_code
+from n2d2py.exports.cpp.parts import Array, Stream
+from n2d2py.exports.cpp.project import Project, wanted_names
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, board, core, transforming_cores
+from n2d2py.exports.mcu.mlperf import benchmark_view
 from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.stack import StackBound, stack_bounds
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.stimuli import hwc
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, width
+from n2d2py.graph.shapes import channels, elements, height, width
+from n2d2py.memory.constants import Constant
+from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.simulator import simulate
+
+# ---- constants of the layers ---------------------------------------------------------------------
+_PIXELS = 2
+"""Pixels of the output for which a kernel reads its weights once; kernels with vectors have more."""
+
+
+def microcontroller_sets() -> tuple[InstructionSet, ...]:
+    """The instruction sets of microcontrollers."""
+    return tuple(row for row in instruction_sets() if row.microcontroller)
+
+
+def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, portable: bool) -> list[Constant]:
+    """The constants of all layers in the order of the graph. A layer without a kernel has none: `prepare` refuses it."""
+    identifiers, constants = Identifiers(graph), []
+    for node in graph.nodes:
+        if node.name in plan.views or node.op.is_part:
+            continue
+        try:
+            code = layer_code(node, graph, plan, identifiers, choices)
+        except N2D2Error:
+            continue
+        code = code.portable() if portable else code.only(microcontroller_sets())
+        shape, copied = graph.shape(node.output), copyable(code)
+        for array in code.own_constants:
+            reads = most_bytes(array) * -(-height(shape) * width(shape) // _PIXELS)
+            if "weights" not in node.params:  # a table
+                reads = elements(shape) * array.values.itemsize
+            constants.append(Constant(array.name, node.name, most_bytes(array), float(reads), array.name == copied))
+    return constants
+
+
+def most_bytes(array: Array) -> int:
+    """Bytes of an array for the instruction set that needs most, with the zero that ends a string literal, in whole words."""
+    largest = max(values.nbytes for values in (array.values, *(form.values for form in array.forms)))
+    return (largest + (array.values.itemsize == 1) + 3) // 4 * 4
+
+
+def copyable(code: LayerCode) -> str:
+    """The name of the array that a layer may read from a copy: its weights, where its calls are given their address. "" for none."""
+    name = f"{code.identifier}_weights"
+    is_argument = any(name in call.arguments for call in code.calls)
+    return name if is_argument and not any(array.typed for array in code.arrays if array.name == name) else ""
+
 
 _PACKAGES = (
     ("packages/library.json", "library.json", False),
@@ -53,9 +101,8 @@ def winograd_forms(project: Project) -> list[Stream]:
 
 @dataclass(frozen=True)
 class LinkerSection:
-    """A section `name` of a linker script, for a memory. `kind`: "rom" for constants that stay there, "loaded" for constants that
-    start-up copies there, "kept" for tensors and states, which nothing initializes.
-    """
+    """A section `name` of a linker script, for a memory. `kind`: "rom" for constants that stay there, "loaded" for constants
+    that start-up copies there, "kept" for tensors and states, which nothing initializes."""
 
     name: str
     memory: str
@@ -63,36 +110,37 @@ class LinkerSection:
 
 
 class McuProject(Project):
-    """A project for microcontrollers."""
+    """A project for microcontrollers.
+
+    Attributes:
+        core: the core that the Makefile builds for by default.
+        hardware: the boards on the desk that an application is for.
+        mlperf: firmware of a benchmark; None without one.
+        single_file: True if the project is also written as one header.
+        varying: the layers whose time depends on the data, each with the reason.
+        vectors: number of test vectors.
+    """
 
     folders = ("mcu", "cpp")
     constant_alignment = 4
+    sections, cores, boards = True, CORES, BOARDS
 
-    @classmethod
-    def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """The weights are in the program."""
-        return False
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
+        super().__init__(request, codes)
+        parameters = request.parameters
+        self.core, self.hardware = core(parameters.get("Core", DEFAULT_CORE)), HARDWARE if request.app else ()
+        self.single_file, self.vectors = bool(parameters.get("SingleFile", False)), int(parameters.get("TestVectors", 3))
+        self.mlperf, self.varying = benchmark_view(request), varying_layers(self.graph)
 
     @cached_property
     def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
-        found = self.request.parameters.get("WeightsFormat", "auto")
-        return "inline" if found == "auto" else found
-
-    @property
-    def small_code(self) -> bool:
-        """Boards choose their own level of optimization."""
-        return False
+        wanted = self.request.parameters.get("WeightsFormat", "auto")
+        return "inline" if wanted == "auto" else wanted
 
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
-        """Those of microcontrollers."""
         return microcontroller_sets()
-
-    @property
-    def dispatch(self) -> bool:
-        """One instruction set, that of the core."""
-        return False
 
     @property
     def arena_alignment(self) -> int:
@@ -107,10 +155,6 @@ class McuProject(Project):
             write_text(folder / "src" / f"{self.namespace}.hpp", text)
 
     @property
-    def single_file(self) -> bool:
-        return bool(self.request.parameters.get("SingleFile", False))
-
-    @property
     def transformed_bytes(self) -> int:
         """Bytes of the constants that a core with kernels by Winograd links."""
         sets, size = set(sets_with(CHANNEL_PAIRS)), 0
@@ -120,37 +164,19 @@ class McuProject(Project):
         return size
 
     def _files(self) -> list[tuple[str, str]]:
-        once = [
-            "Makefile",
-            "CMakeLists.txt",
-            "README.md",
-            "dnn/stack.awk",
-            "boards/semihosting.h",
-            "boards/test.c",
-            "boards/count.c",
-            "boards/cycles.py",
-        ]
-        if self.app:
-            once += [*self.app_headers, "app/app.c", "app/board.h", "app/host.py"]
+        once = wanted_names(
+            (True, "Makefile CMakeLists.txt README.md dnn/stack.awk dnn/include/sections.hpp"),
+            (True, "boards/semihosting.h boards/test.c boards/count.c boards/cycles.py"),
+            (self.app, "app/app.c app/board.h app/host.py"),
+            (self.linker_sections, "boards/sections.ld"),
+            (self.mlperf or self.app, "boards/serial.h"),
+            (self.mlperf, "mlperf/submitter_implemented.cpp mlperf/main.cpp mlperf/board.h mlperf/host.py"),
+        )
         packages = [
             (template, name.format(self.namespace)) for template, name, single in _PACKAGES if self.single_file or not single
         ]
-        once += [
-            f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard", "sections")
-        ]
-        once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
-        once += ["boards/sections.ld"] if self.linker_sections else []
-        interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
-        if self.mlperf or self.app:
-            once.append("boards/serial.h")
-        if self.mlperf:
-            once += [f"mlperf/{name}" for name in ("submitter_implemented.cpp", "main.cpp", "board.h", "host.py")]
-        return [
-            *((name, name) for name in once),
-            *interface,
-            *packages,
-            *((f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING),
-        ]
+        freestanding = [(f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING]
+        return [*((name, name) for name in (*once, *self.shared_files)), *self.interface_files, *packages, *freestanding]
 
     def _write_targets(self, folder: Path) -> None:
         for one in CORES:
@@ -186,32 +212,10 @@ class McuProject(Project):
         super()._write_stimuli(folder)
         write_vectors(self.request, self.vectors, folder)
 
-    @cached_property
-    def mlperf(self) -> BenchmarkView | None:
-        """The firmware of a benchmark; None where nobody asked for it."""
-        return benchmark_view(self.request)
-
-    @property
-    def vectors(self) -> int:
-        """Number of vectors."""
-        return int(self.request.parameters.get("TestVectors", 3))
-
-    sections, cores, boards = True, CORES, BOARDS
-
-    @property
-    def hardware(self) -> tuple[Board, ...]:
-        """The boards on the desk that an application is for."""
-        return HARDWARE if self.app else ()
-
     def placed(self, array: str) -> str:
         """The macro of the section of a constant."""
         home = self.homes.get(array)
         return f'N2D2_PLACED("{self.namespace}_{home}", "{array}")' if home else f'N2D2_CONSTANT("{array}")'
-
-    @property
-    def core(self) -> Core:
-        """The core that the export is for where nothing else is asked for."""
-        return core(self.request.parameters.get("Core", DEFAULT_CORE))
 
     @property
     def exact(self) -> int:
@@ -222,8 +226,8 @@ class McuProject(Project):
     @property
     def line_bytes(self) -> int:
         """Bytes of the longest line of an output."""
-        made = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
-        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in made)
+        outputs = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
+        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in outputs)
 
     @cached_property
     def stack_bounds(self) -> tuple[StackBound, ...]:
@@ -236,13 +240,7 @@ class McuProject(Project):
 
     @property
     def stack_text(self) -> str:
-        """The bounds, for people."""
         return "; ".join(f"{bound.bytes} bytes on {', '.join(bound.cores)}" for bound in self.stack_bounds)
-
-    @property
-    def varying(self) -> dict[str, str]:
-        """The layers whose time the data change."""
-        return varying_layers(self.graph)
 
     @property
     def transforming(self) -> list[str]:
@@ -258,7 +256,7 @@ _SEED = 1
 def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
     """The first `count` stimuli; random integers of the whole range for those that there are not."""
     graph, random = request.graph, np.random.default_rng(_SEED)
-    found = []
+    inputs = []
     for index, name in enumerate(graph.user_inputs):
         kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
         drawn = random.integers(kind.qmin, kind.qmax, (count, *shape), endpoint=True) if not kind.is_float else None
@@ -267,8 +265,8 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
         if request.stimuli.count:
             known = request.stimuli.inputs[index][:count]
             values[: len(known)] = known
-        found.append(values)
-    return found
+        inputs.append(values)
+    return inputs
 
 
 def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:

@@ -20,7 +20,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
-from n2d2py.runtime.runner import AT_MOST
 from n2d2py.runtime.simulator import ends
 
 
@@ -52,11 +51,7 @@ class BoardExport(BuiltCopy):
         return self.failed(what, [line.strip() for line in printed.splitlines() if line.strip()], "no message")
 
     def run(self, *words: str) -> str:
-        """Output of the test program for `words`.
-
-        Raises:
-            N2D2Error: E810 when it fails.
-        """
+        """Output of the test program for `words`. Raise E810 when it fails."""
         one = core(self.details["core"])
         emulator = board(one.board).emulator.split()
         arguments = ",".join(["enable=on,target=native,arg=test", *(f"arg={word}" for word in words)])
@@ -84,14 +79,9 @@ class BoardExport(BuiltCopy):
                     pixels = hwc(values[index])
                     file.write(pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes())
         self.run(mode, "stimuli.bin", "results.bin", str(count))
-        rows = np.fromfile(self.folder / "results.bin", row)
-        if len(rows) != count:
-            what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
-            raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
-        return rows
+        return self.read_results(self.folder / "results.bin", row, count)
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs (count, C, H, W) by tensor over all exported stimuli."""
         network = self.network()
         stimuli = _stored_stimuli(self.folder, network.graph, count)
         results = network._run(stimuli)
@@ -105,38 +95,34 @@ class BoardExport(BuiltCopy):
 
         None without a compiler of this machine, which the plugin of QEMU needs.
         """
-        found = re.search(r"^inference +(\d+)$", self._counts, re.MULTILINE)
-        if found is None:
+        count = re.search(r"^inference +(\d+)$", self._counts, re.MULTILINE)
+        if count is None:
             log.detail("instructions are not counted: %s", self._counts.strip().rpartition("\n")[2])
             return None
-        return core(self.details["core"]).name, int(found[1]), not self.details["varying_time"]
+        return core(self.details["core"]).name, int(count[1]), not self.details["varying_time"]
 
     @cached_property
     def _counts(self) -> str:
-        """Output of `make count`."""
         return run_make(self.folder, "-s", "count")[1]
 
     def conversion_cost(self, inferences: int) -> str:
         """The instructions of a frame, or of the hop of a sound, counted in QEMU."""
-        found = re.search(r"^(frame|hop) of (\S+) +(\d+)$", self._counts, re.MULTILINE)
+        cost = re.search(r"^(frame|hop) of (\S+) +(\d+)$", self._counts, re.MULTILINE)
         unit = {"frame": "", "hop": " samples"}
-        return "" if found is None else f"{int(found[3]):,} instructions for a {found[1]} of {found[2]}{unit[found[1]]}"
+        return "" if cost is None else f"{int(cost[3]):,} instructions for a {cost[1]} of {cost[2]}{unit[cost[1]]}"
 
     def sizes(self) -> dict[str, int]:
         """Output of `make size`: the arena, constants and code by section, the stack of one inference."""
-        printed = run_make(self.folder, "-s", "size")[1]
-        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
-        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
+        return self.read_sizes(run_make(self.folder, "-s", "size")[1])
 
     def network(self) -> BoardNetwork:
-        """The network that the board runs."""
         return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)
 
 
 def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:
     """The stored inputs of the export's stimuli, from its files."""
     lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
-    found: list[np.ndarray] = []
+    inputs: list[np.ndarray] = []
     for position, name in enumerate(graph.user_inputs):
         shape, kind = graph.shape(name), graph.type(name).dtype.newbyteorder("<")
         pixels = (height(shape), width(shape), channels(shape))
@@ -147,8 +133,8 @@ def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndar
             for _ in range(3):
                 begin = data.index(b"\n", begin) + 1
             values.append(np.frombuffer(data, kind, int(np.prod(pixels)), begin).reshape(pixels))
-        found.append(np.moveaxis(np.stack(values), 3, 1).reshape(count, *shape[1:]))
-    return found
+        inputs.append(np.moveaxis(np.stack(values), 3, 1).reshape(count, *shape[1:]))
+    return inputs
 
 
 class BoardNetwork(Network):
@@ -180,12 +166,12 @@ class BoardNetwork(Network):
         rows = self._export.run_stimuli("layers", inputs, np.dtype([*fields, ("end", "u1")]))
         results = {}
         for i, info in enumerate(self.info.layers):
-            made = np.all(rows[f"l{i}"]["made"], axis=0)
-            if not made.any():
+            computed = np.all(rows[f"l{i}"]["made"], axis=0)
+            if not computed.any():
                 continue
             values = _nchw(rows[f"l{i}"]["values"], info)
-            if not made.all():
-                values = np.ma.masked_array(values, np.broadcast_to(~made[:, None], values.shape))
+            if not computed.all():
+                values = np.ma.masked_array(values, np.broadcast_to(~computed[:, None], values.shape))
             results[info.name] = values
         return results
 

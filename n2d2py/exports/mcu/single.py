@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from n2d2py.resources import templates
+
 _QUOTED = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 _SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(.*)")
@@ -114,50 +116,9 @@ def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequen
     ]
     interface = _inlined(folder, [f"include/{namespace}.hpp"], freestanding)
     body = _inlined(folder, [f"include/{namespace}.hpp", *sources], freestanding).removeprefix(interface).strip("\n")
-    own = "\n".join(
-        (folder / "kernels" / "freestanding" / name).read_text(encoding="utf-8").strip("\n") for name in freestanding
-    )
+    headers = (folder / "kernels" / "freestanding" / name for name in freestanding)
+    own = "\n".join(header.read_text(encoding="utf-8").strip("\n") for header in headers)
     own = re.sub(r"^\s*#\s*include\s+<(" + "|".join(freestanding) + r")>\n", "", own, flags=re.MULTILINE)
-    macros = "\n".join(f"#undef {name}" for name in sorted(set(_MACRO.findall(body))))
-    system = "\n".join(f"#include <{name}>" for name in freestanding)
-    hidden = "\n".join(f'#pragma push_macro("{name}")\n#undef {name}' for name in _FOREIGN)
-    shown = "\n".join(f'#pragma pop_macro("{name}")' for name in _FOREIGN)
-    return f"""// The network of the namespace {namespace} in one file: C++11, no other file is needed.
-//
-//   #include "{namespace}.hpp"           where it is called
-//
-//   #define {namespace}_IMPLEMENTATION   in one source file
-//   #include "{namespace}.hpp"
-//
-// The code is for the core that the compiler is told (-mcpu=...); results are the same on all. Several networks may be in one program, and
-// in one source file.
-{hidden}
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#endif
-#if defined(__has_include)
-#if !__has_include(<cstdint>)
-#define N2D2_NO_LIBRARY 1  // a compiler without a C++ library
-#endif
-#endif
-#if defined(N2D2_NO_LIBRARY)
-{own}
-#undef N2D2_NO_LIBRARY
-#else
-{system}
-#endif
-
-{interface}
-
-#if defined({namespace}_IMPLEMENTATION) && !defined({namespace}_IMPLEMENTED)
-#define {namespace}_IMPLEMENTED
-#define n2d2 {kernels}
-{body}
-#undef n2d2
-{macros}
-#endif  // {namespace}_IMPLEMENTATION
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
-{shown}
-"""
+    texts = {"own": own, "interface": interface, "body": body, "macros": sorted(set(_MACRO.findall(body)))}
+    template = templates("mcu").get_template("packages/single.hpp.j2")
+    return template.render(namespace=namespace, kernels=kernels, foreign=_FOREIGN, freestanding=freestanding, **texts)

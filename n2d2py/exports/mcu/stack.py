@@ -50,11 +50,11 @@ def stack_bounds(layers: Sequence[LayerView]) -> tuple[StackBound, ...]:
     rows = [*(row for row in instruction_sets() if row.microcontroller), PORTABLE]
     calls = _CALLS_BY_ROWS if any(layer.code and layer.code.streamed for layer in layers) else _CALLS
     calls += _END * sum(len(layer.graph.inputs) + len(layer.graph.outputs) - 2 for layer in layers[:1])
-    found = {row.name: calls + max((_layer_bytes(layer, row) for layer in layers), default=0) for row in rows}
+    bounds = {row.name: calls + max((_layer_bytes(layer, row) for layer in layers), default=0) for row in rows}
     # Compilers without vectors compile the C of programs whose C++ has them.
-    found["rvm"] = max(found["rvm"], found["rvv"])
-    cores = {name: tuple(core.name for core in CORES if core.isa == name) for name in found}
-    return tuple(StackBound(cores[row.name], row.when, found[row.name]) for row in rows)
+    bounds["rvm"] = max(bounds["rvm"], bounds["rvv"])
+    cores = {name: tuple(core.name for core in CORES if core.isa == name) for name in bounds}
+    return tuple(StackBound(cores[row.name], row.when, bounds[row.name]) for row in rows)
 
 
 def _layer_bytes(layer: LayerView, row: InstructionSet) -> int:

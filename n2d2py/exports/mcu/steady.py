@@ -1,8 +1,7 @@
 """Layers whose time depends on the data, by name.
 
 All others run the same instructions for every input, on every core: their loops end where shapes say, clamps and maxima are
-selections (masks
-where a core has no conditional instructions), tables are read at any index for the same price.
+selections (masks where a core has no conditional instructions), tables are read at any index for the same price.
 `tests/microcontrollers/test_steady_time.py` counts.
 """
 
@@ -40,5 +39,5 @@ def _reason(graph: QuantGraph, node: QuantNode) -> str:
 
 def varying_layers(graph: QuantGraph) -> dict[str, str]:
     """Why the time of a layer may depend on the data, by the name of each layer where it may."""
-    found = {node.name: _reason(graph, node) for node in graph.nodes}
-    return {name: reason for name, reason in found.items() if reason}
+    reasons = {node.name: _reason(graph, node) for node in graph.nodes}
+    return {name: reason for name, reason in reasons.items() if reason}

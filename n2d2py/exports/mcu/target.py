@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE, transforming_cores
-from n2d2py.exports.mcu.constants import constants_of
 from n2d2py.exports.mcu.mlperf import BENCHMARKS, benchmark_problem, warn_of_negative_results
-from n2d2py.exports.mcu.project import McuProject, winograd_forms
+from n2d2py.exports.mcu.project import McuProject, constants_of, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register
@@ -89,23 +87,21 @@ class McuTarget(CppTarget):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """As for CPP, which knows of dispatch too; SpeedForFlash on a core without Winograd."""
-        found = super().overruled({**parameters, "RuntimeDispatch": False}, bits)
+        reasons = super().overruled({**parameters, "RuntimeDispatch": False}, bits)
         if parameters["SIMD"] == "none":
-            found["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
+            reasons["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
         elif not self.trades_flash({**parameters, "SpeedForFlash": True}):
             cores = ", ".join(one.name for one in transforming_cores())
-            found["SpeedForFlash"] = f"Core={parameters['Core']} has no kernels by Winograd; these have: {cores}"
+            reasons["SpeedForFlash"] = f"Core={parameters['Core']} has no kernels by Winograd; these have: {cores}"
         kinds = {memory.kind for memory in read_memories(parameters["Memories"])}
         if not {"", "rom"} <= kinds:
-            found["CopyWeights"] = "Memories does not name both a memory for tensors and one for constants"
-        return found
+            reasons["CopyWeights"] = "Memories does not name both a memory for tensors and one for constants"
+        return reasons
 
     def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> list[Constant]:
-        """Those of the layers' kernels (`exports.mcu.constants`)."""
         return constants_of(graph, plan, self.choices(parameters), portable=parameters["SIMD"] == "none")
 
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
-        """With SpeedForFlash, for a core that has kernels by Winograd."""
         core = parameters.get("Core", DEFAULT_CORE)
         wanted = parameters.get("SpeedForFlash", False) and parameters.get("SIMD", "auto") != "none"
         return bool(wanted) and any(one.name == core for one in transforming_cores())
@@ -126,17 +122,9 @@ class McuTarget(CppTarget):
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
-        """As for CPP; E705 for a network that computes in floating point, or does not fit MLPerfTiny."""
-        if request.graph.bits < 0:
-            error = N2D2Error(
-                "E705",
-                f"the model '{request.graph.name}' computes in floating point, which the MCU export does not support",
-                remedy="export with -nbbits 8, or with -export CPP",
-            )
-            return Prepared(request, [error])
-        if problem := benchmark_problem(request):
-            return Prepared(request, [problem])
-        return super().prepare(request)
+        """As for CPP; E705 for a network that does not fit MLPerfTiny."""
+        problem = benchmark_problem(request) if request.graph.bits > 0 else None
+        return Prepared(request, [problem]) if problem else super().prepare(request)
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """As for CPP; W109 where SpeedForFlash makes no layer faster; W706 for results that a benchmark does not expect."""
@@ -147,10 +135,6 @@ class McuTarget(CppTarget):
             reason = why if forms else "there is no dense convolution"
             log.warning("W109", f"SpeedForFlash has no effect: {reason}", remedy="remove it")
         return super().write(prepared, folder)
-
-    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Nothing is timed."""
-        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
 
 
 register(McuTarget())

@@ -72,8 +72,8 @@ class NetworkFile:
         weights: Iterable[bytes] = (),
     ) -> None:
         """Add a layer; a duplicate name gets a number."""
-        given = dict(sorted((parameters or {}).items()))
-        self._layers.append(NcnnLayer(kind, _unique(name, self._names), tuple(inputs), tuple(outputs), given, tuple(weights)))
+        ordered = dict(sorted((parameters or {}).items()))
+        self._layers.append(NcnnLayer(kind, _unique(name, self._names), tuple(inputs), tuple(outputs), ordered, tuple(weights)))
 
     def finish(self, outputs: Sequence[str]) -> NcnnNetwork:
         """Return the network; blobs with several consumers, or one and an output, get a Split, as ncnn requires."""
@@ -84,14 +84,14 @@ class NetworkFile:
         waiting: dict[str, list[str]] = {}
         layers: list[NcnnLayer] = []
         for layer in self._layers:
-            taken = tuple(waiting[name].pop(0) if name in waiting else name for name in layer.inputs)
+            inputs = tuple(waiting[name].pop(0) if name in waiting else name for name in layer.inputs)
             shared = [name for name in layer.outputs if readers.get(name, 0) + (name in outputs) > 1]
-            made = {name: self.blob(f"{name}_shared") if name in outputs else name for name in shared}
-            layers.append(replace(layer, inputs=taken, outputs=tuple(made.get(name, name) for name in layer.outputs)))
+            producers = {name: self.blob(f"{name}_shared") if name in outputs else name for name in shared}
+            layers.append(replace(layer, inputs=inputs, outputs=tuple(producers.get(name, name) for name in layer.outputs)))
             for name in shared:
                 waiting[name] = [self.blob(f"{name}_splitncnn_{number}") for number in range(readers[name])]
                 parts = (*([name] if name in outputs else []), *waiting[name])
-                layers.append(NcnnLayer("Split", _unique(f"split_{name}", self._names), (made[name],), parts))
+                layers.append(NcnnLayer("Split", _unique(f"split_{name}", self._names), (producers[name],), parts))
         return NcnnNetwork(tuple(layers))
 
 
@@ -108,7 +108,6 @@ class NcnnNetwork:
 
     @property
     def types(self) -> list[str]:
-        """Return the types of layers, each once."""
         return list(dict.fromkeys(layer.type for layer in self.layers))
 
     def text(self) -> str:
@@ -159,12 +158,12 @@ def _pad_to_word(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def _unique(name: str, used: set[str]) -> str:
     """Return an unused name without blanks, also unique as a C identifier."""
     stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
-    found = numbered_name(stem, lambda given: identifier(given) in taken)
-    taken.add(identifier(found))
-    return found
+    unique = numbered_name(stem, lambda candidate: identifier(candidate) in used)
+    used.add(identifier(unique))
+    return unique
 
 
 def identifier(name: str) -> str:

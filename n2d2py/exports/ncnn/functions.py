@@ -7,18 +7,7 @@ from math import inf, isfinite
 
 from n2d2py.exports.ncnn.file import Value
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.operators.functions import (
-    FUNCTIONS,
-    Clip,
-    Elu,
-    FunctionRow,
-    Gelu,
-    GeluTanh,
-    HardSigmoid,
-    HardSwish,
-    LeakyRectifier,
-    Tanh,
-)
+from n2d2py.operators import functions
 
 
 @dataclass(frozen=True)
@@ -70,28 +59,28 @@ def limit_layers(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Un
     )
 
 
-def function_layers(function: FunctionRow) -> list[Unary] | None:
+def function_layers(function: functions.FunctionRow) -> list[Unary] | None:
     """Return the layers of a function; None if ncnn has none."""
-    if type(function) is FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
+    if type(function) is functions.FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
         return [_PLAIN[function.kind]]
-    if isinstance(function, Clip):
+    if isinstance(function, functions.Clip):
         return clamp_layers(function.low, function.high)
-    if isinstance(function, LeakyRectifier):
+    if isinstance(function, functions.LeakyRectifier):
         slope = float(function.slope)
         return [Unary("ReLU", {0: slope}, (2, (slope,))), *clamp_layers(-inf, function.high)]
-    if isinstance(function, Tanh):
+    if isinstance(function, functions.Tanh):
         return [*([] if function.alpha == 1 else [scale_layer(function.alpha)]), Unary("TanH")]
-    if isinstance(function, HardSigmoid):
+    if isinstance(function, functions.HardSigmoid):
         return [Unary("HardSigmoid", {0: float(function.gain), 1: float(function.shift)})]
-    if isinstance(function, HardSwish) and function.high == 1:
+    if isinstance(function, functions.HardSwish) and function.high == 1:
         gain, shift = float(function.gain), float(function.shift)
         return [Unary("HardSwish", {0: gain, 1: shift}, (6, (gain, shift)))]
-    if isinstance(function, Elu) and function.rate == 1:
+    if isinstance(function, functions.Elu) and function.rate == 1:
         if function.gain == 1:
             return [Unary("ELU", {0: float(function.alpha)})]
         return [Unary("SELU", {0: float(function.alpha), 1: float(function.gain)})]
-    if isinstance(function, (Gelu, GeluTanh)):
-        return [Unary("GELU", {0: int(isinstance(function, GeluTanh))})]
+    if isinstance(function, (functions.Gelu, functions.GeluTanh)):
+        return [Unary("GELU", {0: int(isinstance(function, functions.GeluTanh))})]
     return None
 
 

@@ -83,16 +83,11 @@ class NcnnLayers:
         self.unpacked = False
 
     def input(self, name: str) -> None:
-        """Write an input of the network."""
         self.blobs[name] = self.file.blob(name)
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
     def write(self, node: QuantNode) -> None:
-        """Write a layer.
-
-        Raises:
-            NoNcnnForm: ncnn cannot express it.
-        """
+        """Write a layer. Raise NoNcnnForm if ncnn cannot express it."""
         if node.op.kind not in LOWERINGS:
             raise NoNcnnForm(node.op.kind)
         for name in [*node.inputs, *node.outputs]:
@@ -113,7 +108,6 @@ class NcnnLayers:
 
     # ---- what all layers use --------------------------------------------------------------------
     def sources(self, node: QuantNode) -> list[str]:
-        """Return the blobs that a layer reads."""
         return [self.blobs[name] for name in node.inputs]
 
     def steps(self, node: QuantNode) -> list[Unary]:
@@ -133,15 +127,11 @@ class NcnnLayers:
         return [*limit_layers(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
-        """Return the layers of a function.
-
-        Raises:
-            NoNcnnForm: ncnn does not have it.
-        """
-        found = function_layers(function)
-        if found is None:
+        """Return the layers of a function. Raise NoNcnnForm if ncnn does not have it."""
+        unary = function_layers(function)
+        if unary is None:
             raise NoNcnnForm(f"the function {function}")
-        return found
+        return unary
 
     def emit(
         self,
@@ -169,9 +159,8 @@ class NcnnLayers:
         for number, (kind, parameters, weights) in enumerate(every):
             last = number == len(every) - 1
             blob = self.file.blob(node.output if last else f"{node.output}_{kind.lower()}")
-            self.file.layer(
-                kind, node.name if number == 0 else f"{node.name}_{kind.lower()}", current, [blob], parameters, weights
-            )
+            name = node.name if number == 0 else f"{node.name}_{kind.lower()}"
+            self.file.layer(kind, name, current, [blob], parameters, weights)
             current = [blob]
         (self.blobs[node.output],) = current
 
@@ -194,11 +183,7 @@ class NcnnLayers:
         return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
 
     def constants(self, node: QuantNode) -> RealOrIntegers:
-        """Return the constants of a weighted layer.
-
-        Raises:
-            NoNcnnForm: ncnn does not have integers of this width.
-        """
+        """Return the constants of a weighted layer. Raise NoNcnnForm if ncnn does not have integers of this width."""
         if self.graph.is_float(node):
             if self.graph.bits > 0:
                 self.real.append(node.name)
@@ -222,11 +207,7 @@ class NcnnLayers:
         return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights as float32.
-
-        Raises:
-            NoNcnnForm: weights beyond the range of requested half precision.
-        """
+        """Return weights as float32. Raise NoNcnnForm for weights beyond the range of requested half precision."""
         if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
             raise NoNcnnForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
         return weights.astype(np.float32)
@@ -244,13 +225,13 @@ class NcnnLayers:
         self,
         node: QuantNode,
         kind: str,
-        found: RealOrIntegers,
+        constants: RealOrIntegers,
         parameters: dict[int, Value],
         groups: int = 1,
         stays: bool = False,
     ) -> None:
         """Add a weighted layer; `stays`: its result may stay in integers. The first step becomes its activation."""
-        steps, scales = self.steps(node), found.scales
+        steps, scales = self.steps(node), constants.scales
         if steps and steps[0].fused is not None:
             number, numbers = steps[0].fused
             parameters[9] = number
@@ -259,7 +240,7 @@ class NcnnLayers:
             steps = steps[1:]
         if scales is None:
             self.halves += 1
-            stored = [float_weights(found.weights, self.choices.half), real_numbers(found.bias)]
+            stored = [float_weights(constants.weights, self.choices.half), real_numbers(constants.bias)]
         else:
             requantized = stays and not steps and self.requantizes(node)
             self.unpacked |= groups > 1
@@ -267,7 +248,7 @@ class NcnnLayers:
             if groups > 1:
                 scales = _by_group(scales, groups)
             ends = [self.graph.type(node.inputs[0]).scale, *([self.graph.type(node.output).scale] if requantized else [])]
-            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(inverse_scales(scales))]
+            stored = [integer_weights(constants.weights), real_numbers(constants.bias), real_numbers(inverse_scales(scales))]
             stored += [real_numbers(inverse_scales(np.array([scale]))) for scale in ends]
             if requantized:
                 self.stored.append(node.output)
@@ -298,38 +279,38 @@ def _conv(layers: NcnnLayers, node: QuantNode) -> None:
         raise NoNcnnForm("a convolution that adds its second input")
     if min(op.pads) < 0:
         raise NoNcnnForm("its pads are negative")
-    found = layers.constants(node)
-    parameters = {0: len(found.bias), 5: 1, 6: found.weights.size}
-    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(op.pads)}
+    constants = layers.constants(node)
+    parameters = {0: len(constants.bias), 5: 1, 6: constants.weights.size}
+    parameters |= {**_window(constants.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(op.pads)}
     if op.groups > 1:
         parameters[7] = op.groups
     kind = "Convolution" if op.groups == 1 else "ConvolutionDepthWise"
-    layers.add_weighted(node, kind, found, parameters, op.groups, stays=True)
+    layers.add_weighted(node, kind, constants, parameters, op.groups, stays=True)
 
 
 def _fc(layers: NcnnLayers, node: QuantNode) -> None:
-    found = layers.constants(node)
-    layers.add_weighted(node, "InnerProduct", found, {0: len(found.bias), 1: 1, 2: found.weights.size})
+    constants = layers.constants(node)
+    layers.add_weighted(node, "InnerProduct", constants, {0: len(constants.bias), 1: 1, 2: constants.weights.size})
 
 
 def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a transposed convolution in floating point; ncnn has no integer one."""
-    op, found = node.op, layers.constants(node)
+    op, constants = node.op, layers.constants(node)
     if min(op.pads[:2]) < 0:
         raise NoNcnnForm("its first pads are negative")
     pads, more = [max(pad, 0) for pad in op.pads], [max(-pad, 0) for pad in op.pads]
-    parameters = {0: len(found.bias), 5: 1, 6: found.weights.size, 18: more[3], 19: more[2]}
-    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(pads)}
+    parameters = {0: len(constants.bias), 5: 1, 6: constants.weights.size, 18: more[3], 19: more[2]}
+    parameters |= {**_window(constants.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(pads)}
     if op.groups > 1:
         parameters[7] = op.groups
-    layers.add_weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", found, parameters)
+    layers.add_weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", constants, parameters)
 
 
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
     """Write scale and bias along the first axis."""
-    found = layers.constants(node)
-    gains = found.weights.reshape(-1)
-    layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(found.bias)])
+    constants = layers.constants(node)
+    gains = constants.weights.reshape(-1)
+    layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(constants.bias)])
 
 
 def _pool(layers: NcnnLayers, node: QuantNode) -> None:
@@ -411,8 +392,8 @@ def _resize(layers: NcnnLayers, node: QuantNode) -> None:
     if op.mode == "Nearest":
         for inputs, outputs in zip(shape[2:], op.size, strict=True):
             scale = np.float32(inputs) / np.float32(outputs)
-            found = np.minimum((np.arange(outputs, dtype=np.float32) * scale).astype(np.int64), inputs - 1)
-            if not np.array_equal(found, op.taps(inputs, outputs)[0]):
+            nearest = np.minimum((np.arange(outputs, dtype=np.float32) * scale).astype(np.int64), inputs - 1)
+            if not np.array_equal(nearest, op.taps(inputs, outputs)[0]):
                 raise NoNcnnForm(f"the nearest of {inputs} positions at {outputs}, which it rounds otherwise")
     elif op.coordinates == "Asymmetric":
         raise NoNcnnForm("asymmetric coordinates between positions")
@@ -456,21 +437,21 @@ def _select(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a range of each axis, or a channel shuffle."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
         raise NoNcnnForm("it takes elements of an array in another order")
-    axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
+    axes = [(axis, positions) for axis, positions in enumerate(node.op.indices) if positions is not None]
     if len(axes) == 1 and (groups := _shuffled_groups(node.op.indices[0], layers.graph.shape(node.inputs[0])[1])):
         return layers.emit(node, "ShuffleChannel", {0: groups})
-    if any(tuple(taken) != tuple(range(taken[0], taken[0] + len(taken))) for _, taken in axes):
+    if any(tuple(positions) != tuple(range(positions[0], positions[0] + len(positions))) for _, positions in axes):
         raise NoNcnnForm("it takes positions that do not follow each other")
-    begins, ends = [taken[0] for _, taken in axes], [taken[-1] + 1 for _, taken in axes]
+    begins, ends = [positions[0] for _, positions in axes], [positions[-1] + 1 for _, positions in axes]
     layers.chain(node, [("Crop", {9: begins, 10: ends, 11: [axis for axis, _ in axes]}, ())] if axes else [])
 
 
-def _shuffled_groups(taken: tuple[int, ...] | None, channels: int) -> int:
+def _shuffled_groups(positions: tuple[int, ...] | None, channels: int) -> int:
     """Return the number of groups of a channel shuffle; 0 for other positions."""
-    if taken is None or len(taken) != channels:
+    if positions is None or len(positions) != channels:
         return 0
     groups = [count for count in range(2, channels) if channels % count == 0]
-    return next((g for g in groups if np.array_equal(taken, np.arange(channels).reshape(g, -1).T.reshape(-1))), 0)
+    return next((g for g in groups if np.array_equal(positions, np.arange(channels).reshape(g, -1).T.reshape(-1))), 0)
 
 
 def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:

@@ -44,24 +44,21 @@ class NcnnRunner(PackageRunner):
             self.settings = {**self.settings, "use_packing_layout": False}
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         net, wanted = open_network(self._folder, self._details, self.settings), list(graph.outputs)
-        found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
+        results: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
         for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
             for name, values in _run_sample(net, self._details, sample, wanted).items():
-                found[name].append(values)
+                results[name].append(values)
         return {
             name: graph.type(name).quantize(np.stack(values).reshape(count, *graph.shape(name)[1:]))
-            for name, values in found.items()
+            for name, values in results.items()
         }
 
     def network(self) -> Any:
-        """Return the layer results for -compare."""
         return _Layers(self._details, open_network(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the files in bytes."""
         return {name: (self._folder / self._details[name]).stat().st_size for name in ("param", "bin")}
 
 
@@ -72,12 +69,11 @@ class _Layers:
         self._details, self._net = details, net
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the real results by tensor, (N, ...), for stored inputs."""
-        found: dict[str, list[np.ndarray]] = {}
+        results: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
             for name, values in _run_sample(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
-                found.setdefault(name, []).append(values)
-        return {name: np.stack(values) for name, values in found.items()}
+                results.setdefault(name, []).append(values)
+        return {name: np.stack(values) for name, values in results.items()}
 
 
 def open_network(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
@@ -101,11 +97,11 @@ def _run_sample(
     for name, stored in zip(details["inputs"], sample, strict=True):
         real = NumType(**details["types"][name]).dequantize(stored)
         extractor.input(details["blobs"][name], library.Mat(np.ascontiguousarray(real, np.float32)).clone())
-    found = {}
+    results = {}
     for name in wanted:
         status, blob = extractor.extract(details["blobs"][name])
         if status != 0:
             raise RuntimeError(f"ncnn does not compute '{name}'")
         values = np.array(blob, np.float32)
-        found[name] = values * np.float32(details["types"][name]["scale"]) if name in details["stored"] else values
-    return found
+        results[name] = values * np.float32(details["types"][name]["scale"]) if name in details["stored"] else values
+    return results

@@ -11,7 +11,7 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
 from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers, NoNcnnForm
@@ -26,35 +26,15 @@ from n2d2py.ini.schema import Key, Kind, Schema, keys
 
 @dataclass(frozen=True)
 class NcnnModel:
-    """A network and the blobs of its tensors.
-
-    Attributes:
-        blobs: blob name for each tensor.
-        stored: tensors whose blob has integers.
-        integer, real: weighted layers of an integer network that compute in integers or in floating point.
-        halves: layers whose weights can be stored in half precision.
-        rounded: blobs that are rounded to the scale of their tensor.
-        unpacked: True if some layer is exact only without packed channels.
-        simulated: True if no quantized tensor of the network is float in ncnn.
-    """
+    """A network and the facts of its layers. `simulated`: True if no quantized tensor of the network is float in ncnn."""
 
     network: NcnnNetwork
-    blobs: Mapping[str, str]
-    stored: tuple[str, ...]
-    integer: tuple[str, ...]
-    real: tuple[str, ...]
-    halves: int
-    rounded: int
-    unpacked: bool
+    layers: NcnnLayers
     simulated: bool
 
 
 def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
-    """Return the ncnn network.
-
-    Raises:
-        ErrorList: E701 for every layer without ncnn form.
-    """
+    """Return the ncnn network. Raise E701 for every layer without ncnn form."""
     file, problems = NetworkFile(), []
     layers = NcnnLayers(graph, file, choices)
     for name in graph.inputs:
@@ -72,11 +52,9 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
     network = file.finish(layers.outputs())
-    names = (tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
-    simulated = all(
-        layers.runs_in_integers(node) or node.op.kind == "Convert" for node in graph.nodes if graph.is_integer(node)
-    )
-    return NcnnModel(network, layers.blobs, *names, layers.halves, layers.rounded, layers.unpacked, simulated)
+    integers = (node for node in graph.nodes if graph.is_integer(node))
+    simulated = all(layers.runs_in_integers(node) or node.op.kind == "Convert" for node in integers)
+    return NcnnModel(network, layers, simulated)
 
 
 def _form_error(what: str, where: Location | str, remedy: str) -> N2D2Error:
@@ -118,53 +96,40 @@ class NcnnTarget(Target[NcnnModel]):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """-nbbits -16 always stores half precision; float values are not rounded."""
-        found = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
-        return found | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
+        reasons = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
+        return reasons | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """Return the network with the arithmetic of ncnn."""
         return with_ncnn(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
         """Raise E704 without layers, E705 for types other than int8 and float32, E701 for unsupported layers."""
-        if not request.graph.nodes:
-            return Prepared(request, [no_layers(request.graph)])
-        if request.graph.bits not in (8, -32, -16):
+        if request.graph.nodes and request.graph.bits not in (8, -32, -16):
             text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
-        made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
-        if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
-            log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
-        if (
-            request.graph.bits > 0
-            and request.parameters.get("RoundBlobs")
-            and made.content is not None
-            and not made.content.rounded
-        ):
-            what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
-            log.warning("W703", what, remedy="remove it")
-        return made
+        prepared = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
+        if prepared.content is not None:
+            _warn_without_effect(request, prepared.content.layers)
+        return prepared
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
-        """Return the details for the runner: the files, and the blobs of tensors with their types."""
-        graph, made = prepared.request.graph, prepared.result
+        graph, model = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "param": model_file(graph.name, "param"),
             "bin": model_file(graph.name, "bin"),
             "integers": graph.bits > 0,
             "rounded": _choices(prepared.request).round_blobs,
-            "simulated": made.simulated,
-            "unpacked": made.unpacked,
+            "simulated": model.simulated,
+            "unpacked": model.layers.unpacked,
             "inputs": list(graph.inputs),
-            "layers": made.network.types,
-            "blobs": {name: made.blobs[name] for name in [*graph.inputs, *produced]},
-            "stored": list(made.stored),
+            "layers": model.network.types,
+            "blobs": {name: model.layers.blobs[name] for name in [*graph.inputs, *produced]},
+            "stored": model.layers.stored,
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
         }
 
     def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
-        """Write both files, their binary forms, the samples and a README."""
         request, network = prepared.request, prepared.result.network
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())
@@ -175,6 +140,15 @@ class NcnnTarget(Target[NcnnModel]):
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
         _write_readme(folder, request, prepared.result, path.stem)
+
+
+def _warn_without_effect(request: ExportRequest, layers: NcnnLayers) -> None:
+    """Warn W703 for parameters that change nothing in this network."""
+    if request.parameters.get("Fp16Storage") and not layers.halves:
+        log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
+    if request.graph.bits > 0 and request.parameters.get("RoundBlobs") and not layers.rounded:
+        what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
+        log.warning("W703", what, remedy="remove it")
 
 
 def _variable(file: str) -> str:
@@ -194,20 +168,20 @@ def _write_headers(path: Path, network: NcnnNetwork) -> None:
     write_rendered(path.with_suffix(".mem.h"), "ncnn/model.mem.h", stem=path.stem, files=arrays, **_NAMES)
 
 
-def _write_readme(folder: Path, request: ExportRequest, made: NcnnModel, stem: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: NcnnModel, stem: str) -> None:
     """Write the contents of the files, how to run them, and where results may differ."""
     graph = request.graph
     write_rendered(
         folder / "README.md",
         "ncnn/README.md",
         graph=graph,
-        network=made.network,
-        made=made,
+        network=model.network,
+        made=model.layers,
         stem=stem,
         half=_choices(request).half,
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
-        first=made.blobs[graph.inputs[0]],
-        last=made.blobs[graph.outputs[0]],
+        first=model.layers.blobs[graph.inputs[0]],
+        last=model.layers.blobs[graph.outputs[0]],
         arrays=request.parameters.get("ModelArray", True),
         **_NAMES,
     )

@@ -56,20 +56,15 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
     writer = QdqWriter(graph, choices)
     _write_layers(writer)
     opset = _choose_opset(parameters.get("Opset", 0), writer.wide)
-    made = helper.make_graph(
-        writer.nodes, graph.name or "network", writer.ports(True), writer.ports(False), writer.initializers
-    )
-    model = _build_model(made, opset)
+    inputs, outputs = writer.ports(True), writer.ports(False)
+    network = helper.make_graph(writer.nodes, graph.name or "network", inputs, outputs, writer.initializers)
+    model = _build_model(network, opset)
     helper.set_model_props(model, dict(metadata))
     return QdqModel(model, writer.stored, writer.weighted)
 
 
 def _write_layers(writer: QdqWriter) -> None:
-    """Write all layers.
-
-    Raises:
-        ErrorList: E701 for every layer without ONNX form.
-    """
+    """Write all layers. Raise E701 for every layer without ONNX form."""
     problems: list[N2D2Error] = []
     for name in writer.quant.inputs:
         writer.input(name)
@@ -102,31 +97,22 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
             writer.result(node, name, result)
 
 
-def _choose_opset(asked: int, wide: bool) -> int:
-    """Return the opset.
-
-    Raises:
-        N2D2Error: E705 for an opset that lacks a feature of the model.
-    """
-    if asked and not min(_IR_VERSIONS) <= asked:
-        what = f"Opset={asked} does not support per-channel QuantizeLinear"
+def _choose_opset(requested: int, wide: bool) -> int:
+    """Return the opset. Raise E705 for an opset that lacks a feature of the model."""
+    if requested and not min(_IR_VERSIONS) <= requested:
+        what = f"Opset={requested} does not support per-channel QuantizeLinear"
         raise N2D2Error("E705", what, remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0")
-    if asked and wide and asked < _WIDE_OPSET:
+    if requested and wide and requested < _WIDE_OPSET:
         remedy = f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights"
-        raise N2D2Error("E705", f"Opset={asked} does not support 4-bit and 16-bit integers", remedy=remedy)
-    return asked or (_WIDE_OPSET if wide else _OPSET)
+        raise N2D2Error("E705", f"Opset={requested} does not support 4-bit and 16-bit integers", remedy=remedy)
+    return requested or (_WIDE_OPSET if wide else _OPSET)
 
 
-def _build_model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """Return the checked model in the requested opset.
-
-    Raises:
-        N2D2Error: E705 for an opset that lacks an operator or a form of it.
-    """
+def _build_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    """Return the checked model in the requested opset. Raise E705 for an opset that lacks an operator or a form of it."""
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
-    model = helper.make_model(
-        made, opset_imports=[helper.make_opsetid("", written)], ir_version=_IR_VERSIONS[opset], producer_name="n2d2py"
-    )
+    opsets = [helper.make_opsetid("", written)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSIONS[opset], producer_name="n2d2py")
     try:
         if opset > written:
             model = onnx.version_converter.convert_version(model, opset)
@@ -143,30 +129,24 @@ Lowering = Callable[[QdqWriter, QuantNode, list[str], str], None]
 
 
 def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None) -> dict[str, np.ndarray]:
-    """Return the constants of a layer for its float operator.
-
-    Raises:
-        NoOnnxForm: the integers do not determine them.
-    """
+    """Return the constants of a layer for its float operator. Raise NoOnnxForm if the integers do not determine them."""
     if graph.is_float(node):
         return dict(node.params)
     if weighted is not None:
         return {"weights": weighted.real_weights, "bias": weighted.real_bias}
     quantizer = QUANTIZERS.get(node.op.kind)
-    found = None if quantizer is None else quantizer.real_params(node, graph)
-    if found is None:
+    params = None if quantizer is None else quantizer.real_params(node, graph)
+    if params is None:
         raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) uses integer arithmetic that ONNX does not have")
-    return found
+    return params
 
 
 def _resize(writer: QdqWriter, node: QuantNode, inputs: list[str], output: str) -> None:
     """Write a Resize if its float32 coordinates equal the tool's; else positions or matrices."""
     op, shape = node.op, writer.graph.shape(inputs[0])
     scales = [np.float32(m / n) for n, m in zip(shape[2:], op.size, strict=True)]
-    if not all(
-        int(np.float32(n) * scale) == m and _same_positions(op, n, m, scale)
-        for n, m, scale in zip(shape[2:], op.size, scales, strict=True)
-    ):
+    axes = zip(shape[2:], op.size, scales, strict=True)
+    if not all(int(np.float32(n) * scale) == m and _same_positions(op, n, m, scale) for n, m, scale in axes):
         writer.write(Node(node.name, op, inputs, [output]))
         return
     writer.emit(
@@ -186,8 +166,8 @@ def _same_positions(op, inputs: int, outputs: int, scale: np.float32) -> bool:
     """True if the nearest positions by a float32 scale equal the tool's; in interpolation the last bit does not matter."""
     if op.mode != "Nearest":
         return True
-    found = np.floor(np.arange(outputs, dtype=np.float32) / scale).astype(np.int64)
-    return bool(np.array_equal(found, op.taps(inputs, outputs)[0]))
+    nearest = np.floor(np.arange(outputs, dtype=np.float32) / scale).astype(np.int64)
+    return bool(np.array_equal(nearest, op.taps(inputs, outputs)[0]))
 
 
 LOWERINGS: dict[str, Lowering] = {"Resize": _resize}

@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import require
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
 from n2d2py.exports.writer import model_file, write_rendered
@@ -37,23 +37,21 @@ class OnnxRunner(PackageRunner):
     module = "onnxruntime"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         path = self._folder / self._details["file"]
         session = open_session(str(path), path)
-        found: list[list[np.ndarray]] = []
+        batches: list[list[np.ndarray]] = []
         starts = range(0, count, _BATCH)
         for start in log.progress(starts, "running the model", total=len(starts), unit="batch"):
             batch = [x[start : start + _BATCH] for x in inputs]
-            found.append(session.run(list(graph.outputs), _model_inputs(self._details, batch)))
-        joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+            batches.append(session.run(list(graph.outputs), _model_inputs(self._details, batch)))
+        joined = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
         return {
             name: _stored(values, graph.type(name)).reshape(count, *graph.shape(name)[1:])
             for name, values in zip(graph.outputs, joined, strict=True)
         }
 
     def network(self) -> Any:
-        """Return the layer results for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -73,12 +71,11 @@ class _Layers:
         self._session = open_session(model.SerializeToString(), folder / details["file"])
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the real results by tensor, (N, ...), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         names = list(dict.fromkeys(self._taps.values()))
-        found = dict(zip(names, self._session.run(names, _model_inputs(self._details, inputs)), strict=True))
+        results = dict(zip(names, self._session.run(names, _model_inputs(self._details, inputs)), strict=True))
         return {
-            tensor: types[tensor].dequantize(values) if (values := found[stored]).dtype.kind in "iu" else values
+            tensor: types[tensor].dequantize(values) if (values := results[stored]).dtype.kind in "iu" else values
             for tensor, stored in self._taps.items()
         }
 
@@ -132,43 +129,39 @@ class OnnxTarget(Target["QdqModel"]):
 
     def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
         """Raise E704 without layers, E701 for layers without ONNX form, E705 for parameters."""
-        if not request.graph.nodes:
-            return Prepared(request, [no_layers(request.graph)])
         require("onnx", "the export ONNX", "onnx")
         from n2d2py.exports.onnx.model import write_model  # late: other exports do not need onnx
 
-        made = partial(write_model, request.graph, request.parameters, _metadata(request))
-        return Prepared.of(request, made)
+        make = partial(write_model, request.graph, request.parameters, _metadata(request))
+        return Prepared.of(request, make)
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
-        """Return the details for the runner: the file, the integers of each tensor, and their types."""
-        graph, made = prepared.request.graph, prepared.result
+        graph, model = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "onnx"),
             "integers": graph.bits > 0,
             "integer_io": bool(prepared.request.parameters.get("IntegerIO")),
             "inputs": list(graph.inputs),
-            "tensors": {name: made.stored.get(name, name) for name in produced},
+            "tensors": {name: model.stored.get(name, name) for name in produced},
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
         }
 
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
-        """Write the model, the samples and a README."""
-        request, made = prepared.request, prepared.result
+        request, written = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
-        if made.model.ByteSize() > _MAX_INLINE_BYTES:
+        if written.model.ByteSize() > _MAX_INLINE_BYTES:
             import onnx
 
-            onnx.save_model(made.model, path, save_as_external_data=True, location=f"{path.name}.data")
+            onnx.save_model(written.model, path, save_as_external_data=True, location=f"{path.name}.data")
         else:
-            path.write_bytes(made.model.SerializeToString(deterministic=True))
+            path.write_bytes(written.model.SerializeToString(deterministic=True))
         if request.stimuli.count:
             write_arrays(request.stimuli, folder)
-        _write_readme(folder, request, made, path.name)
+        _write_readme(folder, request, written, path.name)
 
 
-def _write_readme(folder: Path, request: ExportRequest, made: QdqModel, file: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: QdqModel, file: str) -> None:
     """Write the contents of the model, how to run it, and where its results may differ."""
     graph, integer_io = request.graph, bool(request.parameters.get("IntegerIO"))
 
@@ -181,9 +174,9 @@ def _write_readme(folder: Path, request: ExportRequest, made: QdqModel, file: st
         folder / "README.md",
         "onnx/README.md",
         graph=graph,
-        made=made,
+        made=model,
         file=file,
-        opset=next(entry.version for entry in made.model.opset_import if not entry.domain),
+        opset=next(entry.version for entry in model.model.opset_import if not entry.domain),
         ports=[(way, name, ("N", *graph.shape(name)[1:]), numbers(graph.type(name))) for way, name in graph_ports(graph)],
         full_range=any(tensor.type.full and tensor.type.bits == 8 for tensor in graph.tensors.values()),
     )
@@ -191,10 +184,10 @@ def _write_readme(folder: Path, request: ExportRequest, made: QdqModel, file: st
 
 def _metadata(request: ExportRequest) -> dict[str, str]:
     """Return class names and preprocessing under the keys of this tool, YOLO's exporters and the ONNX specification."""
-    found = {}
+    metadata = {}
     contract = request.contract
     if contract.classes:
-        found["names"] = repr(dict(enumerate(contract.classes)))
+        metadata["names"] = repr(dict(enumerate(contract.classes)))
     pixels = contract.pixels
     if pixels is not None:
         known = {
@@ -204,13 +197,13 @@ def _metadata(request: ExportRequest) -> dict[str, str]:
         }
         ways = {(round(factor, 9), round(offset, 9)) for factor, offset in zip(pixels.factors, pixels.offsets, strict=True)}
         if len(ways) == 1 and (text := known.get(ways.pop())):
-            found["Image.NominalPixelRange"] = text
+            metadata["Image.NominalPixelRange"] = text
         else:
-            found["n2d2py.factors"] = repr(list(pixels.factors))
-            found["n2d2py.offsets"] = repr(list(pixels.offsets))
+            metadata["n2d2py.factors"] = repr(list(pixels.factors))
+            metadata["n2d2py.offsets"] = repr(list(pixels.offsets))
     if contract.order in ("RGB", "BGR"):
-        found["Image.BitmapPixelFormat"] = f"{contract.order.capitalize()}8"
-    return found
+        metadata["Image.BitmapPixelFormat"] = f"{contract.order.capitalize()}8"
+    return metadata
 
 
 register(OnnxTarget())

@@ -47,7 +47,7 @@ class QdqWriter(OnnxWriter):
 
     def ports(self, inputs: bool) -> list[onnx.ValueInfoProto]:
         """Return the inputs or the outputs of the model, with a free batch."""
-        found = []
+        ports = []
         for name in self.quant.inputs if inputs else self.quant.outputs:
             kind = self.quant.type(name)
             if kind.plain:
@@ -57,8 +57,8 @@ class QdqWriter(OnnxWriter):
                 element = self.element(kind.dtype if kind.is_float else np.dtype(np.float32))
             else:
                 element = self.element(kind.dtype)
-            found.append(helper.make_tensor_value_info(name, element, ["N", *self.quant.shape(name)[1:]]))
-        return found
+            ports.append(helper.make_tensor_value_info(name, element, ["N", *self.quant.shape(name)[1:]]))
+        return ports
 
     def name_nodes(self, layer: str, first: int) -> None:
         """Name the nodes of a layer, which start at position `first`."""
@@ -135,9 +135,8 @@ class QdqWriter(OnnxWriter):
         self.wide |= kind.bits > 8
 
     def _grid(self, kind: NumType) -> tuple[str, str]:
-        return self.exact(np.array(kind.scale, np.float32), "scale"), self.exact(
-            np.array(kind.zero_point, kind.dtype), "zero_point"
-        )
+        scale = self.exact(np.array(kind.scale, np.float32), "scale")
+        return scale, self.exact(np.array(kind.zero_point, kind.dtype), "zero_point")
 
     def alias(self, name: str, other: str) -> str:
         """Declare `other` with the shape of the tensor `name`."""
@@ -146,11 +145,7 @@ class QdqWriter(OnnxWriter):
         return other
 
     def layer(self, node: Node, constants: RealWeights | None) -> None:
-        """Write a layer by its emitter; `constants`: its integer weights and bias, if any.
-
-        Raises:
-            NoOnnxForm: as `write`.
-        """
+        """Write a layer by its emitter; `constants`: its integer weights and bias, if any. Raise NoOnnxForm as `write`."""
         self._constants = constants
         self.write(node)
 
@@ -194,9 +189,8 @@ class QdqWriter(OnnxWriter):
 
     def _int4(self, name: str, integers: np.ndarray) -> str:
         stored = self.fresh(f"{name}_weights_quantized")
-        self.initializers.append(
-            helper.make_tensor(stored, TensorProto.INT4, integers.shape, integers.reshape(-1).astype(int).tolist())
-        )
+        values = integers.reshape(-1).astype(int).tolist()
+        self.initializers.append(helper.make_tensor(stored, TensorProto.INT4, integers.shape, values))
         return stored
 
 
@@ -205,8 +199,8 @@ def _real_graph(graph: QuantGraph) -> Graph:
     real = Graph(graph.name)
     kinds = {name: graph.type(name).name if graph.type(name).plain else "" for name in graph.tensors}
     for node in graph.nodes:  # truth values and bytes have one type there
-        given = node.op.output_kinds([kinds[name] for name in node.inputs], node)
-        kinds.update({name: kind for name, kind in zip(node.outputs, given, strict=True) if kind})
+        outputs = node.op.output_kinds([kinds[name] for name in node.inputs], node)
+        kinds.update({name: kind for name, kind in zip(node.outputs, outputs, strict=True) if kind})
     for name in graph.tensors:
         real.tensors[name] = Tensor(name, graph.shape(name), kinds[name])
     real.inputs, real.outputs = list(graph.inputs), list(graph.outputs)

@@ -19,46 +19,26 @@ _MOST_AXES = 4
 _UNIT = 127
 """Integer of a constant factor."""
 
-MAPS = {
-    "Abs": ("ABS", "AbsOptions"),
-    "Add": ("ADD", "AddOptions"),
-    "Ceil": ("CEIL", ""),
-    "Cos": ("COS", "CosOptions"),
-    "Div": ("DIV", "DivOptions"),
-    "Exp": ("EXP", "ExpOptions"),
-    "Floor": ("FLOOR", ""),
-    "Log": ("LOG", ""),
-    "Max": ("MAXIMUM", "MaximumMinimumOptions"),
-    "Min": ("MINIMUM", "MaximumMinimumOptions"),
-    "Mul": ("MUL", "MulOptions"),
-    "Neg": ("NEG", "NegOptions"),
-    "PRelu": ("PRELU", ""),
-    "Pow": ("POW", "PowOptions"),
-    "Round": ("ROUND", ""),
-    "Sigmoid": ("LOGISTIC", ""),
-    "Sin": ("SIN", ""),
-    "Sqrt": ("SQRT", ""),
-    "Sub": ("SUB", "SubOptions"),
-    "Tanh": ("TANH", ""),
-}
-"""Array functions: the operator and its option table."""
+MAPS = {name: name.upper() for name in "Abs Add Ceil Cos Div Exp Floor Log Mul Neg PRelu Pow Round Sin Sqrt Sub Tanh".split()}
+MAPS |= {"Max": "MAXIMUM", "Min": "MINIMUM", "Sigmoid": "LOGISTIC"}
+"""Operators of array functions."""
 
 
 def reshape(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
     """Add a reshape to other dimensions."""
-    found = layers.add_file_tensor(name, dims, grid)
+    result = layers.add_file_tensor(name, dims, grid)
     values = np.array(dims, np.int32)
     target = layers.file.constant(f"{name}/shape", values)
-    layers.file.operator("RESHAPE", [index, target], found, "ReshapeOptions", newShape=values)
-    return found
+    layers.file.operator("RESHAPE", [index, target], result, newShape=values)
+    return result
 
 
 def transpose(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
     """Add a transposition of a tensor with the dimensions `dims`."""
-    found = layers.add_file_tensor(name, tuple(dims[axis] for axis in order), grid)
+    result = layers.add_file_tensor(name, tuple(dims[axis] for axis in order), grid)
     perm = layers.file.constant(f"{name}/perm", np.array(order))
-    layers.file.operator("TRANSPOSE", [index, perm], found, "TransposeOptions")
-    return found
+    layers.file.operator("TRANSPOSE", [index, perm], result)
+    return result
 
 
 def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
@@ -68,20 +48,18 @@ def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> 
     layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 
-def add_gather(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
-    """Add a gather of the elements `taken` of a vector; of whole rows if possible."""
-    line = _row_length(taken.reshape(-1), size)
+def add_gather(layers: Layers, name: str, index: int, size: int, positions: np.ndarray, grid: Grid) -> int:
+    """Add a gather of the elements `positions` of a vector; of whole rows if possible."""
+    line = _row_length(positions.reshape(-1), size)
     rows = reshape(layers, f"{name}/lines", index, (size // line, line), grid)
-    wanted = layers.file.constant(f"{name}/positions", taken.reshape(-1, line)[:, 0] // line)
-    found = layers.add_file_tensor(f"{name}/taken", (len(taken.reshape(-1)) // line, line), grid)
-    layers.file.operator("GATHER", [rows, wanted], found, "GatherOptions", axis=0)
-    return found
+    wanted = layers.file.constant(f"{name}/positions", positions.reshape(-1, line)[:, 0] // line)
+    return layers.add(f"{name}/taken", "GATHER", [rows, wanted], (positions.size // line, line), grid, axis=0)
 
 
-def _row_length(taken: np.ndarray, size: int) -> int:
+def _row_length(positions: np.ndarray, size: int) -> int:
     """Return the largest row length for which a vector of `size` elements is gathered by whole rows."""
-    breaks = np.flatnonzero(np.diff(taken) != 1) + 1
-    line = int(np.gcd.reduce(np.concatenate([breaks, [len(taken), size], taken[breaks], taken[:1]])))
+    breaks = np.flatnonzero(np.diff(positions) != 1) + 1
+    line = int(np.gcd.reduce(np.concatenate([breaks, [len(positions), size], positions[breaks], positions[:1]])))
     return max(line, 1)
 
 
@@ -89,8 +67,8 @@ def add_view(layers: Layers, name: str, index: int, view: View, dims: tuple[int,
     """Add the elements of a view, with the dimensions `dims`."""
     order = _storage_order(view, dims)
     if order is None:
-        taken = add_gather(layers, name, index, view[0], view_positions(view, dims), grid)
-        return reshape(layers, name, taken, dims, grid)
+        gathered = add_gather(layers, name, index, view[0], view_positions(view, dims), grid)
+        return reshape(layers, name, gathered, dims, grid)
     stored = tuple(dims[axis] for axis in order)
     if order == tuple(range(len(dims))):
         return reshape(layers, name, index, dims, grid)
@@ -140,10 +118,8 @@ def array_map(layers: Layers, node: QuantNode) -> None:
         else:
             index = layers.index[node.inputs[slot]]
             operands.append(reshape(layers, f"{node.name}/input_{number}", index, shape, None))
-    code, options = MAPS[op.function]
-    made = layers.add_file_tensor(f"{node.output}/{code.lower()}", dims, None)
-    layers.file.operator(code, operands, made, options)
-    finish_reshaped(layers, node, made, None)
+    code = MAPS[op.function]
+    finish_reshaped(layers, node, layers.add(f"{node.output}/{code.lower()}", code, operands, dims, None), None)
 
 
 def concat_rows(layers: Layers, node: QuantNode) -> None:
@@ -163,31 +139,26 @@ def concat_rows(layers: Layers, node: QuantNode) -> None:
             shift = 0 if layers.graph.type(node.output).signed else 128
             stored = (values.astype(np.int16) - shift).astype(np.int8)
             parts.append(layers.file.tensor(name, dims, np.int8, grid, stored))
-    made = layers.add_file_tensor(f"{node.output}/lines", (op.rows, sum(lengths)), grid)
-    none = layers.file.schema.ActivationFunctionType.NONE
-    layers.file.operator("CONCATENATION", parts, made, "ConcatenationOptions", axis=1, fusedActivationFunction=none)
-    finish_reshaped(layers, node, made, grid)
+    joined = layers.add(f"{node.output}/lines", "CONCATENATION", parts, (op.rows, sum(lengths)), grid, axis=1)
+    finish_reshaped(layers, node, joined, grid)
 
 
 def select_elements(layers: Layers, node: QuantNode) -> None:
     """Write a gather of elements; filled elements are read from a row of the fill value after the others."""
     (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), layers.graph.shape(node.inputs[0])[1]
-    taken, filled = node.op.positions()
+    positions, filled = node.op.positions()
     if not node.op.fills:
-        finish_reshaped(layers, node, add_gather(layers, node.name, index, size, taken, grid), grid)
+        finish_reshaped(layers, node, add_gather(layers, node.name, index, size, positions, grid), grid)
         return
     begins = filled & ~np.concatenate([[False], filled[:-1]])
-    within = np.arange(len(taken)) - np.maximum.accumulate(np.where(begins, np.arange(len(taken)), 0))
-    line = _row_length(np.where(filled, size + within, taken), size)
+    within = np.arange(len(positions)) - np.maximum.accumulate(np.where(begins, np.arange(len(positions)), 0))
+    line = _row_length(np.where(filled, size + within, positions), size)
     rows = reshape(layers, f"{node.name}/lines", index, (size // line, line), grid)
     parts = [rows, _fill_row(layers, node, line, grid)]
-    joined = layers.add_file_tensor(f"{node.name}/and_fill", (size // line + 1, line), grid)
-    none = layers.file.schema.ActivationFunctionType.NONE
-    layers.file.operator("CONCATENATION", parts, joined, "ConcatenationOptions", axis=0, fusedActivationFunction=none)
-    wanted = layers.file.constant(f"{node.name}/positions", np.where(filled, size, taken).reshape(-1, line)[:, 0] // line)
-    found = layers.add_file_tensor(f"{node.name}/taken", (len(taken) // line, line), grid)
-    layers.file.operator("GATHER", [joined, wanted], found, "GatherOptions", axis=0)
-    finish_reshaped(layers, node, found, grid)
+    joined = layers.add(f"{node.name}/and_fill", "CONCATENATION", parts, (size // line + 1, line), grid, axis=0)
+    wanted = layers.file.constant(f"{node.name}/positions", np.where(filled, size, positions).reshape(-1, line)[:, 0] // line)
+    gathered = layers.add(f"{node.name}/taken", "GATHER", [joined, wanted], (len(positions) // line, line), grid, axis=0)
+    finish_reshaped(layers, node, gathered, grid)
 
 
 def _fill_row(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
@@ -202,7 +173,7 @@ def _fill_row(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
 
 def array_matmul(layers: Layers, node: QuantNode) -> None:
     """Write BATCH_MATMUL; an operand that is stored transposed is passed with adjX or adjY."""
-    op, file = node.op, layers.file
+    op = node.op
     if op.result or (min(op.slots) < 0 and node.output not in layers.real):
         raise NoTfliteForm("a product of a constant array of integers, or of whole numbers")
     views, dims = op.full_views(), (op.left, op.right, op.dims)
@@ -223,30 +194,27 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
         across.append(swapped)
         operands.append(add_view(layers, name, index, view, shape, grid))
     grid = layers.grid(node.output)
-    made = layers.add_file_tensor(f"{node.output}/product", op.dims, grid)
-    file.operator("BATCH_MATMUL", operands, made, "BatchMatMulOptions", adjX=across[0], adjY=across[1])
+    result = layers.add(f"{node.output}/product", "BATCH_MATMUL", operands, op.dims, grid, adjX=across[0], adjY=across[1])
     order = _storage_order(views[2], op.dims)
     if order is None:
         back = np.argsort(view_positions(views[2], op.dims).reshape(-1))
-        made = add_gather(layers, f"{node.output}/ordered", made, len(back), back, grid)
+        result = add_gather(layers, f"{node.output}/ordered", result, len(back), back, grid)
     elif order != tuple(range(len(order))):
-        made = transpose(layers, f"{node.output}/ordered", made, op.dims, order, grid)
-    finish_reshaped(layers, node, made, grid)
+        result = transpose(layers, f"{node.output}/ordered", result, op.dims, order, grid)
+    finish_reshaped(layers, node, result, grid)
 
 
 def _scale_vector(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...], grid: Grid) -> tuple[int, Grid]:
     """Return a vector times the factor of a product: the same integers with another scale."""
     name, factor = f"{node.name}/scaled", node.op.scale
     if grid is None:
-        constant, found = layers.add_floats(f"{node.name}/factor", np.array([factor], np.float32)), None
+        constant, scaled = layers.add_floats(f"{node.name}/factor", np.array([factor], np.float32)), None
     else:
         stored = np.array([_UNIT], np.int8)
         unit = (np.float32(factor / _UNIT), 0)
         constant = layers.file.tensor(f"{node.name}/factor", (1,), np.int8, unit, stored)
-        found = (np.float32(grid[0] * np.float32(factor)), grid[1])
-    made = layers.add_file_tensor(name, shape, found)
-    layers.file.operator("MUL", [index, constant], made, "MulOptions")
-    return made, found
+        scaled = (np.float32(grid[0] * np.float32(factor)), grid[1])
+    return layers.add(name, "MUL", [index, constant], shape, scaled), scaled
 
 
 def add_constants(layers: Layers, node: QuantNode) -> None:
@@ -259,9 +227,7 @@ def add_constants(layers: Layers, node: QuantNode) -> None:
         grid = (np.float32(form.constant_multiplier[0] * step), 0)
         values = np.resize(form.stored, (1, size))
         constants = layers.file.tensor(f"{node.name}/constants", values.shape, np.int8, grid, values)
-    activation = layers.activation(node)
-    operands = [*layers.sources(node), constants]
-    layers.file.operator("ADD", operands, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
+    layers.write(node, "ADD", [*layers.sources(node), constants], fusedActivationFunction=layers.activation(node))
 
 
 def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -> None:
@@ -270,20 +236,15 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
     if op.log and source is not None:
         raise NoTfliteForm("the logarithm of a Softmax of integers")
     grid, name = layers.required_grid(node, PROBABILITIES), node.output
-    order = (0, 2, 1)
-    if dims[2] == 1:
-        rows = reshape(layers, f"{name}/lines", index, dims[:2], source)
-        made = layers.add_file_tensor(f"{name}/softmax", dims[:2], grid)
-    else:
-        rows = transpose(layers, f"{name}/turned", reshape(layers, f"{name}/lines", index, dims, source), dims, order, source)
-        made = layers.add_file_tensor(f"{name}/softmax", tuple(dims[axis] for axis in order), grid)
-    if op.log:
-        layers.file.operator("LOG_SOFTMAX", [rows], made, "LogSoftmaxOptions")
-    else:
-        layers.file.operator("SOFTMAX", [rows], made, "SoftmaxOptions", beta=1.0)
+    order, swapped = (0, 2, 1), (dims[0], dims[2], dims[1])
+    rows = reshape(layers, f"{name}/lines", index, dims[:2] if dims[2] == 1 else dims, source)
     if dims[2] > 1:
-        made = transpose(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
-    finish_reshaped(layers, node, made, grid)
+        rows = transpose(layers, f"{name}/turned", rows, dims, order, source)
+    code, fields = ("LOG_SOFTMAX", {}) if op.log else ("SOFTMAX", {"beta": 1.0})
+    result = layers.add(f"{name}/softmax", code, [rows], dims[:2] if dims[2] == 1 else swapped, grid, **fields)
+    if dims[2] > 1:
+        result = transpose(layers, f"{name}/back", result, swapped, order, grid)
+    finish_reshaped(layers, node, result, grid)
 
 
 def normalize(layers: Layers, node: QuantNode) -> None:
@@ -297,48 +258,38 @@ def normalize(layers: Layers, node: QuantNode) -> None:
     shape = layers.graph.shape(node.inputs[0])
     if len(shape) == 3:
         raise NoTfliteForm("a normalisation of the channels of a sequence")
-    dims, name, file = (elements(shape) // op.size, op.size), node.output, layers.file
+    if op.power == 1:
+        raise NoTfliteForm("a normalisation by the L1 norm")
+    dims, name = (elements(shape) // op.size, op.size), node.output
 
-    def step(code: str, inputs: list[int], label: str, options: str, **fields) -> int:
+    def step(code: str, inputs: list[int], label: str, **fields) -> int:
         shape = (dims[0], 1) if label in ("mean", "variance", "shifted", "inverse", "root", "divisor") else dims
-        made = layers.add_file_tensor(f"{name}/{label}", shape, None)
-        file.operator(code, inputs, made, options, **fields)
-        return made
+        return layers.add(f"{name}/{label}", code, inputs, shape, None, **fields)
 
     rows = reshape(layers, f"{name}/lines", index, dims, grid)
     if grid is not None:
-        rows = step("DEQUANTIZE", [rows], "real", "DequantizeOptions")
-    last = file.constant(f"{name}/axis", np.array([1]))
+        rows = step("DEQUANTIZE", [rows], "real")
+    last = layers.file.constant(f"{name}/axis", np.array([1]))
     away = rows
     if op.centred:
-        mean = step("MEAN", [rows, last], "mean", "ReducerOptions", keepDims=True)
-        away = step("SUB", [rows, mean], "away", "SubOptions")
-    squares = step("MUL", [away, away], "squares", "MulOptions")
-    variance = step("MEAN", [squares, last], "variance", "ReducerOptions", keepDims=True)
-    if op.power == 1:
-        raise NoTfliteForm("a normalisation by the L1 norm")
+        away = step("SUB", [rows, step("MEAN", [rows, last], "mean", keepDims=True)], "away")
+    variance = step("MEAN", [step("MUL", [away, away], "squares"), last], "variance", keepDims=True)
     epsilon = layers.add_floats(f"{name}/epsilon", np.array([op.epsilon], np.float32))
-    shifted = step("ADD", [variance, epsilon], "shifted", "AddOptions")
+    shifted = step("ADD", [variance, epsilon], "shifted")
     if op.added:
         added = layers.add_floats(f"{name}/added", np.array([op.added], np.float32))
-        divisor = step("ADD", [step("SQRT", [shifted], "root", ""), added], "divisor", "AddOptions")
-        made = step("DIV", [away, divisor], "normal", "DivOptions")
+        result = step("DIV", [away, step("ADD", [step("SQRT", [shifted], "root"), added], "divisor")], "normal")
     else:
-        made = step("MUL", [away, step("RSQRT", [shifted], "inverse", "")], "normal", "MulOptions")
-    for role, code, options in (("gain", "MUL", "MulOptions"), ("shift", "ADD", "AddOptions")):
+        result = step("MUL", [away, step("RSQRT", [shifted], "inverse")], "normal")
+    for role, code in (("gain", "MUL"), ("shift", "ADD")):
         if role in params:
-            made = step(code, [made, layers.add_floats(f"{name}/{role}_values", params[role])], role, options)
-    if (wanted := layers.grid(name)) is None:
-        finish_reshaped(layers, node, made, None)
-    else:
-        found = layers.add_file_tensor(f"{name}/quantized", dims, wanted)
-        file.operator("QUANTIZE", [made], found, "QuantizeOptions")
-        finish_reshaped(layers, node, found, wanted)
+            result = step(code, [result, layers.add_floats(f"{name}/{role}_values", params[role])], role)
+    wanted = layers.grid(name)
+    if wanted is not None:
+        result = layers.add(f"{name}/quantized", "QUANTIZE", [result], dims, wanted)
+    finish_reshaped(layers, node, result, wanted)
 
 
 def view(layers: Layers, node: QuantNode) -> None:
     """Write a view between arrays and channels-last images; the byte order is unchanged."""
-    (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
-    here = grid == layers.grid(node.output)
-    name = node.output if here else f"{node.output}/view"
-    layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
+    finish_reshaped(layers, node, layers.index[node.inputs[0]], layers.grid(node.inputs[0]))

@@ -29,14 +29,20 @@ _VERSIONS = {
 """Operator versions with 8-bit integers and per-channel scales (op_version.cc of LiteRT); 2 for others."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
 """Operator versions for float, and here a bias; 1 for others."""
+_CAMEL_CASE = {"BATCH_MATMUL": "BatchMatMul", "PADV2": "PadV2"}
+_POOL, _ORDER = "Pool2D", "MaximumMinimum"
+_OPTIONS = {"AVERAGE_POOL_2D": _POOL, "MAX_POOL_2D": _POOL, "MAXIMUM": _ORDER, "MINIMUM": _ORDER, "MEAN": "Reducer"}
+"""Operators whose option table does not follow from their name."""
+
+
+def camel_case(code: str) -> str:
+    """Return the name of an operator as in TFLite's option tables and in TFLite Micro's resolver: CONV_2D is Conv2D."""
+    parts = (part if part[0].isdigit() else part.capitalize() for part in code.split("_"))
+    return _CAMEL_CASE.get(code) or "".join(parts)
 
 
 def need_schema() -> Any:
-    """Return the module of the schema.
-
-    Raises:
-        N2D2Error: E721 the package is missing.
-    """
+    """Return the module of the schema. Raise E721 if the package is missing."""
     try:
         return import_module("ai_edge_litert.schema_py_generated")
     except ImportError:
@@ -106,8 +112,8 @@ class ModelFile:
         """Add an int32 constant without scale."""
         return self.tensor(name, values.shape, np.int32, values=values)
 
-    def operator(self, code: str, inputs: list[int], output: int, options: str = "", **fields: Any) -> None:
-        """Add an operator; `options`: the name of its option table."""
+    def operator(self, code: str, inputs: list[int], output: int, options: str | None = None, **fields: Any) -> None:
+        """Add an operator; `options`: the name of its option table, "" for none; by default that of its code."""
         if code not in self.codes:
             self.codes.append(code)
         others = (self.schema.TensorType.FLOAT32, self.schema.TensorType.INT32)
@@ -117,6 +123,9 @@ class ModelFile:
         operator = self.schema.OperatorT()
         operator.opcodeIndex = self.codes.index(code)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
+        if options is None:
+            name = f"{_OPTIONS.get(code) or camel_case(code)}Options"
+            options = name if hasattr(self.schema.BuiltinOptions, name) else ""
         if options:
             operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, options)
             operator.builtinOptions = getattr(self.schema, options + "T")()
@@ -147,9 +156,8 @@ class ModelFile:
     def _signature(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
         signature = self.schema.SignatureDefT()
         signature.signatureKey, signature.subgraphIndex = SIGNATURE, 0
-        signature.inputs, signature.outputs = (
-            [self._port(name, index) for name, index in ports.items()] for ports in (inputs, outputs)
-        )
+        signature.inputs = [self._port(*port) for port in inputs.items()]
+        signature.outputs = [self._port(*port) for port in outputs.items()]
         return signature
 
     def _port(self, name: str, index: int) -> Any:

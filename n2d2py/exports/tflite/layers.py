@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports.tflite import arrays
-from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid
+from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, ModelFile, int8_grid, need_schema
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
-from n2d2py.graph import QuantNode
+from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, axis_along
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
@@ -19,17 +20,12 @@ Lowering = Callable[[Layers, QuantNode], None]
 
 
 def write_layer(layers: Layers, node: QuantNode) -> None:
-    """Write a layer.
-
-    Raises:
-        NoTfliteForm: TFLite cannot express it.
-    """
+    """Write a layer. Raise NoTfliteForm if TFLite cannot express it."""
     if node.op.kind not in LOWERINGS:
         raise NoTfliteForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]
-    wrong = [
-        name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.is_int8(name)
-    ]
+    integers = (name for name in ends if name not in layers.real and not layers.graph.type(name).is_float)
+    wrong = [name for name in integers if not layers.is_int8(name)]
     if not wrong and node.op.kind != "Convert":
         wrong = [name for name in ends if (name in layers.real) != (node.output in layers.real)]
     if wrong:
@@ -55,11 +51,10 @@ def _conv(layers: Layers, node: QuantNode) -> None:
     }
     if depthwise:  # output c * multiplier + m reads channel c, in both orders
         constants = layers.add_weights(node, lambda weights: weights[:, 0].transpose(1, 2, 0)[None], 3)
-        options, fields["depthMultiplier"] = "DepthwiseConv2DOptions", outputs // inputs
-        layers.file.operator("DEPTHWISE_CONV_2D", [index, *constants], layers.declare(node.output), options, **fields)
+        layers.write(node, "DEPTHWISE_CONV_2D", [index, *constants], depthMultiplier=outputs // inputs, **fields)
         return
     constants = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
-    layers.file.operator("CONV_2D", [index, *constants], layers.declare(node.output), "Conv2DOptions", **fields)
+    layers.write(node, "CONV_2D", [index, *constants], **fields)
 
 
 def _fc(layers: Layers, node: QuantNode) -> None:
@@ -70,65 +65,49 @@ def _fc(layers: Layers, node: QuantNode) -> None:
             weights = weights.reshape(-1, *shape[1:]).transpose(0, 2, 3, 1)
         return weights.reshape(len(weights), -1)
 
-    layers.file.operator(
-        "FULLY_CONNECTED",
-        [*layers.sources(node), *layers.add_weights(node, ordered, 0)],
-        layers.declare(node.output),
-        "FullyConnectedOptions",
-        fusedActivationFunction=layers.activation(node),
-    )
+    inputs = [*layers.sources(node), *layers.add_weights(node, ordered, 0)]
+    layers.write(node, "FULLY_CONNECTED", inputs, fusedActivationFunction=layers.activation(node))
 
 
 def _affine(layers: Layers, node: QuantNode) -> None:
     """Write scale and bias; for integers as a 1x1 depthwise convolution, with vectors as one-row images."""
     shape = layers.graph.shape(node.inputs[0])
     if node.output in layers.real:
-        middle = layers.add_tensor(f"{node.output}/product", shape, None)
+        product = layers.add_tensor(f"{node.output}/product", shape, None)
         gain, shift = (
             (values if len(shape) in (2, 4) else values.reshape(-1, *(1,) * (len(shape) - 2)))
             for values in (node.params["weights"], node.params["bias"])
         )
-        layers.file.operator(
-            "MUL", [*layers.sources(node), layers.add_floats(f"{node.name}/weights", gain)], middle, "MulOptions"
-        )
-        constants = [middle, layers.add_floats(f"{node.name}/bias", shift)]
-        activation = layers.activation(node)
-        layers.file.operator("ADD", constants, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
+        layers.file.operator("MUL", [*layers.sources(node), layers.add_floats(f"{node.name}/weights", gain)], product)
+        inputs = [product, layers.add_floats(f"{node.name}/bias", shift)]
+        layers.write(node, "ADD", inputs, fusedActivationFunction=layers.activation(node))
         return
     constants, index = layers.add_weights(node, lambda weights: weights.reshape(1, 1, 1, -1), 3), layers.index[node.inputs[0]]
     if len(shape) == 4:
         _depthwise(layers, node, index, constants, (1, 1))
         return
-    lines, grid, before, name = (
-        (1, shape[1], prod(shape[2:])),
-        layers.grid(node.output),
-        layers.grid(node.inputs[0]),
-        node.output,
-    )
-    pixels = (1, lines[2], lines[1])
-    if lines[2] > 1:
-        index = arrays.transpose(
-            layers, f"{name}/pixels", arrays.reshape(layers, f"{name}/lines", index, lines, before), lines, (0, 2, 1), before
-        )
-    image = arrays.reshape(layers, f"{name}/image", index, (1, *pixels), before)
-    made = layers.add_file_tensor(f"{name}/scaled", (1, *pixels), grid)
-    _depthwise(layers, node, image, constants, (1, 1), made)
-    if lines[2] > 1:
-        made = arrays.transpose(
-            layers, f"{name}/back", arrays.reshape(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
-        )
-    arrays.finish_reshaped(layers, node, made, grid)
+    name, grid, source, length = node.output, layers.grid(node.output), layers.grid(node.inputs[0]), prod(shape[2:])
+    rows, pixels = (1, shape[1], length), (1, length, shape[1])
+    if length > 1:
+        index = arrays.reshape(layers, f"{name}/lines", index, rows, source)
+        index = arrays.transpose(layers, f"{name}/pixels", index, rows, (0, 2, 1), source)
+    image = arrays.reshape(layers, f"{name}/image", index, (1, *pixels), source)
+    result = layers.add_file_tensor(f"{name}/scaled", (1, *pixels), grid)
+    _depthwise(layers, node, image, constants, (1, 1), result)
+    if length > 1:
+        result = arrays.reshape(layers, f"{name}/rows", result, pixels, grid)
+        result = arrays.transpose(layers, f"{name}/back", result, pixels, (0, 2, 1), grid)
+    arrays.finish_reshaped(layers, node, result, grid)
 
 
 def _depthwise(
-    layers: Layers, node: QuantNode, index: int, constants: list[int], stride: tuple[int, int], made: int | None = None
+    layers: Layers, node: QuantNode, index: int, constants: list[int], stride: tuple[int, int], result: int | None = None
 ) -> None:
-    """Write a depthwise convolution; the result is the tensor `made`, or else the output of the layer."""
+    """Write a depthwise convolution; its result is the tensor `result`, or else the output of the layer."""
     layers.file.operator(
         "DEPTHWISE_CONV_2D",
         [index, *constants],
-        layers.declare(node.output) if made is None else made,
-        "DepthwiseConv2DOptions",
+        layers.declare(node.output) if result is None else result,
         depthMultiplier=1,
         padding=layers.file.schema.Padding.VALID,
         strideH=stride[0],
@@ -145,12 +124,8 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     fields = {"strideH": op.stride[0], "strideW": op.stride[1], "filterHeight": op.kernel[0], "filterWidth": op.kernel[1]}
     if op.mode == "Max":
         index, padding = layers.pad_window(node, op.pads, op.kernel, op.stride, lowest=True)
-        made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
-        activation = layers.activation(node)
-        layers.file.operator(
-            "MAX_POOL_2D", [index], made, "Pool2DOptions", padding=padding, fusedActivationFunction=activation, **fields
-        )
-        layers.finish(node, made, grid)
+        fields["fusedActivationFunction"] = layers.activation(node)
+        layers.write_in(grid, node, "MAX_POOL_2D", [index], padding=padding, **fields)
         return
     counts, index = op.window_counts(shape[2:]), layers.index[node.inputs[0]]
     even, padding = bool((counts == counts.flat[0]).all()), schema.Padding.VALID
@@ -164,7 +139,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     whole = tuple(op.kernel) == tuple(shape[2:]) and not any(op.pads)
     if whole and grid is not None and layers.activation(node) == schema.ActivationFunctionType.NONE:
         axes = layers.file.constant(f"{node.name}/axes", np.array([1, 2]))
-        layers.file.operator("MEAN", [index, axes], layers.declare(node.output), "ReducerOptions", keepDims=True)
+        layers.write(node, "MEAN", [index, axes], keepDims=True)
         return
     if even and grid not in (None, layers.grid(node.output)):  # weights of 1 round once, whatever the scale of the result
         channels, count, scale = shape[1], int(counts.flat[0]), layers.graph.type(node.inputs[0]).scale
@@ -172,12 +147,10 @@ def _pool(layers: Layers, node: QuantNode) -> None:
         constants = layers.add_integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)
         _depthwise(layers, node, index, constants, op.stride)
         return
-    made = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
-    activation = layers.activation(node)
-    layers.file.operator(
-        "AVERAGE_POOL_2D", [index], made, "Pool2DOptions", padding=padding, fusedActivationFunction=activation, **fields
-    )
-    layers.finish(node, made, grid)
+    result = layers.add_tensor(f"{node.output}/mean" if grid else node.output, layers.graph.shape(node.output), grid)
+    fields["fusedActivationFunction"] = layers.activation(node)
+    layers.file.operator("AVERAGE_POOL_2D", [index], result, padding=padding, **fields)
+    layers.finish(node, result, grid)
 
 
 def _elemwise(layers: Layers, node: QuantNode) -> None:
@@ -191,18 +164,15 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
         raise NoTfliteForm(f"{op.operation} of {count} tensors with weights {list(weights)} and shifts {list(shifts)}")
     if difference:
         code, sources = "SUB", sources[:: int(weights[0])]
-    activation = layers.activation(node)
-    options = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions"}.get(code)
-    fields = {"fusedActivationFunction": activation}
-    if options is None:
-        if activation != layers.file.schema.ActivationFunctionType.NONE:
+    fields = {"fusedActivationFunction": layers.activation(node)}
+    if op.operation in ("Max", "Min"):
+        if fields.pop("fusedActivationFunction") != layers.file.schema.ActivationFunctionType.NONE:
             raise NoTfliteForm(f"{op.operation} with an activation")
-        options, fields, sources = "MaximumMinimumOptions", {}, layers.in_grid(node, layers.grid(node.output))
+        sources = layers.in_grid(node, layers.grid(node.output))
+    shape = channels_last(layers.graph.shape(node.output))
     for number, source in enumerate(sources[1:-1], 1):  # real numbers
-        made = layers.add_tensor(f"{node.output}/of_{number + 1}", layers.graph.shape(node.output), None)
-        layers.file.operator(code, [sources[0], source], made, options)
-        sources[0] = made
-    layers.file.operator(code, [sources[0], sources[-1]], layers.declare(node.output), options, **fields)
+        sources[0] = layers.add(f"{node.output}/of_{number + 1}", code, [sources[0], source], shape, None)
+    layers.write(node, code, [sources[0], sources[-1]], **fields)
 
 
 def _concat(layers: Layers, node: QuantNode) -> None:
@@ -210,71 +180,57 @@ def _concat(layers: Layers, node: QuantNode) -> None:
     op, grid, rank = node.op, layers.grid(node.output), len(layers.graph.shape(node.output))
     if op.slots or (op.rows > 1 and rank == 2):
         return arrays.concat_rows(layers, node)
-    layers.file.operator(
-        "CONCATENATION",
-        layers.in_grid(node, grid),
-        layers.declare(node.output),
-        "ConcatenationOptions",
-        axis=channels_last(range(rank)).index(op.axis),
-        fusedActivationFunction=layers.activation(node),
-    )
+    axis = channels_last(range(rank)).index(op.axis)
+    inputs, activation = layers.in_grid(node, grid), layers.activation(node)
+    layers.write(node, "CONCATENATION", inputs, axis=axis, fusedActivationFunction=activation)
 
 
 def _function(layers: Layers, node: QuantNode) -> None:
     """Write an element-wise function with the scale that TFLite requires, then requantize to that of the result."""
     function, (source,) = node.op.function, layers.sources(node)
-    wanted, made = layers.grid(node.output), partial(layers.write_in_required_grid, node)
-    real = wanted is None
+    own = layers.grid(node.output)
+    real = own is None
     if isinstance(function, Clip) and real:
         _clamp(layers, node, function)
     elif isinstance(function, Clip):
         if layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
             raise NoTfliteForm("its limits are not those of its integers")
-        made("QUANTIZE", wanted, [source], "QuantizeOptions")
+        layers.write(node, "QUANTIZE", [source])
     elif function == FUNCTIONS["Logistic"]():
-        made("LOGISTIC", layers.required_grid(node, PROBABILITIES), [source])
+        layers.write_in(layers.required_grid(node, PROBABILITIES), node, "LOGISTIC", [source])
     elif function == Tanh():
-        made("TANH", layers.required_grid(node, SIGNED_UNITS), [source])
+        layers.write_in(layers.required_grid(node, SIGNED_UNITS), node, "TANH", [source])
     elif function == HardSwish():
-        made("HARD_SWISH", wanted, [source], "HardSwishOptions")
+        layers.write(node, "HARD_SWISH", [source])
     elif function == FUNCTIONS["Swish"]():
-        grid = layers.required_grid(node, PROBABILITIES)
-        gate = layers.add_tensor(f"{node.output}/logistic", layers.graph.shape(node.output), grid)
-        layers.file.operator("LOGISTIC", [source], gate)
-        made("MUL", wanted, [source, gate], "MulOptions")
+        grid, shape = layers.required_grid(node, PROBABILITIES), channels_last(layers.graph.shape(node.output))
+        layers.write(node, "MUL", [source, layers.add(f"{node.output}/logistic", "LOGISTIC", [source], shape, grid)])
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
-        made("LEAKY_RELU", wanted, [source], "LeakyReluOptions", alpha=float(function.slope))
+        layers.write(node, "LEAKY_RELU", [source], alpha=float(function.slope))
     elif isinstance(function, (Gelu, GeluTanh)):
-        made("GELU", wanted, [source], "GeluOptions", approximate=isinstance(function, GeluTanh))
+        layers.write(node, "GELU", [source], approximate=isinstance(function, GeluTanh))
     elif real and function in _REAL_FUNCTIONS:
-        code, options = _REAL_FUNCTIONS[function]
-        made(code, None, [source], options)
+        layers.write(node, _REAL_FUNCTIONS[function], [source])
     else:
         raise NoTfliteForm(f"the function {function}")
 
 
-_REAL_FUNCTIONS = {
-    FUNCTIONS["Abs"](): ("ABS", "AbsOptions"),
-    Elu(): ("ELU", ""),
-    FUNCTIONS["Exp"](): ("EXP", "ExpOptions"),
-    FUNCTIONS["Log"](): ("LOG", ""),
-    FUNCTIONS["Sqrt"](): ("SQRT", ""),
-}
-"""Functions that TFLite has only in floating point: the operator and its option table."""
+_REAL_FUNCTIONS = {Elu(): "ELU", **{FUNCTIONS[name](): name.upper() for name in ("Abs", "Exp", "Log", "Sqrt")}}
+"""Functions that TFLite has only in floating point."""
 
 
 def _clamp(layers: Layers, node: QuantNode, function: Clip) -> None:
     """Write a clamp in floating point."""
     (source,), shape = layers.sources(node), layers.graph.shape(node.output)
     if code := fused_name(function):
-        return layers.file.operator(code, [source], layers.declare(node.output))
+        return layers.write(node, code, [source])
     limits = [(code, limit) for code, limit in (("MAXIMUM", function.low), ("MINIMUM", function.high)) if np.isfinite(limit)]
     for number, (code, limit) in enumerate(limits, 1):
         last = number == len(limits)
-        made = layers.declare(node.output) if last else layers.add_tensor(f"{node.output}/at_least", shape, None)
+        result = layers.declare(node.output) if last else layers.add_tensor(f"{node.output}/at_least", shape, None)
         bound = layers.add_floats(f"{node.name}/{code.lower()}", np.array([limit], np.float32))
-        layers.file.operator(code, [source, bound], made, "MaximumMinimumOptions")
-        source = made
+        layers.file.operator(code, [source, bound], result)
+        source = result
 
 
 def _softmax(layers: Layers, node: QuantNode) -> None:
@@ -289,31 +245,20 @@ def _softmax(layers: Layers, node: QuantNode) -> None:
         lines = prod(shape[each] for each in before), shape[axis], prod(shape[each] for each in after)
     if axis is None or node.op.log or axis != channels_last(range(len(shape)))[-1]:
         return arrays.array_softmax(layers, node, lines)
-    layers.write_in_required_grid(
-        node, "SOFTMAX", layers.required_grid(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
-    )
+    layers.write_in(layers.required_grid(node, PROBABILITIES), node, "SOFTMAX", layers.sources(node), beta=1.0)
 
 
 def _resize(layers: Layers, node: QuantNode) -> None:
-    op, file = node.op, layers.file
-    size = file.constant(f"{node.name}/size", np.array(op.size, np.int32))
-    code, options = (
-        ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions")
-        if op.mode == "Nearest"
-        else ("RESIZE_BILINEAR", "ResizeBilinearOptions")
-    )
-    bilinear = op.mode != "Nearest"
-    grid = layers.grid(node.inputs[0])
-    made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
-    file.operator(
-        code,
+    op, bilinear = node.op, node.op.mode != "Nearest"
+    size = layers.file.constant(f"{node.name}/size", np.array(op.size, np.int32))
+    layers.write_in(
+        layers.grid(node.inputs[0]),
+        node,
+        "RESIZE_BILINEAR" if bilinear else "RESIZE_NEAREST_NEIGHBOR",
         [*layers.sources(node), size],
-        made,
-        options,
         alignCorners=bilinear and op.coordinates == "AlignCorners",
         halfPixelCenters=bilinear and op.coordinates == "HalfPixel",
     )
-    layers.finish(node, made, grid)
 
 
 def _deconv(layers: Layers, node: QuantNode) -> None:
@@ -329,13 +274,12 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     activation, grid = layers.activation(node), layers.grid(node.output)
     target = file.constant(f"{node.name}/shape", np.array([1, *whole, outputs], np.int32))
     cropped = tuple(whole) != tuple(out[2:])
-    made = layers.add_tensor(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
+    result = layers.add_tensor(f"{node.output}/whole", (1, outputs, *whole), grid) if cropped else layers.declare(node.output)
     weights, bias = layers.add_weights(node, lambda weights: weights.transpose(0, 2, 3, 1), 0)
     file.operator(
         "TRANSPOSE_CONV",
         [target, weights, layers.index[node.inputs[0]], bias],
-        made,
-        "TransposeConvOptions",
+        result,
         padding=file.schema.Padding.VALID,
         strideH=op.stride[0],
         strideW=op.stride[1],
@@ -344,7 +288,7 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     if cropped:
         begin = file.constant(f"{node.name}/begin", np.array([0, op.pads[0], op.pads[1], 0], np.int32))
         size = file.constant(f"{node.name}/size", np.array([1, *out[2:], outputs], np.int32))
-        file.operator("SLICE", [made, begin, size], layers.declare(node.output), "SliceOptions")
+        layers.write(node, "SLICE", [result, begin, size])
 
 
 def _reshape(layers: Layers, node: QuantNode) -> None:
@@ -353,31 +297,25 @@ def _reshape(layers: Layers, node: QuantNode) -> None:
     (index,), grid, file = layers.sources(node), layers.grid(node.inputs[0]), layers.file
     if len(shape) == 4 and np.prod(shape[2:]) > 1 and shape[1] > 1:
         moved = layers.add_file_tensor(f"{node.name}/nchw", shape, grid)
-        file.operator(
-            "TRANSPOSE", [index, file.constant(f"{node.name}/perm", np.array([0, 3, 1, 2]))], moved, "TransposeOptions"
-        )
+        file.operator("TRANSPOSE", [index, file.constant(f"{node.name}/perm", np.array([0, 3, 1, 2]))], moved)
         index = moved
     back = len(out) == 4 and np.prod(out[2:]) > 1 and out[1] > 1
     target = tuple(out) if back else channels_last(out)
-    made = layers.add_file_tensor(f"{node.output}/nchw" if back else node.output, target, grid)
+    result = layers.add_file_tensor(f"{node.output}/nchw" if back else node.output, target, grid)
     values = np.array(target, np.int32)
-    file.operator("RESHAPE", [index, file.constant(f"{node.name}/shape", values)], made, "ReshapeOptions", newShape=values)
+    file.operator("RESHAPE", [index, file.constant(f"{node.name}/shape", values)], result, newShape=values)
     if back:
         last = layers.add_tensor(node.output, out, grid)
-        file.operator("TRANSPOSE", [made, file.constant(f"{node.name}/back", np.array([0, 2, 3, 1]))], last, "TransposeOptions")
-        made = last
-    layers.finish(node, made, grid)
+        file.operator("TRANSPOSE", [result, file.constant(f"{node.name}/back", np.array([0, 2, 3, 1]))], last)
+        result = last
+    layers.finish(node, result, grid)
 
 
 def _transpose(layers: Layers, node: QuantNode) -> None:
     """Write the permutation of the network's axes as one of the file's axes."""
-    file, rank = layers.file, len(node.op.perm)
-    axes = channels_last(tuple(range(rank)))
-    perm = np.array([axes.index(node.op.perm[axis]) for axis in axes])
-    grid = layers.grid(node.inputs[0])
-    made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
-    file.operator("TRANSPOSE", [*layers.sources(node), file.constant(f"{node.name}/perm", perm)], made, "TransposeOptions")
-    layers.finish(node, made, grid)
+    axes = channels_last(range(len(node.op.perm)))
+    perm = layers.file.constant(f"{node.name}/perm", np.array([axes.index(node.op.perm[axis]) for axis in axes]))
+    layers.write_in(layers.grid(node.inputs[0]), node, "TRANSPOSE", [*layers.sources(node), perm])
 
 
 def _select(layers: Layers, node: QuantNode) -> None:
@@ -386,58 +324,54 @@ def _select(layers: Layers, node: QuantNode) -> None:
         return arrays.select_elements(layers, node)
     file, (index,), grid = layers.file, layers.sources(node), layers.grid(node.inputs[0])
     shape, rank = list(layers.graph.shape(node.inputs[0])), len(node.op.indices) + 1
-    taken = [None, *node.op.indices]
+    indices = [None, *node.op.indices]
     order = channels_last(tuple(range(rank)))
-    whole = [np.arange(size) if one is None else np.array(one) for one, size in zip(taken, shape, strict=True)]
+    whole = [np.arange(size) if one is None else np.array(one) for one, size in zip(indices, shape, strict=True)]
     steps = [_step(one) for one in whole]
     if all(steps):
         ends = [int(one[-1]) + 1 for one in whole]
         bounds = zip(("begin", "end", "steps"), ([int(one[0]) for one in whole], ends, steps), strict=True)
         limits = [file.constant(f"{node.name}/{name}", np.array(values)[list(order)]) for name, values in bounds]
-        made = layers.add_tensor(node.output, layers.graph.shape(node.output), grid)
-        file.operator("STRIDED_SLICE", [index, *limits], made, "StridedSliceOptions")
-        return layers.finish(node, made, grid)
-    for axis, positions in enumerate(taken):
+        return layers.write_in(grid, node, "STRIDED_SLICE", [index, *limits])
+    for axis, positions in enumerate(indices):
         if positions is None:
             continue
         shape[axis] = len(positions)
-        made = layers.add_tensor(f"{node.output}/axis_{axis}", tuple(shape), grid)
+        gathered = layers.add_tensor(f"{node.output}/axis_{axis}", tuple(shape), grid)
         wanted = file.constant(f"{node.name}/positions_{axis}", np.array(positions))
-        file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=order.index(axis))
-        index = made
+        file.operator("GATHER", [index, wanted], gathered, axis=order.index(axis))
+        index = gathered
     return layers.finish(node, index, grid)
 
 
 def _permute_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
     """Add an image of `shape` with its channels in another order."""
-    made = layers.add_tensor(name, shape, grid)
+    result = layers.add_tensor(name, shape, grid)
     wanted = layers.file.constant(f"{name}/positions", channels)
-    layers.file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=3)
-    return made
+    layers.file.operator("GATHER", [index, wanted], result, axis=3)
+    return result
 
 
 def _depth_to_space(layers: Layers, node: QuantNode) -> None:
     """Write DEPTH_TO_SPACE; other channel orders are permuted to TFLite's first."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
-    before, after = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
+    shape = layers.graph.shape(node.inputs[0])
     if node.op.channels_first:
-        channels = np.arange(before[1]).reshape(-1, area).T.reshape(-1)
-        index = _permute_channels(layers, f"{node.output}/channels", index, before, channels, grid)
-    made = layers.add_tensor(node.output, after, grid)
-    layers.file.operator("DEPTH_TO_SPACE", [index], made, "DepthToSpaceOptions", blockSize=node.op.block)
-    layers.finish(node, made, grid)
+        channels = np.arange(shape[1]).reshape(-1, area).T.reshape(-1)
+        index = _permute_channels(layers, f"{node.output}/channels", index, shape, channels, grid)
+    layers.write_in(grid, node, "DEPTH_TO_SPACE", [index], blockSize=node.op.block)
 
 
 def _space_to_depth(layers: Layers, node: QuantNode) -> None:
     """Write SPACE_TO_DEPTH, and permute TFLite's channel order to another one."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
     after = layers.graph.shape(node.output)
-    made = layers.add_tensor(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
-    layers.file.operator("SPACE_TO_DEPTH", [index], made, "SpaceToDepthOptions", blockSize=node.op.block)
+    result = layers.add_tensor(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
+    layers.file.operator("SPACE_TO_DEPTH", [index], result, blockSize=node.op.block)
     if node.op.channels_first:
         channels = np.arange(after[1]).reshape(area, -1).T.reshape(-1)
-        made = _permute_channels(layers, node.output, made, after, channels, grid)
-    layers.finish(node, made, grid)
+        result = _permute_channels(layers, node.output, result, after, channels, grid)
+    layers.finish(node, result, grid)
 
 
 def _step(positions: np.ndarray) -> int:
@@ -450,8 +384,8 @@ def _padding(layers: Layers, node: QuantNode) -> None:
     op = node.op
     if min(op.pads) < 0 or getattr(op, "fill", 0):
         raise NoTfliteForm("it crops, or fills with another number than 0")
-    made = layers.pad(layers.index[node.inputs[0]], node, op.pads, layers.graph.shape(node.output))
-    layers.finish(node, made, layers.grid(node.inputs[0]))
+    result = layers.pad(layers.index[node.inputs[0]], node, op.pads, layers.graph.shape(node.output))
+    layers.finish(node, result, layers.grid(node.inputs[0]))
 
 
 def _reuse_input(layers: Layers, node: QuantNode) -> None:
@@ -491,3 +425,59 @@ LOWERINGS: dict[str, Lowering] = {
     "MemoryView": arrays.view,
 }
 """Writers of layers by operator kind."""
+
+
+# ---- the model -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class TfliteModel:
+    """The file, and the indexes of the network's tensors in it.
+
+    Attributes:
+        codes: its operators, in the order of first use.
+        index: tensor of the file for each tensor of the network.
+    """
+
+    data: bytes
+    codes: tuple[str, ...]
+    index: Mapping[str, int]
+
+
+def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
+    """Return the model of a quantized network; inputs and outputs are float32, or int8 with `integer_io`.
+
+    Raises:
+        ErrorList: E701 for every layer without TFLite form.
+        N2D2Error: E721 the package with the schema is missing.
+    """
+    file = ModelFile(need_schema())
+    layers, problems = Layers(graph, file), []
+    inputs: dict[str, int] = {}
+    for name in graph.inputs:
+        kind, shape = graph.type(name), channels_last(graph.shape(name))
+        if name in layers.real or (integer_io and layers.is_int8(name)):
+            inputs[name] = layers.declare(name)
+        elif layers.is_int8(name):
+            inputs[name] = file.tensor(name, shape, np.float32)
+            layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
+            file.operator("QUANTIZE", [inputs[name]], layers.index[name])
+        else:
+            problems.append(_form_error(f"the input '{name}' is {kind.name}", graph.name))
+            layers.index[name] = -1
+    for node in graph.nodes:
+        try:
+            write_layer(layers, node)
+        except NoTfliteForm as reason:
+            problems.append(_form_error(f"layer '{node.name}': {reason}", node.location or graph.name))
+            layers.index.update(dict.fromkeys(node.outputs, -1))
+    ErrorList.raise_if(problems)
+    outputs = {name: layers.index[name] for name in graph.outputs}
+    for name, index in outputs.items():
+        if not integer_io and name not in layers.real:
+            outputs[name] = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
+            file.operator("DEQUANTIZE", [index], outputs[name])
+    return TfliteModel(file.to_bytes(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
+
+
+def _form_error(what: str, where) -> N2D2Error:
+    remedy = "use -export CPP, or replace the layer"
+    return N2D2Error("E701", f"{what}, which TFLite does not support", where=where, remedy=remedy)

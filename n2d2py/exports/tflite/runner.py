@@ -29,22 +29,20 @@ class LiteRtRunner(PackageRunner):
         self.label = f"LiteRT ({details['kernels']})"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Return the stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         interpreter = open_model(self._folder / self._details["file"], self._details["kernels"])
         ports = interpreter.get_output_details()
-        found: list[list[np.ndarray]] = [[] for _ in ports]
+        results: list[list[np.ndarray]] = [[] for _ in ports]
         for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
             _run_sample(interpreter, [graph.type(name) for name in graph.inputs], sample)
-            for values, port in zip(found, ports, strict=True):
+            for values, port in zip(results, ports, strict=True):
                 values.append(interpreter.get_tensor(port["index"])[0].copy())
         return {
             name: _stored(np.stack(values), graph.type(name), port["quantization"]).reshape(count, *graph.shape(name)[1:])
-            for name, values, port in zip(graph.outputs, found, ports, strict=True)
+            for name, values, port in zip(graph.outputs, results, ports, strict=True)
         }
 
     def network(self) -> Any:
-        """Return the layer results for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -57,14 +55,13 @@ class _Layers:
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the real results by tensor, (N, C, H, W), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
-        found: dict[str, list[np.ndarray]] = {}
+        results: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):
             _run_sample(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
             for name, index in self._details["tensors"].items():
-                found.setdefault(name, []).append(self._real(index))
-        return {name: np.stack(values) for name, values in found.items()}
+                results.setdefault(name, []).append(self._real(index))
+        return {name: np.stack(values) for name, values in results.items()}
 
     def _real(self, index: int) -> np.ndarray:
         """Return the dequantized values of a tensor (C, H, W)."""
@@ -73,16 +70,16 @@ class _Layers:
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
-def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
+def open_model(path: Path, kernels: str, tensors: Collection[int] = ()) -> Any:
     """Return the model in LiteRT's interpreter.
 
     Args:
         kernels: XNNPACK, the default delegate (with built-in kernels for operators that it does not have); or Reference.
-        kept: tensors to read after a run. They become outputs, since the delegate keeps no others.
+        tensors: tensors to read after a run. They become outputs, since the delegate keeps no others.
     """
     litert = import_module("ai_edge_litert.interpreter")
     kinds = litert.OpResolverType
-    data = _with_outputs(path.read_bytes(), kept) if kept else path.read_bytes()
+    data = _with_outputs(path.read_bytes(), tensors) if tensors else path.read_bytes()
     interpreter = litert.Interpreter(
         model_content=data,
         num_threads=1,
@@ -92,14 +89,14 @@ def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
     return interpreter
 
 
-def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
+def _with_outputs(data: bytes, tensors: Collection[int]) -> bytes:
     """Return the model with more outputs, after its own."""
     import flatbuffers
 
     model = need_schema().ModelT.InitFromPackedBuf(data, 0)
     (graph,) = model.subgraphs
     own = [int(index) for index in graph.outputs]
-    graph.outputs = np.array([*own, *sorted(set(kept) - set(own))], np.int32)
+    graph.outputs = np.array([*own, *sorted(set(tensors) - set(own))], np.int32)
     builder = flatbuffers.Builder(len(data))
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
@@ -107,9 +104,9 @@ def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
 
 def _run_sample(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
     for port, kind, values in zip(interpreter.get_input_details(), types, sample, strict=True):
-        given = kind.dequantize(values) if port["dtype"] == np.float32 else _as_int8(values, kind)
-        given = given[None]
-        interpreter.set_tensor(port["index"], given.transpose(0, 2, 3, 1) if given.ndim == 4 else given)
+        stored = kind.dequantize(values) if port["dtype"] == np.float32 else _as_int8(values, kind)
+        stored = stored[None]
+        interpreter.set_tensor(port["index"], stored.transpose(0, 2, 3, 1) if stored.ndim == 4 else stored)
     interpreter.invoke()
 
 
@@ -119,7 +116,6 @@ def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
 
 
 def _as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """Return stored values as int8."""
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 

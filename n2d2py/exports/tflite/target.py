@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports, no_layers
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
-from n2d2py.exports.tflite.file import int8_grid
-from n2d2py.exports.tflite.model import TfliteModel, write_model
-from n2d2py.exports.tflite.reference import with_reference
+from n2d2py.exports.tflite.file import camel_case, int8_grid
+from n2d2py.exports.tflite.layers import TfliteModel, write_model
 from n2d2py.exports.tflite.runner import LiteRtRunner
 from n2d2py.exports.tflite.writer import channels_last
-from n2d2py.exports.tflite.xnnpack import with_xnnpack
+from n2d2py.exports.tflite.xnnpack import with_reference, with_xnnpack
 from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Key, Kind, Schema, keys
@@ -55,39 +54,34 @@ class TfliteTarget(Target[TfliteModel]):
         return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        """Return the network with the arithmetic of the chosen kernels."""
         return with_reference(graph) if parameters.get("Kernels") == "Reference" else with_xnnpack(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """Raise E704 without layers, E705 unless int8 or float32, E701 for unsupported layers, E721 without schema."""
-        if not request.graph.nodes:
-            return Prepared(request, [no_layers(request.graph)])
-        if request.graph.bits not in (8, -32):
+        if request.graph.nodes and request.graph.bits not in (8, -32):
             text = f"the export TFLite supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """Return the details for the runner: the file, and its tensors with their types."""
-        graph, made = prepared.request.graph, prepared.result
+        graph, model = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
             "integers": graph.bits > 0,
             "kernels": str(prepared.request.parameters.get("Kernels", "XNNPACK")),
-            "operators": list(made.codes),
-            "tensors": {name: made.index[name] for name in produced},
+            "operators": list(model.codes),
+            "tensors": {name: model.index[name] for name in produced},
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        """Write the model, its C array, the samples and a README."""
-        request, made = prepared.request, prepared.result
+        request, model = prepared.request, prepared.result
         path = self.write_model(prepared, folder)
         if request.parameters.get("ModelArray", True):
-            write_c_arrays(folder, made.data, made.codes)
-        _write_readme(folder, request, made, path.name)
+            write_c_arrays(folder, model.data, model.codes)
+        _write_readme(folder, request, model, path.name)
 
     def write_model(self, prepared: Prepared[TfliteModel], folder: Path) -> Path:
         """Write the model and the samples; return the path of the model."""
@@ -99,25 +93,15 @@ class TfliteTarget(Target[TfliteModel]):
         return path
 
 
-_RESOLVER_METHODS = {
-    "CONV_2D": "Conv2D",
-    "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
-    "MAX_POOL_2D": "MaxPool2D",
-    "AVERAGE_POOL_2D": "AveragePool2D",
-    "PADV2": "PadV2",
-}
-"""Operators whose MicroMutableOpResolver method does not follow from their name."""
-
-
 def write_c_arrays(folder: Path, data: bytes, codes: Collection[str]) -> None:
     """Write a file as a C array with TFLite Micro's alignment, and a header that registers operators of these kinds."""
-    functions = [_RESOLVER_METHODS.get(code) or "".join(part.capitalize() for part in code.split("_")) for code in codes]
+    functions = list(map(camel_case, codes))
     write_rendered(folder / "model_data.h", "tflite/model_data.h")
     write_rendered(folder / "model_data.c", "tflite/model_data.c", rows=hex_rows(data, ", "), size=len(data))
     write_rendered(folder / "model_operators.h", "tflite/model_operators.h", functions=functions)
 
 
-def _write_readme(folder: Path, request: ExportRequest, made: TfliteModel, file: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: TfliteModel, file: str) -> None:
     """Write the contents of the model, how to run it, and where its results may differ."""
     graph, parameters = request.graph, request.parameters
     integer_io = graph.bits > 0 and bool(parameters.get("IntegerIO"))
@@ -130,7 +114,7 @@ def _write_readme(folder: Path, request: ExportRequest, made: TfliteModel, file:
         folder / "README.md",
         "tflite/README.md",
         graph=graph,
-        made=made,
+        made=model,
         file=file,
         kernels=parameters.get("Kernels", "XNNPACK"),
         ports=[(way, name, channels_last(graph.shape(name)), numbers(name)) for way, name in graph_ports(graph)],

@@ -77,17 +77,35 @@ class Layers:
         """Add a tensor with `shape` in the order of the file."""
         return self.file.tensor(name, tuple(shape), np.float32 if grid is None else np.int8, grid)
 
+    def add(self, name: str, code: str, inputs: list[int], shape: Shape, grid: Grid, **fields: Any) -> int:
+        """Add an operator whose result is a new tensor, with `shape` in the order of the file."""
+        result = self.add_file_tensor(name, shape, grid)
+        self.file.operator(code, inputs, result, **fields)
+        return result
+
+    def write(self, node: QuantNode, code: str, inputs: list[int], **fields: Any) -> None:
+        """Write an operator whose result is that of the layer."""
+        self.file.operator(code, inputs, self.declare(node.output), **fields)
+
+    def write_in(self, grid: Grid, node: QuantNode, code: str, inputs: list[int], shape: Shape = (), **fields: Any) -> None:
+        """Write an operator whose result has another scale, then the conversion to that of the layer.
+
+        `shape`: that of the result in the order of the file, by default that of the layer.
+        """
+        name = node.output if grid == self.grid(node.output) else f"{node.output}/{code.lower()}"
+        shape = shape or channels_last(self.graph.shape(node.output))
+        self.finish(node, self.add(name, code, inputs, shape, grid, **fields), grid)
+
     def sources(self, node: QuantNode) -> list[int]:
-        """Return the tensors that a layer reads."""
         return [self.index[name] for name in node.inputs]
 
     def requantize(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
         """Return the values of a tensor with another scale, after a QUANTIZE if the scales differ."""
         if source == target:
             return index
-        found = self.add_tensor(name, shape, target)
-        self._write_conversion(index, found, source, target)
-        return found
+        result = self.add_tensor(name, shape, target)
+        self._write_conversion(index, result, source, target)
+        return result
 
     def in_grid(self, node: QuantNode, grid: Grid) -> list[int]:
         """Return the inputs of a layer, all with one scale."""
@@ -104,20 +122,10 @@ class Layers:
         else:
             self._write_conversion(index, self.declare(node.output), grid, wanted)
 
-    def _write_conversion(self, index: int, found: int, source: Grid, target: Grid) -> None:
+    def _write_conversion(self, index: int, result: int, source: Grid, target: Grid) -> None:
         """Write the conversion of the tensor `index` to another scale or type."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
-        self.file.operator(code, [index], found, f"{code.capitalize()}Options")
-
-    def write_in_required_grid(
-        self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
-    ) -> None:
-        """Write an operator whose result has the scale that it requires, then the conversion to the tensor's scale."""
-        name = node.output
-        here = grid == self.grid(name)
-        found = self.declare(name) if here else self.add_tensor(f"{name}/{code.lower()}", self.graph.shape(name), grid)
-        self.file.operator(code, inputs, found, options, **fields)
-        self.finish(node, found, grid)
+        self.file.operator(code, [index], result)
 
     # ---- activations ----------------------------------------------------------------------------
     def activation(self, node: QuantNode) -> int:
@@ -167,15 +175,15 @@ class Layers:
         top, left, bottom, right = pads
         grid = self.grid(node.inputs[0])
         amounts = self.file.constant(f"{node.name}/pads", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
-        found = self.add_tensor(f"{node.name}/padded", full, grid)
+        result = self.add_tensor(f"{node.name}/padded", full, grid)
         if not lowest:
-            self.file.operator("PAD", [index, amounts], found, "PadOptions")
-            return found
+            self.file.operator("PAD", [index, amounts], result)
+            return result
         dtype = np.float32 if grid is None else np.int8
         least = np.array([np.finfo(np.float32).min if grid is None else -128], dtype)
         value = self.file.tensor(f"{node.name}/lowest", (1,), dtype, grid, least)
-        self.file.operator("PADV2", [index, amounts, value], found, "PadV2Options")
-        return found
+        self.file.operator("PADV2", [index, amounts, value], result)
+        return result
 
     # ---- constants ------------------------------------------------------------------------------
     def add_weights(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
@@ -229,11 +237,11 @@ def fused_name(activation: FunctionRow | None) -> str | None:
 
 def _probabilities(graph: QuantGraph) -> set[str]:
     """Return the float tensors of an integer network that are int8 in the file: outputs of an integer Softmax."""
-    found: set[str] = set()
+    probabilities: set[str] = set()
     for node in graph.nodes:
         if node.op.kind != "Convert" or graph.type(node.inputs[0]).is_float or not graph.type(node.output).is_float:
             continue
         readers = graph.consumers(node.output)
         if all(one.op.kind == "Softmax" and not one.op.log and not graph.consumers(one.output) for one in readers):
-            found.update([node.output, *(one.output for one in readers)])
-    return found - set(graph.inputs)
+            probabilities.update([node.output, *(one.output for one in readers)])
+    return probabilities - set(graph.inputs)

@@ -1,6 +1,6 @@
-"""Quantized network with the arithmetic of LiteRT's XNNPACK delegate, which runs int8 models by default.
+"""Quantized network with the arithmetic of LiteRT's kernels: the XNNPACK delegate, which runs int8 models by default, or the reference.
 
-The rules of its kernels, for stored integers q of scale s and zero point z, all scales in float32:
+The rules of XNNPACK's kernels, for stored integers q of scale s and zero point z, all scales in float32:
 
 =====================  ==============================================================================================
 weighted layers        rint(float32(acc) * (s_x s_w / s_y)), ties to even, then + z_y; acc holds no zero point of the result
@@ -14,8 +14,11 @@ LOGISTIC, TANH         a table; Swish is LOGISTIC, then MUL
 =====================  ==============================================================================================
 
 All integers from -128 on are used. Operators that XNNPACK does not have run in LiteRT's built-in kernels; what these compute is
-not
-described here, and may be a step off.
+not described here, and may be a step off.
+
+The reference kernels are also those of TFLite Micro. Convolutions, means and QUANTIZE multiply by m / 2^31 and shift, with a
+rounding each (`DoublingRescale`). Fully connected layers round once. Element-wise sums and products are rounded several times by
+the kernels, here once, from float32. They may be one step off, as may functions that the kernels compute in fixed point.
 """
 
 from __future__ import annotations
@@ -25,15 +28,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, StepRescale
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned, Rescaled, Table, Weighted
+from n2d2py.graph.forms import Aligned, Custom, Dequantized, Rescaled, Table, Weighted
 from n2d2py.operators.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import QUANTIZERS
 from n2d2py.quant.forming import peak
+from n2d2py.quant.weights.file_rounding import doubling, mean_rescale, multiplied
 from n2d2py.quant.weights.weighted import WeightedQuantizer
 
 _BITS = 31
@@ -48,9 +52,9 @@ _SEARCH_ULPS = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 def with_xnnpack(graph: QuantGraph) -> QuantGraph:
     """Return the network with integer layers that compute XNNPACK's results."""
     tensors = {name: replace(one, type=_full_range(one.type)) for name, one in graph.tensors.items()}
-    made = replace(graph, tensors=tensors)
-    made.nodes = [_layer(graph, made, node) for node in graph.nodes]
-    return made
+    result = replace(graph, tensors=tensors)
+    result.nodes = [_layer(graph, result, node) for node in graph.nodes]
+    return result
 
 
 def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
@@ -61,13 +65,13 @@ def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
 def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
     """Return float32 scales near `scales` (in units of the last place) for which XNNPACK's factors equal `factors`."""
     near = scales.astype(np.float32)
-    found, open_ = near.copy(), np.ones(near.shape, bool)
+    adjusted, open_ = near.copy(), np.ones(near.shape, bool)
     wanted = np.broadcast_to(factors.astype(np.float32), near.shape)
     for distance in _SEARCH_ULPS:
         tried = (near.view(np.int32) + np.int32(distance)).view(np.float32)
         fits = open_ & (layer_factors(tried, x, y) == wanted)
-        found[fits], open_ = tried[fits], open_ & ~fits
-    return found
+        adjusted[fits], open_ = tried[fits], open_ & ~fits
+    return adjusted
 
 
 def _full_range(kind: NumType) -> NumType:
@@ -184,20 +188,20 @@ def function_table(graph: QuantGraph, node: QuantNode, requantized: Rounding, mu
     x, y = graph.type(node.inputs[0]), graph.type(node.output)
     away, function = np.arange(x.qmin, x.qmax + 1) - x.zero_point, node.op.function
     if isinstance(function, Clip):
-        found = requantized(away, _scale_ratio(x, y))
+        values = requantized(away, _scale_ratio(x, y))
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
         ratio = _scale_ratio(x, y)
-        found = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
+        values = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
     elif function == FUNCTIONS["Swish"]():
         gate = _table_values(FUNCTIONS["Logistic"](), x, _UNITS)
-        found = multiplied(away * (gate - _UNITS.zero_point), _scale_ratio(x, y) * _UNITS.scale)
+        values = multiplied(away * (gate - _UNITS.zero_point), _scale_ratio(x, y) * _UNITS.scale)
     elif function in _FIXED_RESULTS:
         kind = _FIXED_RESULTS[function]
-        found = _table_values(function, x, kind) - kind.zero_point
-        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _scale_ratio(kind, y))
+        values = _table_values(function, x, kind) - kind.zero_point
+        values = values if int8_grid(kind) == int8_grid(y) else requantized(values, _scale_ratio(kind, y))
     else:  # extended to the lowest integer
-        found = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
-    return replace(node, form=Table(np.clip(found + y.zero_point, *node.limits).astype(y.dtype)))
+        values = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
+    return replace(node, form=Table(np.clip(values + y.zero_point, *node.limits).astype(y.dtype)))
 
 
 def _int8(grid: Grid) -> NumType:
@@ -237,3 +241,49 @@ _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
     "Pool": _mean,
     "Resize": _resize,
 }
+
+
+# ---- reference kernels ---------------------------------------------------------------------------
+def with_reference(graph: QuantGraph) -> QuantGraph:
+    """Return the network with integer layers that compute the results of the reference kernels, or are one step off."""
+    result = with_xnnpack(graph)
+    result.nodes = [_reference_layer(result, node) if result.is_integer(node) else node for node in result.nodes]
+    return result
+
+
+def _reference_layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    kinds, y = [graph.type(name) for name in node.inputs], graph.type(node.output)
+    if any(kind.plain or kind.bits != 8 for kind in (*kinds, y)):
+        return node
+    products = node.op.kind == "ArrayMatMul" and isinstance(node.rescale, FloatRescale)
+    if products or (isinstance(node.form, Weighted) and node.op.kind != "Fc"):
+        return replace(node, rescale=doubling(node.rescaling.effective()))
+    if node.op.kind == "Pool" and node.op.mode == "Average" and node.rescaling.count == 1 and isinstance(node.form, Rescaled):
+        return _reference_mean(graph, node)
+    if node.op.kind == "Activation":
+        return function_table(graph, node, multiplied, multiplied)
+    if node.op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled | Custom):
+        factors = np.array([np.float64(np.float32(kind.scale)) / np.float64(np.float32(y.scale)) for kind in kinds])
+        return replace(node, rescale=doubling(factors))
+    if node.op.kind == "ElemWise" and node.op.operation == "Prod" and len(kinds) == 2:
+        factor = np.array([np.float64(kinds[0].scale) * np.float64(kinds[1].scale) / np.float64(y.scale)])
+        return replace(node, rescale=doubling(factor))
+    if node.op.kind == "ElemWise" and node.op.operation == "Sum" and not isinstance(node.rescale, FloatRescale):
+        weights, shifts = node.op.coefficients(len(kinds))
+        if not any(shifts):
+            scales = np.array([np.float32(kind.scale) * np.float32(w) for kind, w in zip(kinds, weights, strict=True)])
+            return replace(node, form=Dequantized(scales), rescale=StepRescale(np.float32(y.scale)))
+    return node
+
+
+def _reference_mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    """Apply MEAN to whole images, else a depthwise convolution with weights of 1; AVERAGE_POOL_2D divides."""
+    x, y, shape = graph.type(node.inputs[0]), graph.type(node.output), graph.shape(node.inputs[0])
+    count, ratio = node.op.kernel[0] * node.op.kernel[1], np.float64(x.scale) / np.float64(y.scale)
+    if tuple(node.op.kernel) == tuple(shape[2:]) and not any(node.op.pads):
+        rescale = mean_rescale(float(ratio), count)
+    elif int8_grid(x) != int8_grid(y):
+        rescale = doubling(np.array([ratio / count]))
+    else:
+        return node
+    return replace(node, form=Rescaled(), rescale=rescale, bound=count * peak(x))

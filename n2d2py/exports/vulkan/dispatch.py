@@ -89,35 +89,28 @@ class GpuLayer:
 
     @property
     def op(self) -> Any:
-        """Operator of the node."""
         return self.node.op
 
     @property
     def inputs(self) -> list[NumType]:
-        """Types of the inputs."""
         return [self.graph.type(name) for name in self.node.inputs]
 
     @property
     def output(self) -> NumType:
-        """Type of the output."""
         return self.graph.type(self.node.output)
 
     def shape(self, index: int) -> Shape:
-        """Shape of an input."""
         return self._view(self.node.inputs[index])[1]
 
     @property
     def output_shape(self) -> Shape:
-        """Shape of the output."""
         return self._view(self.node.output)[1]
 
     def plane(self, index: int) -> Plane:
-        """Plane of an input."""
         return self._view(self.node.inputs[index])[0]
 
     @property
     def output_plane(self) -> Plane:
-        """Plane of the output."""
         return self._view(self.node.output)[0]
 
     def _view(self, name: str) -> tuple[Plane, Shape]:
@@ -269,15 +262,11 @@ def vulkan(*kinds: str, is_wide: bool = False) -> Callable[[Lowering], Lowering]
 
 
 def dispatches(node: QuantNode, graph: QuantGraph, plan: MemoryPlan) -> Sequence[Dispatch]:
-    """The dispatches of a layer.
-
-    Raises:
-        NoShader: when it runs on the CPU.
-    """
+    """The dispatches of a layer. Raise NoShader when it runs on the CPU."""
     layer = GpuLayer(node, graph, plan)
-    found = LOWERINGS.get(node.op.kind)
-    if found is None:
+    entry = LOWERINGS.get(node.op.kind)
+    if entry is None:
         raise NoShader(f"there is no shader for {node.op.kind}")
-    lowering, is_wide = found
+    lowering, is_wide = entry
     layer.check(is_wide)
     return lowering(layer)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.vulkan.dispatch import (
     Dispatch,
     GpuLayer,
@@ -34,7 +35,7 @@ def _elements(
     layer: GpuLayer,
     operation: int,
     constants: dict[str, int],
-    found: np.ndarray,
+    rescale: np.ndarray,
     places: tuple[int, int, int] | None = None,
     table: np.ndarray | None = None,
 ) -> Dispatch:
@@ -42,7 +43,7 @@ def _elements(
     shape, values = layer.output_shape, {**layer.result(), **constants, "Operation": operation}
     weights = np.zeros(0, np.int32) if table is None else table.astype(np.int32)
     at = places or layer.places()
-    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), at, weights=weights, parameters=found)
+    return Dispatch("elemwise", values, quads_of(shape), positions_of(shape), at, weights=weights, parameters=rescale)
 
 
 def _stored_limits(layer: GpuLayer) -> dict[str, int]:
@@ -52,11 +53,7 @@ def _stored_limits(layer: GpuLayer) -> dict[str, int]:
 
 
 def _sum_constants(layer: GpuLayer, multipliers: Sequence[int], offset: int = 0) -> dict[str, int]:
-    """M0, M1 and the offset of a sum, which is wide where its bound is.
-
-    Raises:
-        NoShader: for multipliers of more than 32 bits.
-    """
+    """M0, M1 and the offset of a sum, which is wide where its bound is. Raise NoShader for multipliers of more than 32 bits."""
     if max(map(abs, multipliers)) >= 2**31:
         raise NoShader("its multipliers have more than 32 bits")
     low, high = words(offset)
@@ -77,8 +74,8 @@ def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
     for index, suffix in enumerate(("", "1")):
         constants |= layer.operand(index, suffix, layer.inputs[index].zero_point)
         constants[f"Repeated{suffix}"] = channels(layer.shape(index)) < channels(layer.output_shape)
-    found = parameters(layer.node.rescale, is_wide=True)
-    return [_elements(layer, _OPERATIONS[op.operation], constants, found, layer.places(0, 1))]
+    rescale = parameters(layer.node.rescale, is_wide=True)
+    return [_elements(layer, _OPERATIONS[op.operation], constants, rescale, layer.places(0, 1))]
 
 
 @vulkan("AddConstants", is_wide=True)
@@ -144,16 +141,15 @@ def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0
     """A tensor without gaps as lines of one pixel each; `length` elements of each from element `first` on, or all."""
     plane, size = layer.plan.planes[name], layer.graph.type(name).bytes
     line = elements(layer.graph.shape(name)) // rows
-    part = replace(
-        plane, offset=plane.offset + first * size, size=line * size, stride=line * size, length=1, count=rows, pitch=None
-    )
+    offset, whole = plane.offset + first * size, line * size
+    part = replace(plane, offset=offset, size=whole, stride=whole, length=1, count=rows, pitch=None)
     return part, (1, length or line, rows, 1)
 
 
 @vulkan("Concat")
 def concat(layer: GpuLayer) -> Sequence[Dispatch]:
     """A copy of each operand to its channels, or its part of each row, rescaled where its type differs."""
-    op, name, made, first = layer.op, layer.node.output, [], 0
+    op, name, copies, first = layer.op, layer.node.output, [], 0
     shapes = [layer.shape(index) for index in range(len(layer.inputs))]
     by_pixels = op.concatenates_pixels(layer.output_shape)
     lengths = [channels(shape) for shape in shapes] if by_pixels else op.lengths(shapes, layer.node)
@@ -168,9 +164,9 @@ def concat(layer: GpuLayer) -> Sequence[Dispatch]:
             if slot >= 0:
                 views[layer.node.inputs[slot]] = _rows(layer, layer.node.inputs[slot], rows)
         own = replace(layer, views=views)
-        made.append(_joined(own, slot) if slot >= 0 else _constant_rows(own, layer.node.params[f"operand{number}"]))
+        copies.append(_joined(own, slot) if slot >= 0 else _constant_rows(own, layer.node.params[f"operand{number}"]))
         first += length
-    return made
+    return copies
 
 
 def _joined(layer: GpuLayer, index: int) -> Dispatch:
@@ -184,8 +180,7 @@ def _joined(layer: GpuLayer, index: int) -> Dispatch:
 def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
     """Stored constants, a row for each line of the output."""
     shape = layer.output_shape
-    rows = np.zeros((height(shape), 4 * quads_of(shape)), np.int32)
-    rows[:, : channels(shape)] = stored.reshape(height(shape), -1)
+    rows = zero_padded(stored.reshape(height(shape), -1).astype(np.int32), height(shape), 4 * quads_of(shape))
     constants = {**_stored_limits(layer), "M0": 0, "Repeated": True, "Constant1": True, "InHeight1": height(shape)}
     return _elements(layer, _OPERATIONS["Sum"], constants, parameters(None), table=rows)
 
@@ -200,8 +195,8 @@ def move(layer: GpuLayer) -> Sequence[Dispatch]:
     shape, plane = layer.shape(0), layer.plane(0)
     c, y, x = np.ogrid[: channels(shape), : height(shape), : width(shape)]
     places = y * plane.line_bytes + x * plane.stride + c * layer.inputs[0].bytes
-    taken = op.run([places.reshape(1, *shape[1:]) + 1], layer.node)[0].astype(np.int64) - 1
-    outer, inner = split_places(in_memory_order(taken)[0])
+    moved = op.run([places.reshape(1, *shape[1:]) + 1], layer.node)[0].astype(np.int64) - 1
+    outer, inner = split_places(in_memory_order(moved)[0])
     constants = {
         **_stored_limits(layer),
         "Outer": len(outer),

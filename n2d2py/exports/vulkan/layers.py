@@ -10,6 +10,7 @@ from math import gcd
 import numpy as np
 
 from n2d2py.exports.cpp.layer import window
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
 from n2d2py.graph.forms import Rescaled, StoredSums, Weighted
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -63,8 +64,8 @@ def packed_weights(weights: np.ndarray, groups: int) -> np.ndarray:
     """int8 (O, C / groups, KH, KW) as int32 words [group, quad of outputs, line, column, quad of inputs, output]: four inputs each."""
     outputs, inputs, lines, columns = weights.shape
     each, quads = outputs // groups, -(-inputs // 4)
-    filled = np.zeros((groups, -(-each // 4) * 4, quads * 4, lines, columns), np.int8)
-    filled[:, :each, :inputs] = weights.reshape(groups, each, inputs, lines, columns)
+    grouped = weights.reshape(groups, each, inputs, lines, columns)
+    filled = zero_padded(grouped, groups, -(-each // 4) * 4, quads * 4, lines, columns)
     filled = filled.reshape(groups, -1, 4, quads, 4, lines, columns).transpose(0, 1, 5, 6, 3, 2, 4)
     return np.ascontiguousarray(filled).view("<i4").reshape(-1)
 
@@ -72,11 +73,9 @@ def packed_weights(weights: np.ndarray, groups: int) -> np.ndarray:
 def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np.ndarray:
     """The parameters of the outputs, those of each group filled up to quads."""
     addend = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64) * 128
-    found = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
+    rows = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
     each = len(weights) // groups
-    filled = np.zeros((groups, -(-each // 4) * 4, 4), np.int32)
-    filled[:, :each] = found.reshape(groups, each, 4)
-    return filled.reshape(-1, 4)
+    return zero_padded(rows.reshape(groups, each, 4), groups, -(-each // 4) * 4, 4).reshape(-1, 4)
 
 
 def slices_of(quads: int, positions: int, words: int) -> int:
@@ -109,8 +108,8 @@ def _products(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int], grou
         if groups > 1 and size % 4 and key in constants:
             constants[key] = False
     places = layer.places(0, len(layer.node.inputs) - 1)
-    packed, found = packed_weights(weights, groups), _channel_parameters(layer, weights, groups)
-    return [Dispatch("conv", constants, quads, -(-positions // pixels), places, pixels, slices, packed, found)]
+    packed, rescale = packed_weights(weights, groups), _channel_parameters(layer, weights, groups)
+    return [Dispatch("conv", constants, quads, -(-positions // pixels), places, pixels, slices, packed, rescale)]
 
 
 @vulkan("Conv")
@@ -132,7 +131,7 @@ def _convolved(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
 def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
     """A convolution for each phase of the stride, with the taps that reach it."""
     weights = _bytes(layer)
-    op, shape, bias, made = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
+    op, shape, bias, steps = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
     lines, columns = (
         _phases(*each) for each in zip(weights.shape[2:], op.stride, op.pads[:2], op.dilation, shape[2:], strict=True)
     )
@@ -143,18 +142,18 @@ def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
         names = [layer.node.output, *([layer.node.inputs[-1]] if layer.node.residual else [])]
         views = {name: _phase(layer.plan.planes[name], shape, (y, x), op.stride) for name in names}
         kernel = window(part.shape[2:], (1, 1), (top, left), (down, right))
-        made += _convolved(replace(layer, node=node, views=views), part, kernel)
-    return made
+        steps += _convolved(replace(layer, node=node, views=views), part, kernel)
+    return steps
 
 
 def _phases(kernel: int, stride: int, pad: int, dilation: int, size: int) -> list[tuple[int, list[int], int, int]]:
     """(position, taps in the order of the inputs, pad and dilation of their convolution) of the phases of an axis."""
-    made = []
+    phases = []
     for position in range(min(stride, size)):
         taps = [tap for tap in range(kernel) if (position + pad - tap * dilation) % stride == 0][::-1]
         first = (position + pad - taps[0] * dilation) // stride if taps else 0
-        made.append((position, taps, -first, dilation // gcd(stride, dilation)))
-    return made
+        phases.append((position, taps, -first, dilation // gcd(stride, dilation)))
+    return phases
 
 
 def _phase(plane: Plane, shape: Shape, at: tuple[int, int], stride: tuple[int, int]) -> tuple[Plane, Shape]:
@@ -175,14 +174,13 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
     """Weights (C, KH, KW)."""
     count, lines, columns = weights.shape
     quads, shape = -(-count // 4), layer.output_shape
-    filled = np.zeros((quads * 4, lines, columns), np.int8)
-    filled[:count] = weights
+    filled = zero_padded(weights, quads * 4, lines, columns)
     packed = np.ascontiguousarray(filled.reshape(quads, 4, lines, columns).transpose(2, 3, 0, 1)).view("<i4").reshape(-1)
     constants = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **kernel}
     pixels = _PIXELS if width(shape) >= _PIXELS else 1
     blocks = height(shape) * -(-width(shape) // pixels)
-    found = _channel_parameters(layer, weights, 1)
-    return [Dispatch("depthwise", constants, quads, blocks, layer.places(), pixels, 1, packed, found)]
+    rescale = _channel_parameters(layer, weights, 1)
+    return [Dispatch("depthwise", constants, quads, blocks, layer.places(), pixels, 1, packed, rescale)]
 
 
 @vulkan("Fc")
@@ -194,8 +192,7 @@ def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
     images = weights.reshape(len(weights), *size)
     if source.line_bytes != source.stride * size[2]:
         return _products(layer, images, {"KernelHeight": size[1], "KernelWidth": size[2]})
-    rows = np.zeros((len(weights), size[1], size[2], source.stride), np.int8)
-    rows[..., : size[0]] = images.transpose(0, 2, 3, 1)
+    rows = zero_padded(images.transpose(0, 2, 3, 1), len(weights), size[1], size[2], source.stride)
     vector = replace(layer, views={layer.node.inputs[0]: (source, (1, rows[0].size, 1, 1))})
     return _products(vector, rows.reshape(len(weights), -1, 1, 1), {})
 
@@ -220,5 +217,5 @@ def pool(layer: GpuLayer) -> Sequence[Dispatch]:
         "Mean": mean,
         "PerCount": mean and layer.node.rescaling.count > 1,
     }
-    found, shape = parameters(layer.node.rescale if mean else None), layer.output_shape
-    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), layer.places(), parameters=found)]
+    rescale, shape = parameters(layer.node.rescale if mean else None), layer.output_shape
+    return [Dispatch("pool", constants, quads_of(shape), positions_of(shape), layer.places(), parameters=rescale)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.view import ArrayView, LayerView
@@ -22,14 +24,6 @@ from n2d2py.memory.plan import Plane
 Ranges = tuple[tuple[int, int], ...]
 _QUAD = 4
 """Words of the unit in which the constants are aligned."""
-
-
-@dataclass(frozen=True)
-class ShaderView:
-    """SPIR-V of a shader: the arrays of both forms, "" where there is none for integer dot products."""
-
-    array: str
-    dot: str
 
 
 @dataclass(frozen=True)
@@ -52,15 +46,6 @@ class StepView:
     touched: Ranges = ()
 
 
-@dataclass(frozen=True)
-class TracedView:
-    """The steps [first, stop) of a layer, and the lines of its output."""
-
-    first: int
-    stop: int
-    lines: int
-
-
 class VulkanProject(Project):
     """A project whose layers run on a GPU, as far as there are shaders."""
 
@@ -78,11 +63,6 @@ class VulkanProject(Project):
                 except NoShader as reason:
                     self.on_cpu[node.name] = str(reason)
 
-    @classmethod
-    def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """The constants are in the program."""
-        return False
-
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat: the device has each constant once, whatever the size of the network."""
@@ -90,17 +70,10 @@ class VulkanProject(Project):
 
     @cached_property
     def has_files(self) -> bool:
-        """With the constants of the device."""
         return super().has_files or any(is_file(one.values, self.weights_format) for one in self.device_arrays)
-
-    @property
-    def dispatch(self) -> bool:
-        """One instruction set for what runs on the CPU."""
-        return False
 
     @cached_property
     def partial(self) -> None:
-        """All outputs are computed."""
         return None
 
     @property
@@ -110,34 +83,28 @@ class VulkanProject(Project):
 
     @property
     def compiled_layers(self) -> list[LayerView]:
-        """The layers of the CPU."""
         return [layer for layer in super().compiled_layers if layer.node.name in self.on_cpu]
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """With the tables of the device."""
-        return (*super().sources, "device")
+    def sources(self) -> list[str]:
+        return [*super().sources, "device"]
 
     def _files(self) -> list[tuple[str, str]]:
-        left_out = {"dnn/include/forward.hpp", "dnn/include/guard.hpp"}
-        return [(name, file) for name, file in super()._files() if name not in left_out] + [
-            ("dnn/include/device.hpp", "dnn/include/device.hpp")
-        ]
+        left_out, own = {"dnn/include/forward.hpp", "dnn/include/guard.hpp"}, "dnn/include/device.hpp"
+        return [*(pair for pair in super()._files() if pair[0] not in left_out), (own, own)]
 
     def write(self, folder: Path) -> None:
-        """As for CPP, with the constants of the device."""
         super().write(folder)
         views = [ArrayView.of(array, self.weights_format) for array in self.device_arrays]
         (folder / "dnn/parameters").mkdir(exist_ok=True)
         for view in views:
             for name, data in view.files.items():
                 (folder / "dnn/parameters" / name).write_bytes(data)
-        text = self._rendered("dnn/parameters/layer.cpp", {"layer": _Named("the device"), "own": views})
+        text = self._rendered("dnn/parameters/layer.cpp", {"layer": {"name": "the device"}, "own": views})
         (folder / "dnn/parameters/device_constants.cpp").write_text(text, encoding="utf-8", newline="\n")
 
     @property
     def kernel_headers(self) -> list[str]:
-        """With the engine."""
         return [*super().kernel_headers, "n2d2/vulkan/engine.hpp"]
 
     # ---- tables of the device ----------------------------------------------------------------------
@@ -155,16 +122,15 @@ class VulkanProject(Project):
                 return 0
             if key not in at:
                 at[key] = length
-                filled = np.zeros(-(-values.size // _QUAD) * _QUAD, np.int32)
-                filled[: values.size] = values.reshape(-1)
+                filled = zero_padded(values.reshape(-1).astype(np.int32), -(-values.size // _QUAD) * _QUAD)
                 parts.append(filled)
                 length += filled.size
             return at[key]
 
-        found = {}
+        places = {}
         for one in self._every:
-            found[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
-        return np.concatenate(parts), found
+            places[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
+        return np.concatenate(parts), places
 
     @cached_property
     def _every(self) -> list[Dispatch]:
@@ -185,30 +151,28 @@ class VulkanProject(Project):
     @cached_property
     def device_arrays(self) -> list[Array]:
         """The constants of all layers, and the shaders."""
-        made = [Array("device_constants", "std::int32_t", self._linked[0])]
+        arrays = [Array("device_constants", "std::int32_t", self._linked[0])]
         for shader, pixels in self._shader_keys:
             for dot in (False, True) if shader == "conv" else (False,):
                 name = f"shader_{shader}{pixels}{'_dot' if dot else ''}"
-                made.append(Array(name, "std::uint32_t", spirv(shader, pixels, dot)))
-        return made
+                arrays.append(Array(name, "std::uint32_t", spirv(shader, pixels, dot)))
+        return arrays
 
     @cached_property
     def bytes_of(self) -> dict[str, int]:
-        """Bytes of each of them by name."""
         return {array.name: array.bytes for array in self.device_arrays}
 
     @property
-    def shaders(self) -> list[ShaderView]:
-        """The shaders in the order of their numbers."""
+    def shaders(self) -> list[tuple[str, str]]:
+        """SPIR-V of the shaders in the order of their numbers: arrays without and with integer dot products, "" if there is none."""
         names = [f"shader_{shader}{pixels}" for shader, pixels in self._shader_keys]
-        known = {array.name for array in self.device_arrays}
-        return [ShaderView(name, f"{name}_dot" if f"{name}_dot" in known else "") for name in names]
+        return [(name, f"{name}_dot" if f"{name}_dot" in self.bytes_of else "") for name in names]
 
     @cached_property
     def steps(self) -> list[StepView]:
         """The steps in the order of the plan, each with whether it waits for those before it."""
         pipelines = {key: number for number, key in enumerate(self.pipelines)}
-        made: list[StepView] = []
+        steps: list[StepView] = []
         read: list[Plane] = []
         written: list[Plane] = []
         for layer in self.layers:
@@ -216,52 +180,43 @@ class VulkanProject(Project):
             inputs, output = [self.plan.planes[one] for one in layer.node.inputs], self.plan.planes[layer.node.output]
             if name in self.on_cpu:
                 touched = (*(part for plane in (*inputs, output) for part in plane.intervals()), *self._scratch(name))
-                made.append(StepView(layer.name, -1, identifier=layer.identifier, arguments=layer.arguments, touched=touched))
+                steps.append(StepView(layer.name, -1, identifier=layer.identifier, arguments=layer.arguments, touched=touched))
                 read, written = [], []
                 continue
             waits = _meet(inputs, written) or _meet([output], [*read, *written])
             for one in self.dispatches.get(name, ()):
                 places = (*one.places, *self._linked[1][id(one)])
-                made.append(StepView(layer.name, pipelines[self._pipeline(one)], one.groups, places, waits))
+                steps.append(StepView(layer.name, pipelines[self._pipeline(one)], one.groups, places, waits))
                 read, written = ([], []) if waits else (read, written)
                 waits = False
             if self.dispatches.get(name):
                 read, written = [*read, *inputs], [*written, output]
-        return made
+        return steps
 
     @property
-    def traced(self) -> list[TracedView]:
-        """The steps of each layer."""
-        found, at = [], 0
-        for layer in self.layers:
-            count = 1 if layer.node.name in self.on_cpu else len(self.dispatches.get(layer.node.name, ()))
-            found.append(TracedView(at, at + count, layer.lines))
-            at += count
-        return found
+    def traced(self) -> list[tuple[int, int, int]]:
+        """The steps [first, stop) of each layer, and the lines of its output."""
+        names = (layer.node.name for layer in self.layers)
+        counts = [1 if name in self.on_cpu else len(self.dispatches.get(name, ())) for name in names]
+        stops = list(accumulate(counts))
+        return [(stop - count, stop, layer.lines) for layer, count, stop in zip(self.layers, counts, stops, strict=True)]
 
     @property
     def input_ranges(self) -> Ranges:
-        """The bytes of the inputs in the arena."""
         return tuple(part for port in self.inputs for part in port.memory.intervals())
 
     @property
     def output_ranges(self) -> Ranges:
-        """The bytes of the outputs in the arena."""
         return tuple(part for port in self.outputs for part in port.memory.intervals())
 
     def _scratch(self, name: str) -> Ranges:
-        found = self.plan.scratch.get(name)
-        return ((found.offset, found.offset + found.size),) if found else ()
+        scratch = self.plan.scratch.get(name)
+        return ((scratch.offset, scratch.offset + scratch.size),) if scratch else ()
 
     @property
     def constant_bytes(self) -> int:
         """Bytes of the constants of the device and of the layers of the CPU."""
         return super().constant_bytes + sum(array.bytes for array in self.device_arrays)
-
-
-@dataclass(frozen=True)
-class _Named:
-    name: str
 
 
 def _meet(some: list[Plane], others: list[Plane]) -> bool:

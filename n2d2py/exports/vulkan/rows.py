@@ -23,12 +23,14 @@ def _are_words(*places: int) -> bool:
     return all(place % 4 == 0 for place in places if place != 1)
 
 
-def _by_rows(layer: GpuLayer, shader: str, constants: dict[str, int], weights: np.ndarray, found: np.ndarray) -> list[Dispatch]:
+def _by_rows(
+    layer: GpuLayer, shader: str, constants: dict[str, int], weights: np.ndarray, rescale: np.ndarray
+) -> list[Dispatch]:
     """A dispatch over the rows of a tensor."""
     rows, size = constants["Rows"], constants["Size"]
     slices = slices_of(1, rows, size // _ALONE)
     values = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **constants, "Slices": slices}
-    return [Dispatch(shader, values, 1, rows, layer.places(), slices=slices, weights=weights, parameters=found)]
+    return [Dispatch(shader, values, 1, rows, layer.places(), slices=slices, weights=weights, parameters=rescale)]
 
 
 @vulkan("Softmax", "MaskedSoftmax")
@@ -99,12 +101,12 @@ def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
         **dict(zip(("RightDepth", "RightColumn"), right[-2:], strict=True)),
         **dict(zip(("OutRow", "OutColumn"), out[-2:], strict=True)),
     }
-    found, made = parameters(layer.node.rescale), []
+    rescale, products = parameters(layer.node.rescale), []
     pixels = _ROWS if op.left[-2] >= _ROWS else 1
     blocks = batch[-1] * -(-op.left[-2] // pixels)
     for at in product(*map(range, batch[1:-1])):
         moved = (sum(i * step for i, step in zip(at, own, strict=False)) for own in steps)
         in0, in1, out0 = (sum(each) for each in zip(layer.places(0, 1), firsts, moved, strict=True))
         places = (in0, in1, out0)
-        made.append(Dispatch("product", constants, -(-op.right[-1] // 4), blocks, places, pixels, parameters=found))
-    return made
+        products.append(Dispatch("product", constants, -(-op.right[-1] // 4), blocks, places, pixels, parameters=rescale))
+    return products

@@ -29,8 +29,8 @@ def source(shader: str) -> Path:
 @cache
 def constant_defaults(shader: str) -> dict[str, int]:
     """The specialization constants of a shader after those of its work group, in the order of their numbers, with their defaults."""
-    found = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(_text(source(shader))))
-    return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in found}
+    constants = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(_text(source(shader))))
+    return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in constants}
 
 
 def _text(file: Path) -> str:
@@ -40,11 +40,7 @@ def _text(file: Path) -> str:
 
 
 def compiler() -> str:
-    """The program that compiles shaders: "glslc" or "glslangValidator".
-
-    Raises:
-        N2D2Error: E801 where neither is installed.
-    """
+    """The program that compiles shaders: "glslc" or "glslangValidator". Raise E801 where neither is installed."""
     for name in ("glslc", "glslangValidator"):
         if shutil.which(name):
             return name
@@ -61,14 +57,15 @@ def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
     """
     defines = [f"-DPIXELS={pixels}", f"-DDOT={int(dot)}"]
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
-        made = Path(folder) / "shader.spv"
+        binary = Path(folder) / "shader.spv"
         if compiler() == "glslc":
             words = ["glslc", "-fshader-stage=compute", "-O", "--target-env=vulkan1.1", *defines]
         else:
             words = ["glslangValidator", "-S", "comp", "--target-env", "vulkan1.1", "--quiet", *defines]
-        done = subprocess.run([*words, str(source(shader)), "-o", str(made)], capture_output=True, text=True, errors="replace")
+        words += [str(source(shader)), "-o", str(binary)]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace")
         if done.returncode:
             lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
             what = f"the shader {shader} does not compile with {words[0]}: {(lines or ['no message'])[0]}"
             raise N2D2Error("E802", what, remedy=f"install a newer {words[0]}")
-        return np.fromfile(made, "<u4")
+        return np.fromfile(binary, "<u4")

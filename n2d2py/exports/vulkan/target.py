@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from n2d2py import log
+from n2d2py import log, resources
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
@@ -48,24 +48,6 @@ PARAMETERS = Schema(
 )
 
 
-_PROBE = """#include <vulkan/vulkan.h>
-int main() {
-    VkApplicationInfo application = {};
-    application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-    application.apiVersion = VK_API_VERSION_1_1;
-    VkInstanceCreateInfo info = {};
-    info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-    info.pApplicationInfo = &application;
-    VkInstance instance;
-    if (vkCreateInstance(&info, nullptr, &instance) != VK_SUCCESS)
-        return 2;
-    unsigned count = 0;
-    vkEnumeratePhysicalDevices(instance, &count, nullptr);
-    return count ? 0 : 2;
-}
-"""
-
-
 class VulkanExport(CompiledExport):
     """A built copy of a written Vulkan export, which runs on the device that N2D2_VULKAN_DEVICE names, or on the best one."""
 
@@ -74,7 +56,6 @@ class VulkanExport(CompiledExport):
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """As for CPP; the headers and the loader of Vulkan, and a driver, are needed too."""
         return super().missing(parameters) or missing_vulkan()
 
 
@@ -82,7 +63,7 @@ class VulkanExport(CompiledExport):
 def missing_vulkan() -> str:
     """A Vulkan program cannot be built, or finds no device: the reason; "" where both work."""
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
-        (Path(folder) / "probe.cpp").write_text(_PROBE, encoding="utf-8")
+        shutil.copy(resources.folder("export_templates") / "vulkan/dnn/src/probe.cpp", folder)
         if shutil.which("g++") is None:
             return "no C++ compiler or make"
         words = ["g++", "probe.cpp", "-o", "probe", "-lvulkan"]
@@ -106,15 +87,13 @@ class VulkanTarget(CppTarget):
     project: type[Project] = VulkanProject
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """None."""
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
-        """As for CPP; E705 for a network in floating point, E801 without a compiler of shaders."""
-        if request.graph.bits < 0:
-            text = f"the model '{request.graph.name}' computes in floating point, which the Vulkan export does not support"
-            return Prepared(request, [N2D2Error("E705", text, remedy="export with -nbbits 8, or with -export CPP")])
+        """As for CPP; E705 for a memory plan that shaders cannot use, E801 without a compiler of shaders."""
         plan = request.memory_plan
+        if request.graph.bits < 0:
+            return super().prepare(request)
         if plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values()):
             text = "the Vulkan export needs whole tensors in the arena, but the export parameters ask for another memory plan"
             remedy = "remove IncludeInputInBuffer, StreamInput, Memories and MemoryManagerStrategy"
@@ -126,18 +105,13 @@ class VulkanTarget(CppTarget):
         return super().prepare(request)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """With the layers that run on the CPU, each with the reason."""
         return {**super().details(prepared), "on_cpu": _project(prepared).on_cpu}
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
-        """Bytes of weights and parameters of each layer."""
-        on_cpu = super().constant_bytes(prepared)
-        return {
-            name: on_cpu[name]
-            if name in _project(prepared).on_cpu
-            else sum(one.weights.nbytes + one.parameters.nbytes for one in _project(prepared).dispatches[name])
-            for name in on_cpu
-        }
+        project, sizes = _project(prepared), super().constant_bytes(prepared)
+        for name in sizes.keys() - project.on_cpu.keys():
+            sizes[name] = sum(one.weights.nbytes + one.parameters.nbytes for one in project.dispatches[name])
+        return sizes
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """As for CPP; says which layers run on the CPU."""
@@ -153,10 +127,6 @@ class VulkanTarget(CppTarget):
         for name, reason in project.on_cpu.items():
             log.notice("  on the CPU: %s (%s)", name, reason)
         return list(chosen.values())
-
-    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Shaders have no tiles to choose."""
-        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
 
 
 def _project(prepared: Prepared[Project]) -> VulkanProject:

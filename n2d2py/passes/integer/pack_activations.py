@@ -40,8 +40,8 @@ class LowBitTensor:
 def low_bit_tensors(graph: QuantGraph) -> list[LowBitTensor]:
     """Return the tensors of at most 4 bits, in the order of their producers."""
     views = {each.name for each in graph.nodes if each.op.is_part or _is_view(each, graph)}
-    held = set(graph.packed.values())
-    found, makers = [], [(name, each) for each in graph.nodes for name in each.outputs]
+    packed = set(graph.packed.values())
+    tensors, makers = [], [(name, each) for each in graph.nodes for name in each.outputs]
     for name, node in [*((name, None) for name in graph.inputs), *makers]:
         tensor, bits = graph.tensors[name], packed_bits(graph.type(name))
         if bits is not None and name not in graph.unpacked:
@@ -49,8 +49,8 @@ def low_bit_tensors(graph: QuantGraph) -> list[LowBitTensor]:
             refused = _reason_against_packing(name, node, graph, views) or (
                 "" if size < tensor.bytes else "its channels fill no byte"
             )
-            found.append(LowBitTensor(name, bits, tensor.bytes, size, refused, name in held))
-    return found
+            tensors.append(LowBitTensor(name, bits, tensor.bytes, size, refused, name in packed))
+    return tensors
 
 
 def packable_tensors(graph: QuantGraph) -> list[str]:
@@ -120,9 +120,9 @@ class _PackingRewriter:
         self._add(reader, op, self._packed[name], replace(tensor, name=unpacked))
         return unpacked
 
-    def _add(self, beside: QuantNode, op: PackChannels | UnpackChannels, source: str, made: QuantTensor) -> None:
-        self._tensors[made.name] = made
-        self._nodes.append(QuantNode(made.name, op, [source], [made.name], location=beside.location))
+    def _add(self, beside: QuantNode, op: PackChannels | UnpackChannels, source: str, tensor: QuantTensor) -> None:
+        self._tensors[tensor.name] = tensor
+        self._nodes.append(QuantNode(tensor.name, op, [source], [tensor.name], location=beside.location))
 
     @staticmethod
     def _bits(tensor: QuantTensor) -> int:
@@ -133,9 +133,9 @@ class _PackingRewriter:
 
     def _fresh(self, name: str) -> str:
         """Return `name`, with a number if it is in use."""
-        number, made = 1, name
-        while made in self._taken:
+        number, fresh = 1, name
+        while fresh in self._taken:
             number += 1
-            made = f"{name}.{number}"
-        self._taken.add(made)
-        return made
+            fresh = f"{name}.{number}"
+        self._taken.add(fresh)
+        return fresh

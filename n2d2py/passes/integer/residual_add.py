@@ -68,20 +68,13 @@ def fuse_residual_adds(graph: QuantGraph, pairs: Iterable[tuple[str, str]]) -> Q
 def _fuse_pair(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNode:
     form = total.form_as(Aligned)
     multipliers = {name: int(m) for m, name in zip(form.multipliers, total.inputs, strict=True)}
-    residual = next(name for name in total.inputs if name != node.output)
+    kind, factor = graph.type(node.output), multipliers.pop(node.output)
+    ((residual, other),) = multipliers.items()
+    rescaling = int(form.offset[0]), total.rescaling, total.limits, total.bound
     return replace(
         node,
         inputs=[*node.inputs, residual],
         outputs=list(total.outputs),
         source=[*(node.source or [node.name]), *(total.source or [total.name])],
-        residual=ResidualAdd(
-            total.name,
-            graph.type(node.output),
-            multipliers[node.output],
-            multipliers[residual],
-            int(form.offset[0]),
-            total.rescaling,
-            total.limits,
-            total.bound,
-        ),
+        residual=ResidualAdd(total.name, kind, factor, other, *rescaling),
     )

@@ -148,16 +148,16 @@ class _StripRewriter:
     def _piece(self, tensor: str, strip: dict[str, Columns], number: int, read: Columns) -> str:
         """Return the tensor that holds exactly the columns `read` of `tensor`."""
         begin, end = strip.get(tensor, (0, width(self.graph.shape(tensor))))
-        held = strip_name(tensor, number) if tensor in strip else tensor
+        holder = strip_name(tensor, number) if tensor in strip else tensor
         if (begin, end) == read:
-            return held
+            return holder
         columns = read[0] - begin, read[1] - begin
-        if (held, columns) not in self._views:
-            name = f"{held}.columns{columns[0]}to{columns[1]}"
-            self._views[held, columns] = name
+        if (holder, columns) not in self._views:
+            name = f"{holder}.columns{columns[0]}to{columns[1]}"
+            self._views[holder, columns] = name
             self._make(name, self.graph.tensors[tensor], read)
-            self._nodes.append(QuantNode(name, make_operator("Columns", *columns), [held], [name]))
-        return self._views[held, columns]
+            self._nodes.append(QuantNode(name, make_operator("Columns", *columns), [holder], [name]))
+        return self._views[holder, columns]
 
     def _make(self, name: str, whole: QuantTensor, columns: Columns) -> None:
         """Declare a tensor with some columns of another."""

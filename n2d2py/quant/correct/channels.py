@@ -38,7 +38,7 @@ _EXPONENTS = (0.0, 0.25, 0.5)
 _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
 """Candidate exponents for a normalization, whose results do not grow with its inputs."""
 _GAIN, _NORM_GAIN = 0.98, 0.7
-"""Share of the expected error that is left where equalization pays; values of a normalisation that samples do not show are clipped."""
+"""Share of the expected error left where equalization pays; rare values of a normalisation are clipped."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 
@@ -85,19 +85,19 @@ class _Scalable:
 
 
 def _scalables(graph: Graph) -> list[_Scalable]:
-    found: dict[str, _Scalable] = {}
+    scalables: dict[str, _Scalable] = {}
     for node in graph.nodes:
         if graph.precision(node).quantize is False:
             continue
         if node.activation is None and isinstance(node.op, (Conv, Fc)):
             readers = _consumer_after_products(graph, node)
             if readers:  # of two factors of a product, one
-                found.setdefault(readers[0][0].name, _Scalable(node, readers, readers[0][0].inputs[0]))
+                scalables.setdefault(readers[0][0].name, _Scalable(node, readers, readers[0][0].inputs[0]))
             continue
         readers = _consumers_of_norm(graph, node) if isinstance(node.op, Normalize) else _consumer_of_rectifier(graph, node)
         if readers:
-            found[node.name] = _Scalable(node, readers, node.output)
-    return list(found.values())
+            scalables[node.name] = _Scalable(node, readers, node.output)
+    return list(scalables.values())
 
 
 def _consumer_after_products(graph: Graph, node: Node) -> WeightedReaders:
@@ -154,13 +154,13 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
 
     def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
         values = engine.run(batch)
-        found = []
+        figures = []
         for one in measured:
             rows = one.by_channel(values[one.read])
             power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
             largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
-            found.append((largest.astype(np.float64), power, len(rows)))
-        return found
+            figures.append((largest.astype(np.float64), power, len(rows)))
+        return figures
 
     parts = list(ordered_map(measure, batches))
 
@@ -172,10 +172,10 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
         return _best_factors(scalables[index], *summarize(index))
 
     chosen = zip(scalables, ordered_map(choose, range(len(scalables))), strict=True)
-    found = {one.node.output: factors for one, factors in chosen if factors is not None}
+    by_tensor = {one.node.output: factors for one, factors in chosen if factors is not None}
     ranges = iter([summarize(index) for index in range(len(scalables), len(measured))])
     return {
-        **found,
+        **by_tensor,
         **_projection_factors(projections, [[next(ranges) for _ in _whole_and_values(one)] for one in projections]),
     }
 
@@ -191,7 +191,7 @@ def _projection_factors(
 ) -> dict[str, np.ndarray]:
     """Return, by tensor name, factors (C) for the projections that benefit; `ranges` are largest values and mean squares of
     `_whole_and_values`."""
-    found = {one.node.output: np.ones(len(known[0][0])) for one, known in zip(projections, ranges, strict=True)}
+    by_tensor = {one.node.output: np.ones(len(known[0][0])) for one, known in zip(projections, ranges, strict=True)}
     sides = {}
     for one, ((largest, power), *values) in zip(projections, ranges, strict=True):
         for key, channels in one.sides.items():
@@ -199,14 +199,14 @@ def _projection_factors(
         for part, scalable, known in zip(one.values, _whole_and_values(one)[1:], values, strict=True):
             factors = _best_factors(scalable, *known)
             if factors is not None:
-                found[one.node.output][part.channels] *= factors
+                by_tensor[one.node.output][part.channels] *= factors
     for name in dict.fromkeys(name for name, _ in sides):
         (queries, left, known), (keys, right, others) = sides[name, 0], sides[name, 1]
         for tensor, channels, factors in zip((queries, keys), (left, right), score_factors(known, others), strict=True):
-            found[tensor][channels] *= factors
+            by_tensor[tensor][channels] *= factors
     for one, ((largest, _), *_) in zip(projections, ranges, strict=True):
-        found[one.node.output] = with_one_range(one.parts, found[one.node.output], largest)
-    return {name: factors for name, factors in found.items() if (factors != 1).any()}
+        by_tensor[one.node.output] = with_one_range(one.parts, by_tensor[one.node.output], largest)
+    return {name: factors for name, factors in by_tensor.items() if (factors != 1).any()}
 
 
 def _best_factors(scalable: _Scalable, largest: np.ndarray, power: np.ndarray) -> np.ndarray | None:

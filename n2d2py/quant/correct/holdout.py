@@ -26,12 +26,12 @@ def split(samples: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence
     Fewer than three samples are all used for the corrections.
     """
     count = sum(len(batch) for batch in samples)
-    held = min(count // _EVERY, _MOST)
-    if not held:
+    held_out = min(count // _EVERY, _MOST)
+    if not held_out:
         return samples, []
     stimuli = np.concatenate(samples)
     chosen = np.zeros(count, bool)
-    chosen[[(k + 1) * count // held - 1 for k in range(held)]] = True
+    chosen[[(k + 1) * count // held_out - 1 for k in range(held_out)]] = True
     parts = stimuli[~chosen], stimuli[chosen]
     first, second = ([part[k : k + SAMPLE_BATCH] for k in range(0, len(part), SAMPLE_BATCH)] for part in parts)
     return first, second
@@ -55,9 +55,9 @@ class Holdout:
     def advance(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
         """Run the same layer without correction in both runs; return the errors of the corrected run as
         LayerwiseRun.advance_with_errors does."""
-        found = self._corrected.advance_with_errors(node, typed)
+        pairs = self._corrected.advance_with_errors(node, typed)
         self._plain.advance(typed)
-        return found
+        return pairs
 
     def correct(self, typed: QuantNode) -> None:
         """Run the same layer with a corrected bias in the corrected run."""
@@ -79,7 +79,7 @@ class Holdout:
         return float(with_them), float(without)
 
 
-def gain(error: np.ndarray, found: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Return the decrease of a layer's squared error if `error` (C) is added to its bias; `found` as from
+def gain(error: np.ndarray, runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Return the decrease of a layer's squared error if `error` (C) is added to its bias; `runs` as from
     LayerwiseRun.advance_with_errors."""
-    return float(sum((2 * error * sums - np.square(error) * counts).sum() for sums, counts in found))
+    return float(sum((2 * error * sums - np.square(error) * counts).sum() for sums, counts in runs))

@@ -37,22 +37,27 @@ class Corrected:
 
 
 def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions) -> Corrected:
-    """Round the weights of each layer, corrects its bias and chooses its range again, as the options ask for.
+    """Round the weights of each layer, correct its bias and choose its range again, as the options request.
 
-    Without samples nothing is corrected; so is what follows a layer that has no integers, which `form_integers` refuses.
+    Without samples nothing is corrected. The same applies after a layer without integers, which `form_integers` refuses.
     """
     if not samples or not options.needs_samples:
         return Corrected(types)
+
+    def run(
+        batches: Sequence[np.ndarray], held: Sequence[np.ndarray], only: frozenset[str] | None
+    ) -> tuple[Corrected, _Biases]:
+        biases = _Biases(Holdout(graph, typed_graph(graph, types, options), held), graph, only)
+        return _pass(graph, types, batches, options, biases), biases
+
     if not options.correct_bias:
-        return _pass(graph, types, samples, options, None)
+        return run(samples, [], frozenset())[0]
     fitted, held = split(samples)
-    biases = _Biases(Holdout(graph, typed_graph(graph, types, options), held), graph)
-    result = _pass(graph, types, fitted, options, biases)
+    result, biases = run(fitted, held, None)
     found = biases.result()
     if held and sum(len(batch) for batch in fitted) < _ENOUGH:
         log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
-        again = _Biases(Holdout(graph, typed_graph(graph, types, options), []), graph, frozenset(found.shifts))
-        result = _pass(graph, types, samples, options, again)
+        result, again = run(samples, [], frozenset(found.shifts))
         found = replace(found, shifts=again.shifts)
     elif not found.used:
         result = Corrected(result.types, {**result.layers, **biases.plain})
@@ -61,17 +66,14 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
     return Corrected(replace(result.types, biases=found), result.layers)
 
 
-def _pass(
-    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases | None
-) -> Corrected:
-    """One way of the samples through the network, layer after layer; `biases` takes what was corrected, None corrects none."""
+def _pass(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases) -> Corrected:
+    """Run the samples through the network once, layer by layer; `biases` records the corrections."""
     types = replace(types, types=dict(types.types), thresholds=dict(types.thresholds), biases=None)
     typed = typed_graph(graph, types, options)
     refinable = refinable_tensors(graph, types) if options.sequential else {}
     layers: dict[str, QuantNode] = {}
     narrow = has_narrow(graph)
-    compared = biases is not None and biases.only != frozenset()
-    run = LayerwiseRun(graph, typed, samples, real=narrow or bool(refinable) or compared)
+    run = LayerwiseRun(graph, typed, samples, real=narrow or bool(refinable) or biases.only != frozenset())
     for node in graph.nodes:
         if not set(node.outputs).isdisjoint(refinable):
             kind = refined_type(node, types.types[node.output], run.reached(node))
@@ -79,26 +81,22 @@ def _pass(
                 types.types[name] = kind
                 typed.tensors[name] = replace(typed.tensors[name], type=kind)
             types.thresholds[node.output] = kind.max_abs
-        layer = layer_types(graph, node, types, options)
         try:
-            layers[node.name] = (
-                _corrected(node, layer, run, biases, narrow) if layer else _advanced(node, form_layer(node, None), run, biases)
-            )
+            layers[node.name] = _corrected(node, layer_types(graph, node, types, options), run, biases, narrow)
         except N2D2Error:
             break
         run.forget()
-        if biases is not None:
-            biases.held.finish(node)
+        biases.held.finish(node)
     return Corrected(types, layers)
 
 
 class _Biases:
     """The corrections of biases so far, and the layers unchanged without."""
 
-    def __init__(self, held: Holdout, graph: Graph, only: frozenset[str] | None = None):
-        """`only`: the layers that may be corrected, where that is known; then none is held back.
+    def __init__(self, held: Holdout, graph: Graph, only: frozenset[str] | None):
+        """`only`: the layers that may be corrected, if that is known; then no sample is held out.
 
-        What divisors and guarded logarithms are made of is never shifted: next to nothing, a mean error is much.
+        Tensors of divisors and guarded logarithms are never shifted: compared with values near 0, a mean error is large.
         """
         self.held, self.only, self._fixed = held, only, coarse_tensors(graph)
         self.plain: dict[str, QuantNode] = {}
@@ -110,7 +108,7 @@ class _Biases:
         return node.output not in self._fixed and (self.only is None or node.name in self.only)
 
     def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
-        """A layer whose bias can be corrected."""
+        """Record a layer whose bias can be corrected."""
         self.plain[node.name] = plain
         if better and shift.any():
             self.shifts[node.name] = shift
@@ -118,7 +116,7 @@ class _Biases:
             self._dropped.append(node.name)
 
     def result(self) -> BiasCorrections:
-        """Correction at the outputs of the network."""
+        """Return the corrections and their effect at the outputs of the network."""
         corrected, plain = self.held.errors()
         worse = self.held.stimuli > 0 and corrected >= plain
         return BiasCorrections(
@@ -129,61 +127,55 @@ class _Biases:
 def alternatives(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, widths: Mapping[str, Sequence[int]]
 ) -> dict[str, dict[int, QuantNode]]:
-    """Forms of layers by name and by the bits of their weights, those of `widths`, the largest first.
+    """Return the forms of layers by name and by the bits of their weights, those of `widths`, the largest first.
 
     Each is formed on the inputs that layers of the largest width before it give.
     """
     narrow = any(bits < 8 for each in widths.values() for bits in each)
     run = LayerwiseRun(graph, typed_graph(graph, types, options), samples, real=narrow)
-    found: dict[str, dict[int, QuantNode]] = {}
+    forms: dict[str, dict[int, QuantNode]] = {}
     for node in graph.nodes:
         layer = layer_types(graph, node, types, options)
         if layer is not None and node.name in widths:
-            if options.adaptive_rounding and has_moments(node):
-                rounding = CompensatedRounding(run.moments(node, narrow))
-                layer = replace(layer, rounding=rounding, ranging=rounding.magnitudes)
-            found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
-            run.advance(next(iter(found[node.name].values())))
+            layer = _with_rounding(node, layer, run, narrow)
+            forms[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
+            run.advance(next(iter(forms[node.name].values())))
         else:
             run.advance(form_layer(node, layer))
         run.advance_real(node)
         run.forget()
-    return found
+    return forms
 
 
-def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun, biases: _Biases | None) -> QuantNode:
-    run.advance_real(node)
-    run.advance(typed)
-    if biases is not None:
-        biases.held.advance_real(node)
-        biases.held.advance(node, typed)
-    return typed
+def _with_rounding(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: bool) -> LayerTypes:
+    """Return the types of the next layer of a run, with rounding and ranges of least output error if the options request them.
+
+    `narrow`: the network has low-bit weights.
+    """
+    if not (layer.options.adaptive_rounding and has_moments(node)):
+        return layer
+    rounding = CompensatedRounding(run.moments(node, narrow))
+    return replace(layer, rounding=CachedRounding(rounding), ranging=rounding.magnitudes)
 
 
-def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases | None, narrow: bool) -> QuantNode:
-    """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow`: the network
-    has low-bit weights. The float network runs meanwhile."""
+def _corrected(node: Node, layer: LayerTypes | None, run: LayerwiseRun, biases: _Biases, narrow: bool) -> QuantNode:
+    """Return the form of the next layer of the run, with the corrections that the options request; without `layer`, its float
+    form. The float network runs at the same time."""
+    held = biases.held
 
-    def formed() -> tuple[LayerTypes, QuantNode]:
-        rounded = layer
-        if layer.options.adaptive_rounding and has_moments(node):
-            rounding = CompensatedRounding(run.moments(node, narrow))
-            rounded = replace(layer, rounding=CachedRounding(rounding), ranging=rounding.magnitudes)
-        return rounded, quantize_layer(node, rounded)
+    def form() -> tuple[LayerTypes | None, QuantNode]:
+        rounded = layer and _with_rounding(node, layer, run, narrow)
+        return rounded, form_layer(node, rounded)
 
     def real() -> None:
         run.advance_real(node)
-        if biases is not None:
-            biases.held.advance_real(node)
+        held.advance_real(node)
 
-    (layer, typed), _ = together(formed, real, run.large and not narrow)
-    if biases is None or not biases.may_correct(node):
+    (rounded, typed), _ = together(form, real, run.large and not narrow)
+    if rounded is None or not biases.may_correct(node):
         run.advance(typed)
-        if biases is not None:
-            biases.held.advance(node, typed)
+        held.advance(node, typed)
         return typed
-
-    held = biases.held
     found, judged = together(lambda: run.advance_with_errors(node, typed), lambda: held.advance(node, typed), run.large)
     if found is None or judged is None:
         return typed
@@ -192,6 +184,6 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases
     biases.add(node, typed, error, better)
     if not better or not error.any():
         return typed
-    corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), layer)
+    corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), rounded)
     together(lambda: run.advance(corrected), lambda: held.correct(corrected), run.large)
     return corrected

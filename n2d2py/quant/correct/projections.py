@@ -59,13 +59,15 @@ class Projection:
 
 def find_projections(graph: Graph) -> list[Projection]:
     """Return the layers whose channels can be scaled together with the channels they are multiplied by."""
-    found = [one for node in graph.nodes for one in [_projection(graph, node)] if one is not None]
+    candidates = [one for node in graph.nodes for one in [_projection(graph, node)] if one is not None]
     while True:
-        sizes = {key: len(channels) for one in found for key, channels in one.sides.items()}
-        kept = [one for one in found if all(sizes.get((name, 1 - side)) == sizes[name, side] for name, side in one.sides)]
-        if len(kept) == len(found):
-            return found
-        found = kept
+        sizes = {key: len(channels) for one in candidates for key, channels in one.sides.items()}
+        consistent = [
+            one for one in candidates if all(sizes.get((name, 1 - side)) == sizes[name, side] for name, side in one.sides)
+        ]
+        if len(consistent) == len(candidates):
+            return candidates
+        candidates = consistent
 
 
 def _projection(graph: Graph, node: Node) -> Projection | None:
@@ -87,14 +89,13 @@ def _projection(graph: Graph, node: Node) -> Projection | None:
         if part is None:
             return None
         values.append(part)
-    found = Projection(node, sides, tuple(values))
-    once = sides and np.array_equal(np.sort(np.concatenate(found.parts)), np.arange(shape[1]))
-    return found if once else None
+    projection = Projection(node, sides, tuple(values))
+    once = sides and np.array_equal(np.sort(np.concatenate(projection.parts)), np.arange(shape[1]))
+    return projection if once else None
 
 
 def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[Node, int, np.ndarray]]:
-    """Yield the consumers of a tensor or of scaled copies, the operand of a product (else -1), and the channel of each element.
-    Yield the consumers of a tensor or of scaled copies, the operand of a product (else -1), and the channel of each element."""
+    """Yield consumers of a tensor or of scaled copies, the operand of a product (else -1), the channel of each element."""
     if tensor in graph.outputs:
         yield graph.nodes[0], -1, numbers
     for reader in graph.consumers(tensor):
@@ -147,12 +148,12 @@ def score_factors(queries: tuple[np.ndarray, np.ndarray], keys: tuple[np.ndarray
 def with_one_range(parts: list[np.ndarray], factors: np.ndarray, largest: np.ndarray) -> np.ndarray:
     """Return the factors (C) with all parts scaled to the range of the widest one."""
     ranges = [float((factors * largest)[part].max()) for part in parts]
-    found = factors.copy()
+    result = factors.copy()
     for part, extent in zip(parts, ranges, strict=True):
         wanted = min(max(ranges) / extent, LARGEST) if extent > 0 else 1.0
         if _PAYS * wanted**2 > 1:
-            found[part] *= wanted
-    return found
+            result[part] *= wanted
+    return result
 
 
 def compensate(graph: Graph, projections: list[Projection], factors: Mapping[str, np.ndarray]) -> None:

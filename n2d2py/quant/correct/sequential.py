@@ -29,23 +29,23 @@ def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:
     Not included: inputs and outputs of the network, which are never clipped; inputs of a concatenation; tensors that only a max
     pool consumes, whose range comes from the pool's output; tensors without a clipping threshold.
     """
-    found = {}
-    for name, held in shared_tensors(graph).items():
+    refinable = {}
+    for name, sharing in shared_tensors(graph).items():
         kind = types.types[name]
-        readers = [node for tensor in held for node in graph.consumers(tensor)]
+        readers = [node for tensor in sharing for node in graph.consumers(tensor)]
         producer = graph.producer(name)
         fixed = (
             kind.is_float
             or kind.plain
             or name not in types.thresholds
             or producer is None
-            or any(tensor in graph.outputs for tensor in held)
+            or any(tensor in graph.outputs for tensor in sharing)
             or isinstance(producer.activation, ChannelClip)
             or any(is_real_concat(node) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers)
         )
         if not fixed:
-            found[name] = held
-    return found
+            refinable[name] = sharing
+    return refinable
 
 
 def refined_type(node: Node, kind: NumType, pairs: list[tuple[np.ndarray, np.ndarray]]) -> NumType:

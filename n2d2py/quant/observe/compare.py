@@ -118,9 +118,8 @@ class Accumulator:
         self.error += float(np.sum((exact - restored) ** 2))
         self.max_error = float(np.maximum(self.max_error, np.max(np.abs(exact - restored), initial=0.0)))
         if not (self.type.is_float or self.type.plain):
-            self.saturated += int(
-                np.count_nonzero((stored >= self.type.qmax) | ((stored <= self.type.qmin) if self.type.signed else False))
-            )
+            lowest = (stored <= self.type.qmin) if self.type.signed else False
+            self.saturated += int(np.count_nonzero((stored >= self.type.qmax) | lowest))
             self.levels = self.levels or LevelCounts(self.type)
             self.levels.add(real, stored)
         self.count += stored.size
@@ -131,31 +130,30 @@ class Accumulator:
             self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
             self.missing = int(np.ma.count_masked(compiled[:1]))
-            found = self.check(stored, compiled, slack)
-            if self.difference is None and found is not None:
-                self.difference = replace(found, index=(found.index[0] + self.stimuli, *found.index[1:]))
+            difference = self.check(stored, compiled, slack)
+            if self.difference is None and difference is not None:
+                self.difference = replace(difference, index=(difference.index[0] + self.stimuli, *difference.index[1:]))
         self.stimuli += len(stored)
 
     def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
         """Compare a batch of compiled values with stored ones; return the first difference."""
-        found = first_difference(stored, compiled, self.type, slack)
-        self.identical = found is None and self.identical is not False
-        strict = first_difference(stored, compiled, self.type) if slack else found
+        difference = first_difference(stored, compiled, self.type, slack)
+        self.identical = difference is None and self.identical is not False
+        strict = first_difference(stored, compiled, self.type) if slack else difference
         self.exact = strict is None and self.exact is not False
-        return found
+        return difference
 
     def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
         """Compare a batch of named samples, which count in no other figure."""
-        found = self.check(stored, compiled)
-        if self.difference is None and found is not None:
-            self.difference = replace(found, index=found.index[1:], sample=samples[found.index[0]])
+        difference = self.check(stored, compiled)
+        if self.difference is None and difference is not None:
+            self.difference = replace(difference, index=difference.index[1:], sample=samples[difference.index[0]])
 
     def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
         """Update the sample on which the layer's error is largest."""
         axes = tuple(range(1, exact.ndim))
-        for position, (signal, error) in enumerate(
-            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes), strict=True)
-        ):
+        powers = np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes)
+        for position, (signal, error) in enumerate(zip(*powers, strict=True)):
             if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
                 self.worst, self.worst_db = self.stimuli + position, rated
 
@@ -164,25 +162,16 @@ class Accumulator:
         with np.errstate(invalid="ignore"):
             norm = np.sqrt(self.signal * self.power)
             cosine = 1.0 if self.error == 0 else 0.0 if norm == 0 else self.cross / norm
-        alone = None if self.alone_power is None else decibels(self.signal, self.alone_power)
+        shared = ("layer", "tensor", "max_error", "identical", "difference", "worst", "levels", "missing", "merged", "exact")
         return LayerComparison(
-            self.layer,
-            self.tensor,
-            decibels(self.signal, self.error),
-            float(cosine),
-            self.max_error,
-            self.saturated / max(self.count, 1),
-            self.identical,
-            self.difference,
-            alone,
-            None if alone is None else self.alone_error,
-            self.levels.unused if self.levels else 0.0,
-            self.worst,
-            None if self.worst is None else self.worst_db,
-            self.levels,
-            self.missing,
-            self.merged,
-            self.exact,
+            **{name: getattr(self, name) for name in shared},
+            sqnr_db=decibels(self.signal, self.error),
+            cosine=float(cosine),
+            saturated=self.saturated / max(self.count, 1),
+            alone_db=None if self.alone_power is None else decibels(self.signal, self.alone_power),
+            alone_error=None if self.alone_power is None else self.alone_error,
+            unused=self.levels.unused if self.levels else 0.0,
+            worst_db=None if self.worst is None else self.worst_db,
         )
 
 

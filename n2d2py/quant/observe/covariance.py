@@ -7,7 +7,6 @@ inputs, it is a diagonal plus a product of rank P, whose factor takes 4 K P^2 op
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from n2d2py.concurrency import together
 from n2d2py.quant.observe.moments import Moments
 
 BLOCK = 32
-"""Inputs that are rounded between two matrix products; `Factor` is read in such blocks, in order."""
+"""Inputs that are rounded between two matrix products; factors are read in such blocks, in order."""
 _LINES = 96
 """Rows of a triangle that are computed together."""
 _SHARED = 1024
@@ -23,49 +22,11 @@ _SHARED = 1024
 _DAMPING = 0.01
 
 
-class Sums(Protocol):
-    """Sums of the errors e (G, K, O) of some outputs, weighted by a factor M."""
-
-    def pending(self, start: int, stop: int) -> np.ndarray:
-        """Return the sums of e_j M_jk over the errors j added so far, for k from `start` to `stop` (G, B, O)."""
-        ...
-
-    def add(self, start: int, stop: int, errors: np.ndarray) -> None:
-        """Add the errors (G, B, O) of the inputs from `start` to `stop`."""
-        ...
-
-
-class Factor(Protocol):
-    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order."""
-
-    def block(self, start: int, stop: int) -> np.ndarray:
-        """Return the square (G, B, B) of M on its diagonal from `start` to `stop`."""
-        ...
-
-    def sums(self, outputs: int) -> Sums:
-        """Return the empty sums for so many outputs."""
-        ...
-
-
-class Covariance(Protocol):
-    """Covariance (G, K, K) of K inputs in G groups; its `diagonal` is (G, K)."""
-
-    diagonal: np.ndarray
-
-    def matrix(self) -> np.ndarray:
-        """Return all of it (G, K, K)."""
-        ...
-
-    def factor(self, order: np.ndarray) -> Factor:
-        """Return the factor of the inputs in that order (G, K)."""
-        ...
-
-
 def shrinkage(moments: Moments) -> float:
     """Return the share by which the covariance is shrunk towards its diagonal, 0 to 1."""
-    held = moments.square if moments.square is not None else moments.columns
-    assert held is not None
-    return held.shape[-1] / (held.shape[-1] + moments.count)
+    sums = moments.square if moments.square is not None else moments.columns
+    assert sums is not None
+    return sums.shape[-1] / (sums.shape[-1] + moments.count)
 
 
 def shrunk_covariance(moments: Moments) -> Covariance:
@@ -89,7 +50,7 @@ def _damping(diagonal: np.ndarray, mixed: bool) -> np.ndarray:
 
 
 class DenseCovariance:
-    """A covariance stored as a full matrix."""
+    """Covariance of K inputs in G groups, stored as a full matrix; its `diagonal` is (G, K)."""
 
     def __init__(self, matrix: np.ndarray):
         """`matrix` (G, K, K), symmetric and positive definite."""
@@ -97,13 +58,13 @@ class DenseCovariance:
         self.diagonal = np.einsum("gkk->gk", matrix)
 
     def matrix(self) -> np.ndarray:
-        """As Covariance."""
+        """Return all of it (G, K, K)."""
         return self._matrix
 
-    def factor(self, order: np.ndarray) -> Factor:
-        """As Covariance."""
+    def factor(self, order: np.ndarray, outputs: int) -> _DenseFactor:
+        """Return the factor of the inputs in that order (G, K), for errors of so many outputs."""
         upper = _upper_factor(self._matrix, order[:, ::-1])
-        return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1))
+        return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1), outputs)
 
 
 def _upper_factor(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -138,29 +99,27 @@ def _upper_factor(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 class _DenseFactor:
-    def __init__(self, upper: np.ndarray):
-        self._upper_factor = upper
+    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order; and the errors e (G, K, O) of some
+    outputs, weighted by M."""
+
+    def __init__(self, upper: np.ndarray, outputs: int):
+        self._upper, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
 
     def block(self, start: int, stop: int) -> np.ndarray:
-        return self._upper_factor[:, start:stop, start:stop]
-
-    def sums(self, outputs: int) -> Sums:
-        return _DenseSums(self._upper_factor, outputs)
-
-
-class _DenseSums:
-    def __init__(self, upper: np.ndarray, outputs: int):
-        self._upper_factor, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
+        """Return the square (G, B, B) of M on its diagonal from `start` to `stop`."""
+        return self._upper[:, start:stop, start:stop]
 
     def pending(self, start: int, stop: int) -> np.ndarray:
-        return np.matmul(self._upper_factor[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
+        """Return the sums of e_j M_jk over the errors j added so far, for k from `start` to `stop` (G, B, O)."""
+        return np.matmul(self._upper[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
+        """Add the errors (G, B, O) of the inputs from `start` to `stop`."""
         self._errors[:, start:stop] = errors
 
 
 class ThinCovariance:
-    """X^T X + D with few samples X and a diagonal D."""
+    """Covariance X^T X + D with few samples X and a diagonal D; the interface of `DenseCovariance`."""
 
     def __init__(self, samples: np.ndarray, own: np.ndarray, diagonal: np.ndarray):
         """X is `samples` (G, P, K), D has the diagonal `own` (G, K) > 0; `diagonal` (G, K) is that of the sum, given exactly so
@@ -169,27 +128,31 @@ class ThinCovariance:
         self.diagonal = diagonal
 
     def matrix(self) -> np.ndarray:
-        """As Covariance."""
+        """Return all of it (G, K, K)."""
         result = np.matmul(self._samples.transpose(0, 2, 1), self._samples)
         inputs = np.arange(self._own.shape[1])
         result[:, inputs, inputs] += self._own
         return result
 
-    def factor(self, order: np.ndarray) -> Factor:
-        """As Covariance."""
+    def factor(self, order: np.ndarray, outputs: int) -> _ThinFactor:
+        """Return the factor of the inputs in that order (G, K), for errors of so many outputs."""
         samples = np.take_along_axis(self._samples, order[:, None, :], axis=2)
-        return _ThinFactor(samples, np.take_along_axis(self._own, order, axis=1))
+        return _ThinFactor(samples, np.take_along_axis(self._own, order, axis=1), outputs)
+
+
+Covariance = DenseCovariance | ThinCovariance
 
 
 class _ThinFactor:
-    """The factor, block by block from the last one. With S the inverse of I + X D^-1 X^T over the inputs after block b, the
-    covariance after their elimination is D + X^T S X (Woodbury). Its columns of b are X^T S X_b. With U the triangle of the
-    block and Z = S X_b U^-T, those of M are X^T Z, and the next S is S - Z Z^T."""
+    """The factor as of `_DenseFactor`, block by block from the last one. With S the inverse of I + X D^-1 X^T over the inputs
+    after block b, the covariance after their elimination is D + X^T S X (Woodbury). Its columns of b are X^T S X_b. With U the
+    triangle of the block and Z = S X_b U^-T, those of M are X^T Z, and the next S is S - Z Z^T."""
 
-    def __init__(self, samples: np.ndarray, own: np.ndarray):
+    def __init__(self, samples: np.ndarray, own: np.ndarray, outputs: int):
         groups, count, size = samples.shape
         self._samples, self._across = samples, np.empty_like(samples)
         self._triangles: dict[int, np.ndarray] = {}
+        self._sums = np.zeros((groups, count, outputs))
         left = np.tile(np.eye(count), (groups, 1, 1))
         for start in reversed(range(0, size, BLOCK)):
             block = samples[:, :, start : start + BLOCK]
@@ -204,15 +167,6 @@ class _ThinFactor:
 
     def block(self, start: int, stop: int) -> np.ndarray:
         return self._triangles[start]
-
-    def sums(self, outputs: int) -> Sums:
-        return _ThinSums(self._samples, self._across, outputs)
-
-
-class _ThinSums:
-    def __init__(self, samples: np.ndarray, across: np.ndarray, outputs: int):
-        self._samples, self._across = samples, across
-        self._sums = np.zeros((*samples.shape[:2], outputs))
 
     def pending(self, start: int, stop: int) -> np.ndarray:
         return np.matmul(self._across[:, :, start:stop].transpose(0, 2, 1), self._sums)

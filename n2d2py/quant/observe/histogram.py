@@ -83,7 +83,7 @@ class Histogram:
         self.minimum, self.maximum = min(self.minimum, low), max(self.maximum, high)
         self.count += flat.size
         if largest > 0:
-            self._grow(_power_above(largest))
+            self._grow(float(2.0 ** (np.floor(np.log2(largest)) + 1)))  # the next power of two
             self._count_blocks(flat, low < 0)
         else:
             self.zeros += flat.size
@@ -155,8 +155,3 @@ class Histogram:
         if not 0 <= limit < np.inf or not 0 <= zeros <= count or np.isnan([minimum, maximum]).any():
             raise ValueError("a histogram's limits are damaged")
         return Histogram(limit, minimum, maximum, count, zeros, *(array.astype(np.int64) for array in bins))
-
-
-def _power_above(value: float) -> float:
-    """Return the smallest power of two above `value`."""
-    return float(2.0 ** (np.floor(np.log2(value)) + 1))

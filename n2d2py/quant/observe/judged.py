@@ -12,11 +12,9 @@ from n2d2py.arithmetic.exact import BLOCK
 _LEAST_DB = 15.0
 """Required SQNR of all rows of an output together, in dB."""
 _FLATTERED_DB = 3.0
-"""Additional dB required on the samples used for calibration: the loss of ten networks of docs/lab/networks.md on other
-samples."""
+"""Additional dB on the calibration samples: what ten networks of docs/lab/networks.md lose on others."""
 _ENOUGH = 64
-"""Number of independent decisions that outweighs that margin if at most half of `_CHANGED` change: resnet18 keeps 97 % at 16.5
-dB."""
+"""Independent decisions that outweigh the margin if at most half of `_CHANGED` change (resnet18: 97 % at 16.5 dB)."""
 _LEAST_ROW_DB = 3.0
 """Required SQNR of each row: below it, the error is half of the signal."""
 _CHANGED = 0.05
@@ -26,8 +24,7 @@ _CLEAR = 0.1
 _SCORE_STEP = 1 / 128
 """Errors of scores in [0, 1] that never count."""
 _CONSTANT = 1e-12
-"""Ratio of variance to mean square below which a row is constant, and its error is relative to the value: float32 alone gives
-1e-15."""
+"""Variance / mean square below which a row is constant and errors are relative to the value; float32 gives 1e-15."""
 _VALUES = 8
 """Fewest values of a row for a variance."""
 
@@ -60,11 +57,11 @@ class OutputFigure:
     @property
     def shortfall(self) -> float:
         """The worst error as a multiple of the allowed one: above 1 the output fails."""
-        found = [10 ** ((self.least - self.decibels) / 10), 10 ** ((_LEAST_ROW_DB - self.row_decibels) / 10)]
+        ratios = [10 ** ((self.least - self.decibels) / 10), 10 ** ((_LEAST_ROW_DB - self.row_decibels) / 10)]
         if self.changed is not None:
             count = self.changed * self.decisions
-            found.append(max(0.0, count - 2 * count**0.5) / (_CHANGED * self.decisions))
-        return max(found)
+            ratios.append(max(0.0, count - 2 * count**0.5) / (_CHANGED * self.decisions))
+        return max(ratios)
 
     @property
     def alone(self) -> bool:
@@ -90,19 +87,19 @@ def worst_output(
     constant values then count, and no single row. The same applies to `states`.
     """
     least = _LEAST_DB + (0 if unseen else _FLATTERED_DB)
-    found = [
+    figures = [
         _figure(name, real[name], values, least, noise, name in states) for name, values in restored.items() if values.size
     ]
-    return max(found, key=lambda figure: figure.shortfall, default=None)
+    return max(figures, key=lambda figure: figure.shortfall, default=None)
 
 
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and infinities of a network
 def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noise: bool, is_state: bool) -> OutputFigure:
     together = noise or is_state
     axis = _row_axis(real.shape)
-    rows, found = in_rows(np.asarray(real)), in_rows(restored)
+    rows, restored_rows = in_rows(np.asarray(real)), in_rows(restored)
     step = max(1, BLOCK // rows[0].size)
-    parts = [_row_figures(rows[k : k + step], found[k : k + step]) for k in range(0, len(rows), step)]
+    parts = [_row_figures(rows[k : k + step], restored_rows[k : k + step]) for k in range(0, len(rows), step)]
     variance, power, error, low, high = np.concatenate(parts, axis=1)
     variance = np.where(together | (variance < _CONSTANT * power), power, variance)
     scored = (low >= 0) & (low < _CLEAR) & (high <= 1)
@@ -115,9 +112,9 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
     if is_state:
         decided: tuple[float | None, bool, int] = None, False, 0
     elif detections:
-        decided = _detections(rows[scored], found[scored])
+        decided = _detections(rows[scored], restored_rows[scored])
     else:
-        decided = _largest(rows, found, bool(scored.all()))
+        decided = _largest(rows, restored_rows, bool(scored.all()))
     if decided[0] is not None and decided[0] <= _CHANGED / 2 and decided[2] >= _ENOUGH:
         least = min(least, _LEAST_DB)
     return OutputFigure(
@@ -131,23 +128,22 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
     )
 
 
-def _row_figures(rows: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Variance, mean square, mean squared error, smallest and largest value of each row (5, rows), in double precision."""
+def _row_figures(rows: np.ndarray, restored: np.ndarray) -> np.ndarray:
+    """Return variance, mean square, mean squared error, smallest and largest value of each row: float64 (5, rows)."""
     rows, axes = rows.astype(np.float64), (1, 2)
-    error = np.square(rows - found).mean(axis=axes)
+    error = np.square(rows - restored).mean(axis=axes)
     return np.stack([rows.var(axis=axes), np.square(rows).mean(axis=axes), error, rows.min(axis=axes), rows.max(axis=axes)])
 
 
 def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Return the squared error of each output (N, ...) relative to its variance: of all rows together, and the mean over rows.
-    Return the squared error of each output (N, ...) relative to its variance: of all rows together, and the mean over rows."""
-    found = {}
+    """Return each output's squared error (N, ...) relative to its variance: of all rows together, and the mean over rows."""
+    errors = {}
     for name, values in restored.items():
         exact = np.asarray(real[name], np.float64)
         error = np.square(in_rows(exact) - in_rows(values.astype(np.float64))).mean(axis=(1, 2))
         total = max(float(in_rows(exact).var(axis=(1, 2)).mean()), 1e-30)
-        found[name] = float(error.mean()) / total, float((error * row_weights(exact).reshape(-1)).mean())
-    return found
+        errors[name] = float(error.mean()) / total, float((error * row_weights(exact).reshape(-1)).mean())
+    return errors
 
 
 def row_weights(real: np.ndarray) -> np.ndarray:
@@ -164,7 +160,7 @@ def row_weights(real: np.ndarray) -> np.ndarray:
 
 
 def in_rows(values: np.ndarray) -> np.ndarray:
-    """Return values (N, ...) by row: (rows, N, positions)."""
+    """Return the values (N, ...) by row: (rows, N, positions)."""
     axis = _row_axis(values.shape)
     return np.moveaxis(values, axis, 0).reshape(values.shape[axis], len(values), -1)
 
@@ -181,22 +177,22 @@ def _row_axis(shape: tuple[int, ...]) -> int:
     return last
 
 
-def _detections(rows: np.ndarray, found: np.ndarray) -> tuple[float | None, bool, int]:
+def _detections(rows: np.ndarray, restored: np.ndarray) -> tuple[float | None, bool, int]:
     """Return the share of scores above one half that fall below it."""
     above, clear = rows > 0.5, np.abs(rows - 0.5) > _CLEAR
     count = int(np.count_nonzero(above & clear))
-    wrong = np.count_nonzero(((found > 0.5) != above) & clear)
+    wrong = np.count_nonzero(((restored > 0.5) != above) & clear)
     return (float(wrong / count) if count else None), True, min(count, rows.shape[1])
 
 
-def _largest(rows: np.ndarray, found: np.ndarray, scores: bool) -> tuple[float | None, bool, int]:
+def _largest(rows: np.ndarray, restored: np.ndarray, scores: bool) -> tuple[float | None, bool, int]:
     """Return the share of positions at which another, clearly smaller row becomes the largest."""
     if len(rows) < 2:
         return None, False, 0
     wrong = 0
-    for exact, values in zip(rows.swapaxes(0, 1), found.swapaxes(0, 1), strict=True):  # one stimulus after the other
+    for exact, values in zip(rows.swapaxes(0, 1), restored.swapaxes(0, 1), strict=True):  # one stimulus after the other
         exact = exact.astype(np.float64)
-        taken = np.take_along_axis(exact, values.argmax(axis=0)[None], 0)[0]
+        chosen = np.take_along_axis(exact, values.argmax(axis=0)[None], 0)[0]
         clear = np.maximum(_CLEAR * exact.std(axis=0), _SCORE_STEP * scores)
-        wrong += np.count_nonzero(exact.max(axis=0) - taken > clear)
+        wrong += np.count_nonzero(exact.max(axis=0) - chosen > clear)
     return wrong / rows[0].size, False, rows.shape[1]

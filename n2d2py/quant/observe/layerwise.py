@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.functions import Clip, FunctionRow
+from n2d2py.operators.functions import Clip
 from n2d2py.quant.observe.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
@@ -37,7 +37,7 @@ class _Part:
 
 
 def sample_count(graph: Graph) -> int:
-    """Number of stimuli that can run together within the memory set for them; at least 8."""
+    """Return the number of stimuli that can run together within the memory set for them; at least 8."""
     last = _last_readers(graph)
     alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
     for index, node in enumerate(graph.nodes):
@@ -49,12 +49,6 @@ def sample_count(graph: Graph) -> int:
 
 def _last_readers(graph: Graph) -> dict[str, int]:
     return {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
-
-
-def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
-    """The inputs by name, those of a fixed type in it."""
-    inputs = named_inputs(graph, stimuli).items()
-    return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
 
 
 class LayerwiseRun:
@@ -81,11 +75,13 @@ class LayerwiseRun:
         self._count = sum(len(x) for x in batches)
 
     def _part(self, x: np.ndarray) -> _Part:
-        stored = quantize_inputs(self._quantized, [x])
-        return _Part(_real_inputs(self._graph, x), dict(zip(self._graph.inputs, stored, strict=True)))
+        graph, stored = self._graph, quantize_inputs(self._quantized, [x])
+        real = {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in named_inputs(graph, x).items()}
+        return _Part(real, dict(zip(graph.inputs, stored, strict=True)))
 
     def beside(self) -> LayerwiseRun:
-        """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
+        """Return another run of the same samples through the integers, before the first layer; it shares the real values of
+        this one.
 
         `advance` takes it on after that of this one, `forget` as this one.
         """
@@ -95,7 +91,7 @@ class LayerwiseRun:
         return other
 
     def moments(self, node: Node, thorough: bool = False) -> Moments:
-        """Moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
+        """Return the moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
         kinds = [self._quantized.type(name) for name in node.inputs]
 
         def observed(batch: list[_Part]) -> Moments:
@@ -103,14 +99,14 @@ class LayerwiseRun:
             real = [np.concatenate([part.real[name] for part in batch]) for name in node.inputs] if thorough else None
             return observe(node, stored, kinds, self._count, real)
 
-        found = ordered_map(observed, self._batches)
-        result = next(found)
-        for moments in found:
+        parts = ordered_map(observed, self._batches)
+        result = next(parts)
+        for moments in parts:
             result.merge(moments)
         return result
 
     def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:
-        """By batch: the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
+        """Return, by batch, the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
 
         def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
             kinds = [self._quantized.type(name) for name in node.inputs]
@@ -122,7 +118,8 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def advance_real(self, node: Node) -> None:
-        """Compute the outputs of the next layer in floating point, where they are asked for, and free inputs that no later layer reads.
+        """Compute the outputs of the next layer in floating point, where they are asked for, and free inputs that no later
+        layer reads.
 
         `moments` with `thorough` and `reached` of this layer come before.
         """
@@ -137,14 +134,15 @@ class LayerwiseRun:
                 del part.real[name]
 
         if self._real:
-            _for_each(run, self._parts)
+            list(ordered_map(run, self._parts))
 
     def advance(self, typed: QuantNode) -> None:
         """Compute the integers of the next layer, or once more from another form of it."""
-        _for_each(lambda part: self._run_integers(part, typed), self._parts)
+        list(ordered_map(lambda part: self._run_integers(part, typed), self._parts))
 
     def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
+        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their
+        numbers.
 
         Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer
         without bias.
@@ -160,7 +158,7 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def squares(self, name: str) -> tuple[float, float]:
-        """Of a live tensor: sum of the squares of its errors, and of its real values."""
+        """Return the sum of the squared errors of a live tensor, and that of its squared real values."""
         kind, sums = self._quantized.type(name), np.zeros(2)
         for part in self._parts:
             real = part.real[name].astype(np.float64)
@@ -168,7 +166,7 @@ class LayerwiseRun:
         return float(sums[0]), float(sums[1])
 
     def forget(self) -> None:
-        """Frees what no layer after the one just advanced over reads."""
+        """Free the tensors that no layer after the current one reads, and go on to the next layer."""
         node = self._graph.nodes[self._index]
         for name in self._read_last([*node.inputs, *node.outputs]):
             for part in self._parts:
@@ -177,7 +175,7 @@ class LayerwiseRun:
         self._index += 1
 
     def _read_last(self, names: Iterable[str]) -> set[str]:
-        """Those of the names that no layer after the next one reads."""
+        """Return those of the names that no layer after the next one reads."""
         return {name for name in names if self._last.get(name, -1) <= self._index}
 
     def _run_integers(self, part: _Part, typed: QuantNode) -> None:
@@ -185,29 +183,19 @@ class LayerwiseRun:
         part.stored.update(zip(typed.outputs, results, strict=True))
 
     def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
-        """(sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
+        """Return (sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
         kind = self._quantized.type(node.output)
-        low, high = _open_interval(typed.activation) if kind.is_float else typed.limits
+        clip = typed.activation if isinstance(typed.activation, Clip) else Clip()
+        low, high = (clip.low, clip.high) if kind.is_float else typed.limits
         shape = (real.shape[0], real.shape[1], -1)
         inside = ((stored > low) & (stored < high)).reshape(shape)
         error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
         return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
 
 
-def _for_each(function: Callable[[_Part], None], parts: Sequence[_Part]) -> None:
-    for _ in ordered_map(function, parts):
-        pass
-
-
-def _open_interval(function: FunctionRow | None) -> tuple[float, float]:
-    """Between which real results no clamp cuts what a layer sums."""
-    low, high = (function.low, function.high) if isinstance(function, Clip) else (-np.inf, np.inf)
-    return low, high
-
-
 def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Mean error of each channel (C), drawn towards 0 as far as the stimuli leave it uncertain.
+    """Return the mean error of each channel (C), drawn towards 0 as far as the stimuli leave it uncertain.
 
     `sums` and `counts` (n, C): of the errors of each stimulus, and of how many values they are. A channel of few values, and
     every channel of a single stimulus, gets 0. The factor is that of a shrinkage estimator (W. James and C. Stein, 1961).

@@ -40,8 +40,7 @@ class Moments:
         columns: sampled inputs (G, count, K) in float32.
         mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
         drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None
-            where that was
-            not asked for.
+            where that was not asked for.
     """
 
     count: int
@@ -69,9 +68,9 @@ def has_moments(node: Node) -> bool:
 def observe(
     node: Node, stored: Sequence[np.ndarray], kinds: Sequence[NumType], stimuli: int, real: Sequence[np.ndarray] | None = None
 ) -> Moments:
-    """The moments over a batch of stored inputs (n, ...) of number types `kinds`, in steps of the first one's scale; of a recurrent layer
-    those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real` are the inputs in
-    the float network, for `drift`.
+    """Return the moments over a batch of stored inputs (n, ...) of number types `kinds`, in steps of the first one's scale; of
+    a recurrent layer those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real`
+    are the inputs in the float network, for `drift`.
 
     At most a fixed number of positions is taken from all `stimuli` together, at even distances; more of them with `real`.
     """
@@ -98,7 +97,7 @@ def observe(
 
 
 def products(columns: np.ndarray) -> np.ndarray:
-    """Sums over P of the products of two of K columns (G, P, K) -> (G, K, K); of many columns by two threads."""
+    """Return the sums over P of the products of two of K columns (G, P, K) -> (G, K, K); of many columns by two threads."""
     count = columns.shape[2]
     if count < _SHARED:
         return np.matmul(columns.transpose(0, 2, 1), columns)
@@ -119,7 +118,7 @@ def products(columns: np.ndarray) -> np.ndarray:
 
 
 def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> np.ndarray:
-    """Sampled inputs of the layer's sums (G, P, K)."""
+    """Return the sampled inputs of the layer's sums (G, P, K)."""
     if isinstance(node.op, Fc):
         return x.reshape(1, len(x), -1)
     op, weights = node.op, node.params["weights"]
@@ -136,8 +135,8 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
 
 
 def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int, times: int) -> np.ndarray:
-    """Inputs of sampled steps of a recurrent layer, inputs in units of `reach` and hidden state (1, P, K), in float64: real numbers have sums
-    that depend on their order, which is that of the processor."""
+    """Return the inputs of sampled steps of a recurrent layer, inputs in units of `reach` and hidden state (1, P, K), in
+    float64: real numbers have sums that depend on their order, which is that of the processor."""
     op, x = node.op, node.op.to_sequences(inputs[0])
     both = np.concatenate([x / reach, op.previous_states(list(inputs), node)], axis=2)
     chosen = _positions(op.steps, _wanted(both.shape[2], times), stimuli)
@@ -145,11 +144,11 @@ def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int,
 
 
 def _wanted(inputs: int, times: int) -> int:
-    """Positions to take for sums of so many inputs."""
+    """Return the number of positions to take for sums of so many inputs."""
     return times * min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
 
 
 def _positions(available: int, wanted: int, stimuli: int) -> np.ndarray:
-    """Indices at even distances, so that `stimuli` stimuli give about `wanted` positions together."""
+    """Return indices at even distances, so that `stimuli` stimuli give about `wanted` positions together."""
     count = min(available, -(-wanted // stimuli))
     return ((np.arange(count) + 0.5) * available / count).astype(np.int64)

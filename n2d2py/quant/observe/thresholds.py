@@ -18,7 +18,7 @@ _KL_BINS = 2048
 
 
 def activation_threshold(histogram: Histogram, mode: str, levels: int, quantile: float = 0.9999) -> float:
-    """The clipping threshold of a tensor; `levels` is the largest stored value (127, 255, ...).
+    """Return the clipping threshold of a tensor; `levels` is the largest stored value (127, 255, ...).
 
     Never above the largest magnitude seen; 1 for a tensor that is always zero.
     """
@@ -49,7 +49,7 @@ def _quantization_error(x: np.ndarray, p: np.ndarray, threshold: float, levels: 
 
 
 def mse_threshold(counts: np.ndarray, edges: np.ndarray, largest: float, levels: int) -> float:
-    """The threshold with the least expected squared error of quantized magnitudes.
+    """Return the threshold with the least expected squared error of quantized magnitudes.
 
     A coarse scan of [largest / 32, largest] on a logarithmic grid, then a fine one around the best
     point. Ties go to the larger threshold.
@@ -70,7 +70,7 @@ def mse_threshold(counts: np.ndarray, edges: np.ndarray, largest: float, levels:
 
 
 def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
-    """The threshold that minimises KL(p || q) between the clipped histogram and its quantized form.
+    """Return the threshold that minimises KL(p || q) between the clipped histogram and its quantized form.
 
     The method of S. Migacz, "8-bit inference with TensorRT", GTC 2017, on 2,048 bins: clipped mass
     goes to the last bin kept of p; q spreads each level's mass evenly over the non-empty bins it covers.
@@ -79,11 +79,11 @@ def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
     last = int(np.flatnonzero(p_all)[-1]) + 1
     best, best_divergence = last, np.inf
     step = max(1, (last - levels) // 128) if last > levels else 1
-    for kept in range(last, min(levels, last) - 1, -step):
-        p = p_all[:kept].copy()
+    for bins in range(last, min(levels, last) - 1, -step):
+        p = p_all[:bins].copy()
         q_source = p.copy()
-        p[-1] += p_all[kept:].sum()
-        level = np.minimum((np.arange(kept) * levels) // kept, levels - 1)
+        p[-1] += p_all[bins:].sum()
+        level = np.minimum((np.arange(bins) * levels) // bins, levels - 1)
         filled = (q_source > 0).astype(np.float64)
         mass = np.bincount(level, weights=q_source, minlength=levels)
         members = np.bincount(level, weights=filled, minlength=levels)
@@ -95,11 +95,11 @@ def kl_threshold(counts: np.ndarray, edges: np.ndarray, levels: int) -> float:
         ratio = (p[valid] / p.sum()) / np.maximum(q[valid] / total_q, 1e-12)
         divergence = float(np.sum(p[valid] / p.sum() * np.log(ratio)))
         if divergence < best_divergence - 1e-12:
-            best, best_divergence = kept, divergence
+            best, best_divergence = bins, divergence
     return float(edges[best * (BINS // _KL_BINS)])
 
 
 def quantile_threshold(counts: np.ndarray, edges: np.ndarray, quantile: float) -> float:
-    """The upper edge of the first bin at which the cumulated share of values reaches `quantile`."""
+    """Return the upper edge of the first bin at which the cumulated share of values reaches `quantile`."""
     share = np.cumsum(counts) / counts.sum()
     return float(edges[int(np.searchsorted(share, quantile)) + 1]) if quantile < 1 else float(edges[-1])

@@ -78,12 +78,13 @@ class WorstStimuli:
         self._seen += len(x)
 
     def result(self) -> list[StimulusComparison]:
-        """The worst first; those without any error are left out."""
+        """Return the samples with an error, the worst first."""
         return [one for one in self._kept if one.error > 0]
 
 
 def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LARGEST_IMAGE) -> np.ndarray | None:
-    """A stimulus (C, H, W) as bytes (H, W) or (H, W, 3), of more than `largest` pixels a side every second, third, ... one.
+    """Return a stimulus (C, H, W) as bytes (H, W) or (H, W, 3), of more than `largest` pixels a side every second, third, ...
+    one.
 
     The bytes are those that give these values, if `contract` says so; else black and white are the least and the largest value.
     None for vectors and other numbers of channels.
@@ -99,5 +100,5 @@ def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LAR
     else:
         low, high = float(image.min()), float(image.max())
         scaled = (image - low) * (255 / (high - low) if high > low else 0.0)
-    made = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
-    return made[0] if len(made) == 1 else np.ascontiguousarray(made.transpose(1, 2, 0))
+    picture = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+    return picture[0] if len(picture) == 1 else np.ascontiguousarray(picture.transpose(1, 2, 0))

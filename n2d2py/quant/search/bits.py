@@ -1,10 +1,8 @@
 """Bits of the weights of each layer: what each width costs at the outputs, and the best choice for every number of bytes.
 
 Each layer has its weights rounded alone, while everything else is floating point; squares of independent errors add up, so the
-best
-choices are the front of a knapsack problem (dynamic programming over the layers). Nearly: a choice becomes better by exchanging
-bits between
-two layers, judged by the error of all roundings together.
+best choices are the front of a knapsack problem (dynamic programming over the layers). Nearly: a choice becomes better by
+exchanging bits between two layers, judged by the error of all roundings together.
 """
 
 from __future__ import annotations
@@ -15,10 +13,8 @@ from itertools import permutations
 
 import numpy as np
 
-from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
-from n2d2py.quant.search.isolation import Tail, output_weights, run_isolated_layer, slices
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.quant.search.isolation import Tail, each_on_batches, output_weights, run_isolated_layer, slices
 
 _STATES = 20_000
 """Choices that are kept while layers are added."""
@@ -38,31 +34,25 @@ class WidthChoice:
 def width_errors(
     graph: Graph, typed: QuantGraph, forms: Mapping[str, Mapping[int, QuantNode]], stimuli: np.ndarray
 ) -> dict[str, dict[int, float]]:
-    """Mean square of what each form of a layer, by its name and bits, changes at the outputs, by the variance of their rows, when it alone
-    has integers.
+    """Return the mean square of what each form of a layer, by its name and bits, changes at the outputs, by the variance of
+    their rows, when it alone has integers.
 
     `typed` has the types of the tensors. A constant error of an output channel is left out: the bias takes it up.
     """
-    engine = FloatEngine(graph, taps=list(graph.tensors))
     sums = {name: dict.fromkeys(by_bits, 0.0) for name, by_bits in forms.items()}
-    batches, count = slices(graph, stimuli), 0
+    batches, count = slices(graph, stimuli), max(len(stimuli), 1)
     power = output_weights(graph, batches)
-    for index, batch in enumerate(batches):
-        real = engine.run(batch)
-        count += len(batch)
-        for name in log.progress(forms, f"widths of layers {index + 1}/{len(batches)}", total=len(forms), unit="layer"):
-            output = graph.node(name).output
-            tail = Tail(graph, [output])
-            for bits, node in forms[name].items():
-                restored = typed.type(output).dequantize(run_isolated_layer(typed, node, real))
-                axes = (0, *range(2, restored.ndim))
-                restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
-                found = tail.outputs({**real, output: restored.astype(np.float32)})
-                sums[name][bits] += sum(
-                    float((np.square(values - real[each], dtype=np.float64) * power[each]).sum())
-                    for each, values in found.items()
-                )
-    return {name: {bits: total / max(count, 1) for bits, total in by_bits.items()} for name, by_bits in sums.items()}
+    for name, real in each_on_batches(graph, batches, list(forms), "widths of layers", "layer"):
+        output = graph.node(name).output
+        tail = Tail(graph, [output])
+        for bits, node in forms[name].items():
+            restored = typed.type(output).dequantize(run_isolated_layer(typed, node, real))
+            axes = (0, *range(2, restored.ndim))
+            restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
+            outputs = tail.outputs({**real, output: restored.astype(np.float32)}).items()
+            errors = (np.square(values - real[each], dtype=np.float64) * power[each] for each, values in outputs)
+            sums[name][bits] += sum(float(error.sum()) for error in errors)
+    return {name: {bits: total / count for bits, total in by_bits.items()} for name, by_bits in sums.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +69,21 @@ class Front:
     _links: tuple[tuple[np.ndarray, np.ndarray], ...]
 
     def widths(self, place: int) -> dict[str, int]:
-        """Bits by layer of the choice at a place."""
-        found = {}
+        """Return the bits by layer of the choice at an index."""
+        bits = {}
         for (name, choices), (before, chosen) in zip(reversed(self._choices), reversed(self._links), strict=True):
-            found[name] = choices[chosen[place]].bits
+            bits[name] = choices[chosen[place]].bits
             place = int(before[place])
-        return {name: found[name] for name, _ in self._choices}
+        return {name: bits[name] for name, _ in self._choices}
 
     def within(self, budget: int) -> int | None:
-        """The place of the best choice of at most `budget` bytes; None where there is none."""
+        """Return the index of the best choice of at most `budget` bytes; None if there is none."""
         place = int(np.searchsorted(self.bytes, budget, side="right")) - 1
         return None if place < 0 else place
 
 
 def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
-    """All best choices of a width for each layer; `fixed` are the bytes besides."""
+    """Return all best choices of a width for each layer; `fixed` are the bytes of everything else."""
     sizes, errors = np.array([fixed], np.int64), np.zeros(1)
     links = []
     for options in choices.values():
@@ -102,14 +92,14 @@ def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
         lost = (errors[:, None] + np.array([one.error for one in options])).reshape(-1)
         order = np.lexsort((lost, every))
         least = np.minimum.accumulate(lost[order])
-        kept = order[np.concatenate([[True], least[1:] < least[:-1]])]
-        if len(kept) > _STATES:  # of sizes that are nearly the same the best, and the smallest of all
-            near = (every[kept] - every[kept[0]]) * _STATES // (every[kept[-1]] - every[kept[0]] + 1)
+        best = order[np.concatenate([[True], least[1:] < least[:-1]])]
+        if len(best) > _STATES:  # of sizes that are nearly the same the best, and the smallest of all
+            near = (every[best] - every[best[0]]) * _STATES // (every[best[-1]] - every[best[0]] + 1)
             last = np.concatenate([near[1:] != near[:-1], [True]])
             last[0] = True
-            kept = kept[last]
-        links.append((kept // some, kept % some))
-        sizes, errors = every[kept], lost[kept]
+            best = best[last]
+        links.append((best // some, best % some))
+        sizes, errors = every[best], lost[best]
     return Front(sizes, errors, tuple(choices.items()), tuple(links))
 
 
@@ -120,11 +110,11 @@ def improved(
     error: Callable[[Mapping[str, int]], float],
     tries: int,
 ) -> list[dict[str, int]]:
-    """Bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries`; then those tried, by their error.
+    """Return the bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries`; then
+    those tried, by their error.
 
     Those tried have another width in one layer or in two; those from which single layers predict the least error come first.
-    The first that is better
-    takes the place of the start.
+    The first that is better takes the place of the start.
     """
     best = dict(start)
     least = error(best)
@@ -133,10 +123,10 @@ def improved(
         others = [each for each in _exchanges(choices, best, room) if tuple(each.values()) not in seen][:tries]
         for each in others:
             tries -= 1
-            found = error(each)
-            seen[tuple(each.values())] = found, each
-            if found < _GAIN * least:
-                best, least = each, found
+            lost = error(each)
+            seen[tuple(each.values())] = lost, each
+            if lost < _GAIN * least:
+                best, least = each, lost
                 break
         else:
             break
@@ -144,7 +134,7 @@ def improved(
 
 
 def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str, int], room: int) -> list[dict[str, int]]:
-    """Choices that differ in one layer or in two and have at most `room` bytes, by the predicted error."""
+    """Return the choices that differ in one layer or in two and have at most `room` bytes, by the predicted error."""
     now = {name: next(one for one in each if one.bits == widths[name]) for name, each in choices.items()}
     bytes_left, error = room - sum(one.bytes for one in now.values()), sum(one.error for one in now.values())
     singles = [
@@ -153,9 +143,9 @@ def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str
         for one in each
         if one.bits != widths[name]
     ]
-    found = [(error + lost, {name: bits}) for name, bits, size, lost in singles if size <= bytes_left]
+    exchanges = [(error + lost, {name: bits}) for name, bits, size, lost in singles if size <= bytes_left]
     for first, second in permutations(singles, 2):
         if first[0] != second[0] and first[1] > widths[first[0]] and second[1] < widths[second[0]]:
             if first[2] + second[2] <= bytes_left:
-                found.append((error + first[3] + second[3], {first[0]: first[1], second[0]: second[1]}))
-    return [{**widths, **changed} for _, changed in sorted(found, key=lambda pair: pair[0])]
+                exchanges.append((error + first[3] + second[3], {first[0]: first[1], second[0]: second[1]}))
+    return [{**widths, **changed} for _, changed in sorted(exchanges, key=lambda pair: pair[0])]

@@ -13,9 +13,8 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.quant.search.isolation import Tail, output_weights, slices
+from n2d2py.quant.search.isolation import Tail, each_on_batches, output_weights, slices
 from n2d2py.quant.types.choose import TensorTypes, shared_tensors
-from n2d2py.reference.engine import FloatEngine
 
 _SAMPLES = 16
 """Number of samples on which single tensors are rounded."""
@@ -62,17 +61,14 @@ def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dic
     """
     holders = shared_tensors(graph)
     names = [name for name in holders if _can_be_wide(graph, types, name, holders[name])]
-    engine = FloatEngine(graph, taps=list(graph.tensors))
     batches = slices(graph, stimuli)
     power = output_weights(graph, batches)
     sums = {name: {output: _Sums(power[output]) for output in graph.outputs} for name in names}
-    for index, batch in enumerate(batches):
-        real = engine.run(batch)
-        for name in log.progress(names, f"tensors one by one {index + 1}/{len(batches)}", total=len(names), unit="tensor"):
-            kind = types.types[name]
-            rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
-            for output, values in Tail(graph, [name]).outputs(rounded).items():
-                sums[name][output].add(values - real[output].astype(np.float64))
+    for name, real in each_on_batches(graph, batches, names, "tensors one by one", "tensor"):
+        kind = types.types[name]
+        rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
+        for output, values in Tail(graph, [name]).outputs(rounded).items():
+            sums[name][output].add(values - real[output].astype(np.float64))
     return {name: np.concatenate([each.costs() for each in by_output.values()]) for name, by_output in sums.items()}
 
 
@@ -92,18 +88,17 @@ class _Sums:
         self._values += error.size // self._power.size
 
     def costs(self) -> np.ndarray:
-        """Return the sum of squares by `power` of each row and sample; of all rows together if each has one value per sample.
-        Return the sum of squares by `power` of each row and sample; of all rows together if each has one value per sample."""
+        """Return the sum of squares by `power` of each row and sample; of all rows together if each has one value a sample."""
         mean = self._total / max(self._values, 1) if self._stimuli > 1 else 0.0
-        found = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
-        return found if self._values > self._stimuli else found.sum(keepdims=True)
+        squares = ((self._squares - mean * self._total) * self._power).reshape(-1) / max(self._stimuli, 1)
+        return squares if self._values > self._stimuli else squares.sum(keepdims=True)
 
 
 def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[str]) -> bool:
     kind = types.types[name]
-    if kind.is_float or kind.bits != 8 or any(held in graph.inputs or held in graph.outputs for held in holders):
+    if kind.is_float or kind.bits != 8 or any(tensor in graph.inputs or tensor in graph.outputs for tensor in holders):
         return False
-    return any(graph.consumers(held) for held in holders)
+    return any(graph.consumers(tensor) for tensor in holders)
 
 
 def wide_tensors(

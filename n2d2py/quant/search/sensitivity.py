@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py import log
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.operators.concat import is_real_concat
-from n2d2py.quant.search.isolation import Tail, run_isolated_layer, slices
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.quant.search.isolation import Tail, each_on_batches, run_isolated_layer, slices
 
 
 @dataclass(frozen=True)
@@ -64,57 +62,83 @@ def layer_losses(
     nodes = [
         node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not is_real_concat(node)
     ]
-    engine = FloatEngine(graph, taps=list(graph.tensors))
-    sums = {node.name: _Sums(weights) for node in nodes}
-    batches = slices(graph, stimuli)
-    for index, batch in enumerate(batches):
-        real = engine.run(batch)
-        for node in log.progress(nodes, f"layers one by one {index + 1}/{len(batches)}", total=len(nodes), unit="layer"):
-            tail = Tail(graph, [node.output])
-            sums[node.name].add(graph, quantized, node, real, tail, (shifts or {}).get(node.name))
-    return sorted((sums[node.name].result(graph, quantized, node) for node in nodes), key=lambda loss: -loss.power)
+    sums = [_Sums(graph, quantized, node, weights, (shifts or {}).get(node.name)) for node in nodes]
+    for one, real in each_on_batches(graph, slices(graph, stimuli), sums, "layers one by one", "layer"):
+        one.add(real)
+    return sorted((one.result() for one in sums), key=lambda loss: -loss.power)
 
 
 _CAUSES = ("inputs", "weights", "bias correction", "output", "clipping")
 
 
 class _Sums:
-    """Sums of one layer over batches."""
+    """Sums of one layer over batches; `shift`: its bias correction (C)."""
 
-    def __init__(self, weights: Mapping[str, np.ndarray] | None) -> None:
-        self.weights = weights
-        self.error = self.power = 0.0
-        self.count = self.same = self.stimuli = self.clipped = self.stored = 0
-        self.parts: dict[str, float] = dict.fromkeys(_CAUSES, 0.0)
-
-    def add(
+    def __init__(
         self,
         graph: Graph,
         quantized: QuantGraph,
         node: QuantNode,
-        real: dict[str, np.ndarray],
-        tail: Tail,
+        weights: Mapping[str, np.ndarray] | None,
         shift: np.ndarray | None,
     ) -> None:
-        kind = quantized.type(node.output)
-        stored = run_isolated_layer(quantized, node, real)
+        self.graph, self.quantized, self.node, self.weights, self.shift = graph, quantized, node, weights, shift
+        self.error = self.power = 0.0
+        self.count = self.same = self.stimuli = self.clipped = self.stored = 0
+        self.parts: dict[str, float] = dict.fromkeys(_CAUSES, 0.0)
+
+    def add(self, real: dict[str, np.ndarray]) -> None:
+        """Add a batch of float values by tensor."""
+        node, kind = self.node, self.quantized.type(self.node.output)
+        stored = run_isolated_layer(self.quantized, node, real)
         restored = kind.dequantize(stored)
-        outputs = tail.outputs({**real, node.output: restored})
+        outputs = Tail(self.graph, [node.output]).outputs({**real, node.output: restored})
         for name, values in outputs.items():
             error = values.astype(np.float64) - real[name]
             self.error += float(np.abs(error).sum())
             self.power += float((np.square(error) * (1.0 if self.weights is None else self.weights.get(name, 0.0))).sum())
             self.count += error.size
-        first, expected = (values[graph.outputs[0]].reshape(len(stored), -1) for values in (outputs, real))
+        first, expected = (values[self.graph.outputs[0]].reshape(len(stored), -1) for values in (outputs, real))
         self.same += int(np.count_nonzero(first.argmax(axis=1) == expected.argmax(axis=1)))
         self.stimuli += len(stored)
         self.clipped += int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
         self.stored += stored.size
-        for part, power in _error_parts(graph, quantized, node, real, restored, shift).items():
+        for part, power in self._error_parts(real, restored).items():
             self.parts[part] += power
 
-    def result(self, graph: Graph, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
-        weights = node.params.get("weights")
+    def _error_parts(self, real: dict[str, np.ndarray], restored: np.ndarray) -> dict[str, float]:
+        """Return the error power of the layer's output from rounding its inputs, rounding its output, clipping, bias correction
+        and, as the rest, rounding its weights."""
+        source, exact = self.graph.node(self.node.name), real[self.node.output]
+        kinds = {name: self.quantized.type(name) for name in self.node.inputs}
+        inputs = [kinds[name].dequantize(kinds[name].quantize(real[name])) for name in self.node.inputs]
+
+        def run(node: Node) -> np.ndarray:
+            values = node.op.run(inputs, node)[0]
+            return values if node.activation is None else node.activation(values)
+
+        values, kind = run(source), self.quantized.type(self.node.output)
+        lost = np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64)
+        beyond = np.abs(exact) > kind.scale * (kind.qmax + 0.5)
+        parts = {
+            "inputs": float(np.square(values - exact, dtype=np.float64).sum()),
+            "output": float(lost[~beyond].sum()),
+            "clipping": float(lost[beyond].sum()),
+        }
+        if self.shift is not None:
+            shifted = replace(source, params={**source.params, "bias": source.params["bias"] + self.shift})
+            parts["bias correction"] = float(np.square(run(shifted) - values, dtype=np.float64).sum())
+        total = float(np.square(restored - exact, dtype=np.float64).sum())
+        weighted = "weights" in self.node.params
+        return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}
+
+    def result(self) -> LayerLoss:
+        """Return the loss over all batches."""
+        node, weights = self.node, self.node.params.get("weights")
+        widths = [self.quantized.type(name).bits for name in (*node.inputs, node.output)]
+        weight_bits = 0
+        if weights is not None:
+            weight_bits = self.graph.precision(self.graph.node(node.name)).weight_bits or 8 * weights.dtype.itemsize
         return LayerLoss(
             node.name,
             node.op.kind,
@@ -123,42 +147,6 @@ class _Sums:
             self.same / self.stimuli,
             max(self.parts, key=lambda part: self.parts[part]),
             self.clipped / self.stored,
-            min(quantized.type(name).bits for name in (*node.inputs, node.output)),
-            0 if weights is None else graph.precision(graph.node(node.name)).weight_bits or 8 * weights.dtype.itemsize,
+            min(widths),
+            weight_bits,
         )
-
-
-def _error_parts(
-    graph: Graph,
-    quantized: QuantGraph,
-    node: QuantNode,
-    real: dict[str, np.ndarray],
-    restored: np.ndarray,
-    shift: np.ndarray | None,
-) -> dict[str, float]:
-    """Return the error power of the layer's output from rounding its inputs, rounding its output, clipping, bias correction
-    and, as the rest, rounding its weights."""
-    source, exact = graph.node(node.name), real[node.output]
-    inputs = [kind.dequantize(kind.quantize(real[name])) for name in node.inputs for kind in [quantized.type(name)]]
-    values = source.op.run(inputs, source)[0]
-    values = source.activation(values) if source.activation is not None else values
-    kind = quantized.type(node.output)
-    lost = np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64)
-    beyond = np.abs(exact) > kind.scale * (kind.qmax + 0.5)
-    parts = {
-        "inputs": float(np.square(values - exact, dtype=np.float64).sum()),
-        "output": float(lost[~beyond].sum()),
-        "clipping": float(lost[beyond].sum()),
-    }
-    if shift is not None:
-        parts["bias correction"] = _power_of_shift(source, inputs, values, shift)
-    total = float(np.square(restored - exact, dtype=np.float64).sum())
-    weighted = "weights" in node.params
-    return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}
-
-
-def _power_of_shift(source: Node, inputs: list[np.ndarray], values: np.ndarray, shift: np.ndarray) -> float:
-    """Return the power of the change of a layer's output `values`, after its activation, by a change of its bias."""
-    found = source.op.run(inputs, replace(source, params={**source.params, "bias": source.params["bias"] + shift}))[0]
-    found = source.activation(found) if source.activation is not None else found
-    return float(np.square(found - values, dtype=np.float64).sum())

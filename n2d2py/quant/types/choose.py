@@ -55,22 +55,18 @@ class TensorTypes:
     rules: Mapping[str, str] = field(default_factory=dict)
 
 
-def _moves_values(node) -> bool:
-    return node.op.moves_values
-
-
 def calibrated_tensors(graph: Graph) -> list[str]:
     """Return the tensors that need a calibration range: inputs and computed integer tensors."""
     real = {*float_tensors(graph), *(name for name, tensor in graph.tensors.items() if tensor.kind)}
-    made = [
+    computed = [
         name
         for node in graph.nodes
-        if not _moves_values(node) and not is_real_concat(node)
+        if not node.op.moves_values and not is_real_concat(node)
         for name in node.outputs
         if name not in real
     ]
     pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
-    return [name for name in dict.fromkeys(graph.inputs + made + pooled) if name not in real]
+    return [name for name in dict.fromkeys(graph.inputs + computed + pooled) if name not in real]
 
 
 def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
@@ -80,7 +76,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
         all_known = all(name in facts for name in node.inputs)
         activation = node.activation or (node.op.function if isinstance(node.op, Activation) else None)
         preserves = (
-            (_moves_values(node) and getattr(node.op, "fill", 0) >= 0)
+            (node.op.moves_values and getattr(node.op, "fill", 0) >= 0)
             or is_real_concat(node)
             or isinstance(node.op, (Pool, Convert))
         )
@@ -109,7 +105,7 @@ def _sources(graph: Graph) -> dict[str, str]:
     source = {name: name for name in graph.inputs}
     for node in graph.nodes:
         for name in node.outputs:
-            source[name] = source[node.inputs[0]] if _moves_values(node) else name
+            source[name] = source[node.inputs[0]] if node.op.moves_values else name
     return source
 
 
@@ -131,12 +127,12 @@ def _tensor_of_histogram(graph: Graph, name: str) -> str:
 
 def _computing_consumers(graph: Graph, source: dict[str, str]) -> dict[str, list[Node]]:
     """Return, by computed tensor, the layers that compute with its integers."""
-    found: dict[str, list[Node]] = {}
+    consumers: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        if not _moves_values(node):
+        if not node.op.moves_values:
             for origin in dict.fromkeys(source[name] for name in node.inputs if name in source):
-                found.setdefault(origin, []).append(node)
-    return found
+                consumers.setdefault(origin, []).append(node)
+    return consumers
 
 
 def _activation_limit(producer: Node | None) -> float:
@@ -162,11 +158,6 @@ def _unit_range_type(producer: Node | None, unsigned: bool) -> NumType | None:
     return NumType(8).with_scale(1 / 128) if function == Tanh() else None
 
 
-def _with_full_range(kind: NumType) -> NumType:
-    """Return the type with the integer -2^(bits-1) included."""
-    return replace(kind, full=True) if kind.signed and not (kind.is_float or kind.plain) else kind
-
-
 def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
     """Return the 8-bit type with the least squared error, with or without a zero point."""
     if options.act_clipping != "MSE" or symmetric.bits != 8:
@@ -183,7 +174,6 @@ def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequenc
     return shifted if counts.error(shifted) < ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
 
 
-@dataclass(frozen=True)
 class _Facts:
     """Facts about a network that the rules in `RULES` use.
 
@@ -200,65 +190,52 @@ class _Facts:
         coarse: fill values far outside the range of the tensor that they pad.
     """
 
-    graph: Graph
-    histograms: Mapping[str, Histogram]
-    ranges: Mapping[str, tuple[float, float] | None]
-    options: QuantOptions
-    source: dict[str, str]
-    states: StateTypes
-    state_ranges: StateRanges
-    real: set[str]
-    positive: set[str]
-    final: set[str]
-    declared: Mapping[str, NumType]
-    padding: Mapping[str, list[Node]]
-    readers: Mapping[str, list[Node]]
-    types: dict[str, NumType]
-    coarse: list[CoarseConcat] = field(default_factory=list)
-
-    @staticmethod
-    def collect(
+    def __init__(
+        self,
         graph: Graph,
         histograms: Mapping[str, Histogram],
         ranges: Mapping[str, tuple[float, float] | None],
         options: QuantOptions,
-    ) -> _Facts:
-        source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
-        states, state_ranges = StateTypes.of(graph, source), StateRanges.of(graph, source, histograms)
+    ):
+        self.graph, self.histograms, self.ranges, self.options = graph, histograms, ranges, options
+        self.source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
+        self.states = StateTypes.of(graph, self.source)
+        self.state_ranges = StateRanges.of(graph, self.source, histograms)
+        self.final = {self.source[name] for name in graph.outputs if name in self.source}
         if options.bits == 8:
-            options = replace(
-                options, wide=options.wide | _tensors_of_16_bits(graph, ranges, options, source, states, state_ranges)
-            )
+            self.options = replace(options, wide=options.wide | self._tensors_of_16_bits())
         lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
-        lowest |= {name: facts[0] for name, facts in ranges.items() if facts is not None}
-        lowest |= {
-            name: -np.inf for name in state_ranges.tensors if ranges.get(name) is None
-        }  # stimuli may begin with zeros alone
+        lowest |= {name: interval[0] for name, interval in ranges.items() if interval is not None}
+        # samples may begin with zeros only
+        lowest |= {name: -np.inf for name in self.state_ranges.tensors if ranges.get(name) is None}
         inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
         ports = zip(graph.user_inputs, graph.user_input_ports, strict=True)
-        return _Facts(
-            graph,
-            histograms,
-            ranges,
-            options,
-            source,
-            states,
-            state_ranges,
-            float_tensors(graph),
-            nonnegative_tensors(graph, inputs) if options.unsigned else set(),
-            {source[name] for name in graph.outputs if name in source},
-            {name: port.type for name, port in ports if port.type is not None},
-            fill_values(graph, source),
-            _computing_consumers(graph, source),
-            {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind},
+        self.real = float_tensors(graph)
+        self.positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
+        self.declared = {name: port.type for name, port in ports if port.type is not None}
+        self.padding = fill_values(graph, self.source)
+        self.readers = _computing_consumers(graph, self.source)
+        self.types = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
+        self.coarse: list[CoarseConcat] = []
+
+    def _tensors_of_16_bits(self) -> frozenset[str]:
+        """Return the tensors with 16 bits in an 8-bit network: spectra, guarded divisors, states, inputs on request."""
+        graph, options = self.graph, self.options
+        wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
+        spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
+        # states that the application feeds back accumulate errors like internal states
+        ends = {*graph.inputs, *self.final}
+        asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
+        return (
+            self.states.wide | spectra | asked_inputs | ends.intersection(self.state_ranges.tensors) | self.state_ranges.changed
         )
 
     def tensors_to_choose(self) -> list[str]:
         """Return the tensors to which the rules apply: all computed ones except Concats, whose type follows their inputs."""
-        made = dict.fromkeys(self.source.values())
+        computed = dict.fromkeys(self.source.values())
         return [
             name
-            for name in made
+            for name in computed
             if name in self.real or (node := self.graph.producer(name)) is None or not is_real_concat(node)
         ]
 
@@ -289,37 +266,7 @@ class _Facts:
         return kind.with_scale(limit / kind.qmax)
 
 
-def _tensors_of_16_bits(
-    graph: Graph,
-    ranges: Mapping[str, tuple[float, float] | None],
-    options: QuantOptions,
-    source: dict[str, str],
-    states: StateTypes,
-    state_ranges: StateRanges,
-) -> frozenset[str]:
-    """Return the tensors with 16 bits in an 8-bit network: spectra, guarded divisors, states, inputs on request."""
-    wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if ranges.get(name) is None}
-    spectra = {source[name] for name in wide if name in source} if options.wide_concats else frozenset()
-    # states that the application feeds back accumulate errors like internal states
-    ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
-    asked = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
-    return states.wide | spectra | asked | ends.intersection(state_ranges.tensors) | state_ranges.changed
-
-
 # ---- rules: return the type of a tensor, or None if the rule does not apply --------------------------
-def _float_type(facts: _Facts, name: str) -> NumType | None:
-    return FLOAT32 if name in facts.real else None
-
-
-def _file_type(facts: _Facts, name: str) -> NumType | None:
-    return facts.declared.get(name)
-
-
-def _state_type(facts: _Facts, name: str) -> NumType | None:
-    """The type of a Concat with a state is that of the tensor that the state was copied from."""
-    return facts.states.type_of_concat(name, facts.types)
-
-
 def _unit_type(facts: _Facts, name: str) -> NumType | None:
     """Fixed-point runtimes require one type for results in [0, 1] and one for [-1, 1]."""
     if not (facts.options.unit_ranges and facts.is_measured(name) and facts.bits(name) == 8):
@@ -369,9 +316,9 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
 
 CALIBRATED = "calibrated"
 RULES: Mapping[str, Callable[[_Facts, str], NumType | None]] = {
-    "floating point": _float_type,
-    "type of the file": _file_type,
-    "type of a state": _state_type,
+    "floating point": lambda facts, name: FLOAT32 if name in facts.real else None,
+    "type of the file": lambda facts, name: facts.declared.get(name),
+    "type of a state": lambda facts, name: facts.states.type_of_concat(name, facts.types),
     "unit range": _unit_type,
     "probabilities": _probability_type,
     "known range": _known_range_type,
@@ -389,7 +336,7 @@ def choose_types(
     `ranges` holds the known value range of inputs, None for calibrated ones. Copies of a tensor share its type. Inputs of a
     Concat share the type of its output if their ranges are similar; otherwise the Concat rescales them.
     """
-    facts = _Facts.collect(graph, histograms, ranges, options)
+    facts = _Facts(graph, histograms, ranges, options)
     source, types, rules = facts.source, facts.types, {}
     for name in facts.tensors_to_choose():
         rules[name], types[name] = next((rule, kind) for rule, choose in RULES.items() if (kind := choose(facts, name)))
@@ -400,6 +347,7 @@ def choose_types(
     for name, origin in source.items():
         types[name] = types[origin]
     if options.full_range:
-        types = {name: _with_full_range(kind) for name, kind in types.items()}
+        signed = {name: kind for name, kind in types.items() if kind.signed and not (kind.is_float or kind.plain)}
+        types |= {name: replace(kind, full=True) for name, kind in signed.items()}
     cells = {name: _HEADROOM * cell for name, cell in facts.state_ranges.cells.items()}
     return TensorTypes(types, thresholds, tuple(coarse), cells=cells, rules=rules)

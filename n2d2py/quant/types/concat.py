@@ -39,10 +39,10 @@ _FARTHEST_FILL = 8
 
 @dataclass(frozen=True)
 class CoarseConcat:
-    """A Concat or padding whose scale is too coarse for one of its inputs; `what` names it, `remedy` is the advice."""
+    """A Concat (W505) or padding (W506) with a scale too coarse for an input; `what`: its name, `remedy`: advice."""
 
+    code: str
     layer: str
-    pads: bool
     what: str
     remedy: str
     location: Location | str | None
@@ -51,11 +51,7 @@ class CoarseConcat:
 def warn_about_coarse_concats(concats: Iterable[CoarseConcat]) -> None:
     """Print W505 or W506 for each."""
     for one in concats:
-        message = f"layer '{one.layer}' {one.what}"
-        if one.pads:
-            log.warning("W506", message, where=one.location, remedy=one.remedy)
-        else:
-            log.warning("W505", message, where=one.location, remedy=one.remedy)
+        log.warning(one.code, f"layer '{one.layer}' {one.what}", where=one.location, remedy=one.remedy)
 
 
 # ---- padding with a constant ------------------------------------------------------------------------
@@ -79,7 +75,7 @@ def widen_to_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, li
         else:
             what = f"pads with {fill:g} a tensor that reaches {threshold:.4g}: in integers the value is {np.sign(fill) * widest:.4g}"
             remedy = "pad with a value near the range of the tensor, or set Quantize=0 for the layer"
-            beyond.append(CoarseConcat(node.name, True, what, remedy, node.location))
+            beyond.append(CoarseConcat("W506", node.name, what, remedy, node.location))
     return widest, beyond
 
 
@@ -115,11 +111,11 @@ def choose_concat_types(
         ends = max(min(value, seen.get(name) or value) for name, value in magnitudes.items())
         if is_output and _is_coarse(NumType(8), finest / magnitude):
             magnitude = ends
-        asked = requested_bits(graph, copies)
+        bits = requested_bits(graph, copies)
         states = options.bits == 8 and options.wide_concats and is_sequence(graph, node.output)
         wide = node.output in options.wide or states or (is_output and options.output_bits == 16)
-        kind = NumType(asked or (16 if wide else options.bits), node.output not in positive)
-        if _is_coarse(kind, finest / magnitude) and asked is None and _may_widen(graph, copies, options):
+        kind = NumType(bits or (16 if wide else options.bits), node.output not in positive)
+        if _is_coarse(kind, finest / magnitude) and bits is None and _may_widen(graph, copies, options):
             kind = replace(kind, bits=16)
         if kind.bits == 8:
             magnitude = max(min(value, ends) if types[name].bits == 16 else value for name, value in magnitudes.items())
@@ -189,4 +185,4 @@ def _describe_coarse(node: Node, kind: NumType, magnitudes: Mapping[str, float],
         f"'{widest}' reaches {magnitudes[widest]:.4g}, '{least}' {magnitudes[least]:.4g}, which is {magnitudes[least] / step:.3g} steps"
     )
     remedy = "set Quantize=0 for it" if kind.bits == 16 else "set QuantBits=16 or Quantize=0 for it"
-    return CoarseConcat(node.name, False, what, f"{remedy}, or keep the tensors apart", node.location)
+    return CoarseConcat("W505", node.name, what, f"{remedy}, or keep the tensors apart", node.location)

@@ -141,8 +141,8 @@ def _as_array_operator(node: Node, graph: Graph) -> ArrayMap | None:
 
 
 def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
-    """Return the layers that move or scale values only between `chosen` layers: quantization there would lose precision for nothing."""
-    found = {
+    """Return the layers that move or scale values only between `chosen` layers: quantization there only adds error."""
+    candidates = {
         node.name: node
         for node in graph.nodes
         if node.name not in chosen
@@ -151,10 +151,12 @@ def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
         and not any(name in graph.outputs for name in node.outputs)
     }
     while True:
-        kept = {name: node for name, node in found.items() if _has_all_neighbours_in(graph, node, chosen | found.keys())}
-        if len(kept) == len(found):
-            return set(kept)
-        found = kept
+        remaining = {
+            name: node for name, node in candidates.items() if _has_all_neighbours_in(graph, node, chosen | candidates.keys())
+        }
+        if len(remaining) == len(candidates):
+            return set(remaining)
+        candidates = remaining
 
 
 def _is_scale_or_sum(node: Node) -> bool:
@@ -187,17 +189,17 @@ def _float_inputs(graph: Graph, real: set[str]) -> set[str]:
 
 
 def _propagate_float(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
-    found = set(states)
+    floats = set(states)
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         if isinstance(node.op, Convert):
             real = node.op.to_float
         else:
-            real = (any(name in found for name in sources) if sources else node.name in chosen) or _returns_accumulators(
+            real = (any(name in floats for name in sources) if sources else node.name in chosen) or _returns_accumulators(
                 graph, node
             )
-        found.update(name for name in node.outputs if real and not graph.kind(name))
-    return found
+        floats.update(name for name in node.outputs if real and not graph.kind(name))
+    return floats
 
 
 def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
@@ -227,7 +229,8 @@ def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
             if (name in real) == is_float or result.kind(name) or _uses_order_only(node):
                 continue
             if (name, is_float) not in converted:
-                converted[name, is_float] = _convert(result, node, name, is_float)
+                suffix, at = "float" if is_float else "integer", result.nodes.index(node)
+                converted[name, is_float] = result.add_helper(Convert(is_float), name, f"{name}_{suffix}", at, node.location)
             node.inputs = [*node.inputs[:position], converted[name, is_float], *node.inputs[position + 1 :]]
     for node in list(result.nodes):
         if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
@@ -242,8 +245,8 @@ def _replace_by_array_operator(graph: Graph, node: Node) -> None:
     if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
         return
     size, at = prod(shape[1:]), graph.nodes.index(node)
-    before, mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("elements", "mapped", "view"))
-    graph.add(Node(before, Reshape((size,)), list(node.inputs), [before], location=node.location, helper=True), at=at)
+    mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("mapped", "view"))
+    before = graph.add_helper(Reshape((size,)), node.inputs[0], f"{output}_elements", at, node.location)
     graph.tensors[mapped] = Tensor(mapped, (1, size))
     node.op, node.inputs, node.outputs = ArrayMap(_EXACT[node.op.function.kind], (size,), ((size,),)), [before], [mapped]
     view = Node(after, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
@@ -254,12 +257,3 @@ def _check_float_kernel(node: Node) -> None:
     reason = refused(node)
     if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
         raise refusal(node, reason)
-
-
-def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
-    """Add the conversion of a tensor before its first consumer of the other type; return its output."""
-    output = graph.fresh_name(f"{name}_{'float' if to_float else 'integer'}")
-    graph.add(
-        Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)
-    )
-    return output

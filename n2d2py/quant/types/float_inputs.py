@@ -57,14 +57,14 @@ def input_layers(graph: Graph) -> set[str]:
     They are the first layers with the layers that move values before them, and products with the input at the end of the
     network, such as the application of a mask.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for name in graph.float_inputs:
         for node in _first_layers(graph, name):
-            found.add(node.name)
+            names.add(node.name)
             while (node := graph.producer(node.inputs[0])) is not None:
-                found.add(node.name)
-        found |= {node.name for node in _last_products(graph, name)}
-    return found
+                names.add(node.name)
+        names |= {node.name for node in _last_products(graph, name)}
+    return names
 
 
 def is_requantized_input(graph: Graph, tensor: str) -> bool:
@@ -89,7 +89,7 @@ def _first_layers(graph: Graph, tensor: str) -> Iterator[Node]:
 
 
 def _last_products(graph: Graph, tensor: str) -> Iterator[Node]:
-    """Yield the layers that multiply a tensor by others to form network outputs, and the layers that move values around them."""
+    """Yield the layers that multiply a tensor by others to form outputs, and the layers that move values there."""
     for reader in graph.consumers(tensor):
         if reader.op.moves_values and reader.activation is None:
             after = [*_last_products(graph, reader.output)]
@@ -122,8 +122,8 @@ def _is_elementwise(node: Node) -> bool:
 
 # ---- the choice -------------------------------------------------------------------------------------
 def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, tuple[float, float] | None]) -> InputScales:
-    """Return the inputs that are better left in floating point, judged on samples (n, ...); never inputs of known range, such as images."""
-    found: dict[str, np.ndarray] = {}
+    """Return the inputs better left in floating point on samples (n, ...); never inputs of known range (images)."""
+    scales_by_input: dict[str, np.ndarray] = {}
     for name, x in named_inputs(graph, stimuli).items():
         measured = ranges.get(name) is None and name in graph.user_inputs and not graph.kind(name)
         if not measured or name in graph.outputs or not np.isfinite(x).all() or not x.size:
@@ -132,10 +132,10 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
             continue
         x = x.astype(np.float64)
         if _is_better_in_float(graph, name, x) or (any(_last_products(graph, name)) and _needs_16_bits(x)):
-            found[name] = np.zeros((2, 0))
+            scales_by_input[name] = np.zeros((2, 0))
         elif (scales := _channel_scales(graph, name, x)) is not None:
-            found[name] = scales
-    return found
+            scales_by_input[name] = scales
+    return scales_by_input
 
 
 def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
@@ -149,15 +149,15 @@ def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
-            own = np.square(_quantized(values) - values).mean()
-        if not np.isfinite(error) or error > _WORSE_RATIO * max(own, 1e-30 * np.square(values).mean()):
+            result_error = np.square(_quantized(values) - values).mean()
+        if not np.isfinite(error) or error > _WORSE_RATIO * max(result_error, 1e-30 * np.square(values).mean()):
             return True
     return False
 
 
 def _first_results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarray]:
     """Return the results of the first layers of an input that other layers consume."""
-    values, found = {name: x}, {}
+    values, results = {name: x}, {}
     layers = {node.name: node for node in _first_layers(graph, name)}
     for node in graph.nodes:
         if node.inputs[:1] and node.inputs[0] in values and (node.name in layers or node.op.moves_values):
@@ -167,8 +167,8 @@ def _first_results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarr
     for node in layers.values():
         readers = graph.consumers(node.output)
         if node.output in graph.outputs or any(reader.name not in layers for reader in readers):
-            found[node.output] = values[node.output]
-    return found
+            results[node.output] = values[node.output]
+    return results
 
 
 def _needs_16_bits(values: np.ndarray) -> bool:
@@ -182,7 +182,8 @@ def needs_16_bits(largest: float, variance: float) -> bool:
 
 
 def would_clip(graph: Graph, name: str, count: int) -> bool:
-    """True if calibration saw so few values (`count`) of an input, or of each scaled channel, that clipping later ones costs 35 dB.
+    """True if calibration saw so few values (`count`) of an input, or of each scaled channel, that clipping later ones costs 35
+    dB.
 
     A 16-bit range has headroom for them. Inputs of a network with states keep 8 bits: stored inputs would take twice the
     memory.
@@ -196,7 +197,7 @@ def _quantized(x: np.ndarray) -> np.ndarray:
 
 
 def _squared_error(channels: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the mean squared error (C) of quantized channels (C, N) in their units, computed by parts of N that fit the cache."""
+    """Return the mean squared error (C) of quantized channels (C, N) in their units, by parts that fit the cache."""
     kind, sums = _type(channels, 16 if _needs_16_bits(channels) else 8), np.zeros(len(channels))
     for first in range(0, channels.shape[1], step := max(1, _CACHED // len(channels))):
         part = channels[:, first : first + step]
@@ -224,8 +225,8 @@ def _channel_scales(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None
     """
     if len(x) < _FEWEST_SAMPLES or any(graph.precision(node).quantize is False for node in graph.consumers(name)):
         return None
-    found = [_scales_along(graph, name, x, axis) for axis in range(1, x.ndim) if x.shape[axis] > 1]
-    ratio, scales = max((each for each in found if each is not None), key=lambda each: each[0], default=(0.0, None))
+    candidates = [_scales_along(graph, name, x, axis) for axis in range(1, x.ndim) if x.shape[axis] > 1]
+    ratio, scales = max((each for each in candidates if each is not None), key=lambda each: each[0], default=(0.0, None))
     return scales if ratio > _WORSE_CHANNEL_RATIO else None
 
 
@@ -245,9 +246,9 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     symmetric = np.full(len(low), True) if padded_reader(readers) is not None else ~varies
     half = np.where(symmetric, np.where(largest > LEAST_RANGE, largest, 1.0), (high - low) / 2)
     centre = np.where(symmetric, 0.0, (high + low) / 2)
-    own = (channels - centre[:, None]) / half[:, None]
+    scaled = (channels - centre[:, None]) / half[:, None]
     error = _squared_error(channels, half)[varies].mean()
-    least = _squared_error(own, np.ones(len(own)))[varies].mean()
+    least = _squared_error(scaled, np.ones(len(scaled)))[varies].mean()
     return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_broadcast_shape(x.ndim, axis))
 
 
@@ -262,7 +263,7 @@ def _channel_indices(shape: tuple[int, ...], axis: int) -> np.ndarray:
 
 
 def _scalable_copy(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int, ...]] | None:
-    """Return the input, or a copy of it in another layout, on which an Affine can scale the channels, and its dims (C, ...); None without any."""
+    """Return the input, or its copy in another layout, that an Affine can scale by channel, and dims (C, ...); or None."""
     count = int(numbers.max()) + 1
     while True:
         dims = numbers.shape[1:]
@@ -297,8 +298,8 @@ def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarr
     numbers = np.broadcast_to(np.arange(gain.size).reshape(gains.shape), graph.shape(name))
     readers, place = weighted_readers(graph, name, numbers), _scalable_copy(graph, name, numbers)
     assert not isinstance(readers, str) and place is not None
-    for reader, own in readers:
-        scale_inputs(reader, (1 / gain)[own], (-shift / gain)[own])
+    for reader, channels in readers:
+        scale_inputs(reader, (1 / gain)[channels], (-shift / gain)[channels])
     source, dims = place
     consumers, first = graph.consumers(source), graph.producer(source)
     at = graph.nodes.index(first) + 1 if first is not None else 0
@@ -308,8 +309,6 @@ def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarr
         layers = [("rows", MemoryView(dims)), ("scaled", Affine()), ("array", MemoryView(graph.shape(source)[1:]))]
     last = source
     for step, (suffix, op) in enumerate(layers):
-        output = graph.fresh_name(f"{name}_{suffix}")
-        graph.add(Node(output, op, [last], [output], params if suffix == "scaled" else {}, helper=True), at=at + step)
-        last = output
+        last = graph.add_helper(op, last, f"{name}_{suffix}", at + step, None, params if suffix == "scaled" else None)
     for node in consumers:
         node.inputs = [last if one == source else one for one in node.inputs]

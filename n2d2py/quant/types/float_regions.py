@@ -16,7 +16,7 @@ from n2d2py.quant.contract import refused
 
 
 def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Graph:
-    """Return a copy of a fused float graph with the target's form of each layer; `in_integers` is true for layers it runs in integers."""
+    """Return a copy of a fused float graph with the target's form of each layer; `in_integers` tells integer layers."""
     chosen = {
         node.name
         for node in graph.nodes
@@ -33,9 +33,8 @@ def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Grap
 
 def _stays_integer(graph: Graph, node: Node, chosen: set[str]) -> bool:
     """True for a convolution whose result only integer convolutions consume."""
-    readers = graph.consumers(node.output)
-    return (
-        node.output not in graph.outputs
-        and bool(readers)
-        and all(isinstance(one.op, Conv) and one.name in chosen for one in (node, *readers))
-    )
+
+    def is_chosen(one: Node) -> bool:
+        return isinstance(one.op, Conv) and one.name in chosen
+
+    return node.output not in graph.outputs and is_chosen(node) and graph.feeds_only(node.output, is_chosen)

@@ -41,15 +41,15 @@ def coarse_tensors(graph: Graph) -> set[str]:
 
     `graph` has its conversions.
     """
-    found: set[str] = set()
+    tensors: set[str] = set()
     for layers in _division_chains(graph):
         for name in (name for one in layers for name in one.inputs):
             node = graph.producer(_copied_from(graph, name))
             if node is not None and is_to_float(node):
                 origin = _copied_from(graph, node.inputs[0])
                 if origin not in graph.outputs and _is_only_converted(graph, origin):
-                    found.add(origin)
-    return found
+                    tensors.add(origin)
+    return tensors
 
 
 def _copied_from(graph: Graph, tensor: str) -> str:

@@ -47,14 +47,9 @@ def insert_missing_quantizes(
             types[name] = _with_file_sign(types[name], graph.user_input_ports[graph.user_inputs.index(name)])
         if not isinstance(reader, Quantize) and graph.consumers(name):
             first = graph.consumers(name)[0]
-            errors.append(
-                N2D2Error(
-                    "E514",
-                    f"{first.op.kind} '{first.name}' reads the state '{name}', which the file does not quantize",
-                    where=first.location,
-                    remedy="quantize the states of the model too, or give the float model and -calib",
-                )
-            )
+            what = f"{first.op.kind} '{first.name}' reads the state '{name}', which the file does not quantize"
+            remedy = "quantize the states of the model too, or give the float model and -calib"
+            errors.append(N2D2Error("E514", what, where=first.location, remedy=remedy))
     for name, port in zip(graph.user_outputs, graph.user_output_ports, strict=True) if file_types else ():
         _requantize_output(graph, name, port)
     wide = [node.name for node in list(graph.nodes) if _complete_layer(graph, node, types, real)]
@@ -141,10 +136,8 @@ def _ensure_one_quantize(graph: Graph, node: Node, types: dict[str, NumType]) ->
     if "weights" not in node.params:
         for index, reader in enumerate(roundings[0 if others else 1 :]):
             copy = graph.fresh_name(f"{tensor}_{index}")
-            graph.add(
-                Node(copy, node.op, list(node.inputs), [copy], dict(node.params), node.activation, node.location),
-                at=graph.nodes.index(node) + 1,
-            )
+            layer = Node(copy, node.op, list(node.inputs), [copy], dict(node.params), node.activation, node.location)
+            graph.add(layer, at=graph.nodes.index(node) + 1)
             reader.inputs = [copy]
         if not others:
             return False
@@ -161,10 +154,8 @@ def _quantize_output(graph: Graph, node: Node, kind: NumType) -> None:
     del graph.tensors[tensor]
     node.outputs = [real]
     graph.tensors[real] = Tensor(real, shape)
-    graph.add(
-        Node(graph.fresh_name(f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location),
-        at=graph.nodes.index(node) + 1,
-    )
+    layer = Node(graph.fresh_name(f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location)
+    graph.add(layer, at=graph.nodes.index(node) + 1)
 
 
 def _insert_quantize(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:

@@ -67,7 +67,7 @@ def _final_source(sources: Mapping[str, str], name: str) -> str:
 
 
 def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: set[str]) -> set[str]:
-    """Return a computed tensor with the inputs of its Concat; empty if some of its values are only copied from states or inputs."""
+    """Return a computed tensor and the inputs of its Concat; empty if values are copied from states or inputs."""
     producer = graph.producer(name)
     if producer is None:
         return set()
@@ -76,8 +76,8 @@ def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: 
     origins = {source[one] for one in producer.inputs}
     if origins & {*states, *graph.user_inputs}:
         return set()
-    largest = [_computed_parts(graph, source, one, states) for one in origins]
-    return {name}.union(*largest) if all(largest) else set()
+    parts = [_computed_parts(graph, source, one, states) for one in origins]
+    return {name}.union(*parts) if all(parts) else set()
 
 
 @dataclass(frozen=True)
@@ -125,22 +125,22 @@ class StateRanges:
 
 
 def changed_inputs(graph: Graph, node: Node) -> dict[str, int]:
-    """Return the network inputs that arithmetic modifies before they become a state of a recurrent layer, and the index of that layer input."""
-    largest: dict[str, int] = {}
+    """Return inputs that arithmetic modifies before they are the state of a recurrent layer, with its input's index."""
+    indices: dict[str, int] = {}
     if graph.states or not isinstance(node.op, ArrayRecurrent):
-        return largest
+        return indices
     for at, name in enumerate(node.inputs[1:], 1):
         pending, is_changed, seen = [(name, False)], False, set()
         while pending:
             one, is_changed = pending.pop()
             producer = graph.producer(one)
             if producer is None and is_changed and elements(graph.shape(one)) == node.op.hidden:
-                largest[one] = at
+                indices[one] = at
             if producer is None or isinstance(producer.op, ArrayRecurrent) or one in seen:
                 continue
             seen.add(one)
             pending += [(each, is_changed or not producer.op.moves_values) for each in producer.inputs]
-    return largest
+    return indices
 
 
 def states_after(node: Node, inputs: list[np.ndarray]) -> list[np.ndarray]:

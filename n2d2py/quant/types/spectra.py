@@ -34,42 +34,43 @@ _DEEPEST = 16
 
 def power_layers(graph: Graph) -> set[str]:
     """Return the layers from the squares of a spectrum to the logarithm of its power; no chain that contains `Quantize=1`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in graph.nodes:
         if _is_logarithm(node):
             chain = _layers_of_power(graph, node.inputs[0], {})
             if chain and not any(graph.precision(one).quantize for one in (*chain, node)):
-                found |= {node.name, *(one.name for one in chain)}
-    return found
+                names |= {node.name, *(one.name for one in chain)}
+    return names
 
 
 def spectrum_tensors(graph: Graph) -> set[str]:
-    """Return spectra and the tensors that only spectra are computed from, integer or float. Other conversions to float do not count.
+    """Return spectra and the tensors that only spectra are computed from, integer or float. Other conversions to float do not
+    count.
 
     `graph` has its conversions.
     """
-    found: set[str] = set()
+    spectra: set[str] = set()
     for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
-        readers = [node for node in graph.consumers(name) if not _is_other_conversion(graph, node, found)]
-        if readers and name not in graph.outputs and all(_leads_to_spectrum(graph, node, found) for node in readers):
-            found.add(name)
-    return found
+        readers = [node for node in graph.consumers(name) if not _is_other_conversion(graph, node, spectra)]
+        if readers and name not in graph.outputs and all(_leads_to_spectrum(graph, node, spectra) for node in readers):
+            spectra.add(name)
+    return spectra
 
 
-def _is_other_conversion(graph: Graph, node: Node, found: set[str]) -> bool:
+def _is_other_conversion(graph: Graph, node: Node, spectra: set[str]) -> bool:
     """True if a layer converts values to float for another purpose than a spectrum, or moves values that are only converted."""
-    if not found.isdisjoint(node.outputs) or _is_converted_and_squared(graph, node):
+    if not spectra.isdisjoint(node.outputs) or _is_converted_and_squared(graph, node):
         return False
     if not node.op.moves_values or any(name in graph.outputs for name in node.outputs):
         return is_to_float(node)
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return bool(readers) and all(_is_other_conversion(graph, reader, found) for reader in readers)
+    return bool(readers) and all(_is_other_conversion(graph, reader, spectra) for reader in readers)
 
 
-def _leads_to_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
+def _leads_to_spectrum(graph: Graph, node: Node, spectra: set[str]) -> bool:
     if is_magnitude(node) or _is_converted_and_squared(graph, node):
         return True
-    return (node.op.moves_values or _is_linear_or_selects(node)) and found.issuperset(node.outputs)
+    return (node.op.moves_values or _is_linear_or_selects(node)) and spectra.issuperset(node.outputs)
 
 
 def _is_linear_or_selects(node: Node) -> bool:
@@ -85,17 +86,12 @@ def _is_linear_or_selects(node: Node) -> bool:
 
 
 def _is_converted_and_squared(graph: Graph, node: Node) -> bool:
-    """True if a layer converts values to float and all of these are squared."""
-    readers = graph.consumers(node.output)
-    return is_to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+    """True if a layer converts values to float and all of these, or their copies, are squared."""
+    return is_to_float(node) and graph.feeds_only(node.output, is_square, _moves_or_joins)
 
 
-def _is_squared(graph: Graph, node: Node) -> bool:
-    """True if a layer squares its input, or moves or concatenates values that are squared next."""
-    if not (node.op.moves_values or isinstance(node.op, Concat)):
-        return is_square(node)
-    readers = graph.consumers(node.output)
-    return bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+def _moves_or_joins(node: Node) -> bool:
+    return node.op.moves_values or isinstance(node.op, Concat)
 
 
 def is_to_float(node: Node) -> bool:
@@ -141,7 +137,7 @@ def _layers_of_power(graph: Graph, name: str, known: dict[str, list[Node]], dept
 
 
 def _layers_of_magnitude(graph: Graph, name: str, known: dict[str, list[Node]], depth: int) -> list[Node]:
-    """Return the layers of a magnitude that is squared again: from squares to the root of their sum; empty for other tensors."""
+    """Return the layers of a magnitude that is squared again, from the squares to the root; empty for other tensors."""
     moved: list[Node] = []
     node = graph.producer(name)
     while node is not None and node.op.moves_values:

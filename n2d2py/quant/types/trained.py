@@ -35,11 +35,11 @@ def complete_trained(graph: Graph, ranges: Mapping[str, Range | None], measured:
     for node in graph.nodes:
         if "weights" in node.params and "weight_scales" not in node.params and not isinstance(node.op, Affine):
             node.params = {**node.params, **_quantize_weights(node.params["weights"])}
-    known = {name: found if (found := ranges.get(name)) is not None else measured.get(name) for name in graph.inputs}
+    known = {name: limits if (limits := ranges.get(name)) is not None else measured.get(name) for name in graph.inputs}
     for name in graph.inputs:
-        found = known[name]
-        if _is_unquantized(graph, name) and found is not None:
-            _insert_quantize(graph, name, found, 0)
+        limits = known[name]
+        if _is_unquantized(graph, name) and limits is not None:
+            _insert_quantize(graph, name, limits, 0)
     for node in list(graph.nodes):
         inside = node.output not in graph.outputs and not feeds_output_softmax(graph, node.output)
         if node.output in measured and _is_computed(node) and inside and _is_unquantized(graph, node.output):
@@ -67,9 +67,9 @@ def _quantize_weights(weights: np.ndarray) -> dict[str, np.ndarray]:
     return {"weights": (np.rint(weights / each) * each).astype(np.float32), "weight_scales": scales}
 
 
-def _insert_quantize(graph: Graph, tensor: str, found: Range, at: int) -> None:
+def _insert_quantize(graph: Graph, tensor: str, limits: Range, at: int) -> None:
     """Insert a Quantize of a tensor over a range before all its other consumers."""
-    low, high = found
+    low, high = limits
     largest = max(-low, high)
     kind = NumType(8, low < 0)
     kind = kind.with_scale(float(np.float32((largest if largest > 0 else 1.0) / kind.qmax)))
@@ -77,4 +77,4 @@ def _insert_quantize(graph: Graph, tensor: str, found: Range, at: int) -> None:
     readers = [node for node in graph.consumers(tensor) if not isinstance(node.op, Quantize)]
     graph.add(Node(name, Quantize(kind), [tensor], [name]), at=at)
     for node in readers:
-        node.inputs = [name if given == tensor else given for given in node.inputs]
+        node.inputs = [name if source == tensor else source for source in node.inputs]

@@ -40,18 +40,26 @@ def width(
     - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
-    asked = requested_bits(graph, holders)
-    if asked is not None:
-        return asked
+    requested = requested_bits(graph, holders)
+    if requested is not None:
+        return requested
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
-    if options.bits == 8 and options.wide_concats and _accumulates_errors(graph, name):
+    accumulates_errors = (
+        _is_residual_stream(graph, name, set()) or _are_attention_weights(graph, name) or is_sequence(graph, name)
+    )
+    if options.bits == 8 and options.wide_concats and accumulates_errors:
         return 16
     is_input = name in graph.inputs or is_magnitude(graph.producer(name)) or is_requantized_input(graph, name)
     if options.bits == 8 and is_input and readers:
         only_recurrent = all(isinstance(node.op, ArrayRecurrent) for node in readers)
-        lost = known is None and (only_recurrent or _needs_16_bits(graph, name, histograms[name]))
+        histogram = histograms[name] if known is None else None
+        lost = histogram is not None and (
+            only_recurrent
+            or needs_16_bits(histogram.largest, histogram.deviation**2)
+            or would_clip(graph, name, histogram.count)
+        )
         if options.input_bits == 16 or (options.input_bits == 0 and lost):
             return 16
     last = (name in final and not readers) or feeds_output_softmax(graph, name)
@@ -60,19 +68,23 @@ def width(
     return options.bits
 
 
-def _needs_16_bits(graph: Graph, name: str, histogram: Histogram) -> bool:
-    return needs_16_bits(histogram.largest, histogram.deviation**2) or would_clip(graph, name, histogram.count)
-
-
-def _accumulates_errors(graph: Graph, name: str) -> bool:
-    return _is_residual_stream(graph, name, set()) or _are_attention_weights(graph, name) or is_sequence(graph, name)
-
-
 def is_sequence(graph: Graph, name: str) -> bool:
     """True for results of recurrent layers, concatenated or not, that only recurrent layers or the last layer consume."""
     producer = graph.producer(name)
-    is_recurrent = producer is not None and isinstance(producer.op, (ArrayRecurrent, Concat))
-    return is_recurrent and _feeds_recurrent(graph, name, _are_hidden_states(graph, name))
+    if producer is None or not isinstance(producer.op, (ArrayRecurrent, Concat)) or name in graph.outputs:
+        return False
+    states = _are_hidden_states(graph, name)
+
+    def takes(node: Node) -> bool:
+        return isinstance(node.op, ArrayRecurrent) or (
+            states and isinstance(node.op, (Conv, Fc)) and graph.is_last(node.output)
+        )
+
+    def copies(node: Node) -> bool:
+        moves = node.op.moves_values or isinstance(node.op, Concat)
+        return moves and node.activation is None and node.output not in graph.outputs
+
+    return graph.feeds_only(name, takes, copies)
 
 
 def _are_hidden_states(graph: Graph, name: str) -> bool:
@@ -84,23 +96,11 @@ def _are_hidden_states(graph: Graph, name: str) -> bool:
     return passes and producer.activation is None and all(_are_hidden_states(graph, each) for each in producer.inputs)
 
 
-def _feeds_recurrent(graph: Graph, name: str, scores: bool) -> bool:
-    readers = graph.consumers(name)
-    return name not in graph.outputs and bool(readers) and all(_leads_to_recurrent(graph, node, scores) for node in readers)
-
-
-def _leads_to_recurrent(graph: Graph, node: Node, scores: bool) -> bool:
-    if isinstance(node.op, ArrayRecurrent) or (scores and isinstance(node.op, (Conv, Fc)) and graph.is_last(node.output)):
-        return True
-    copies = node.op.moves_values or isinstance(node.op, Concat)
-    return copies and node.activation is None and _feeds_recurrent(graph, node.output, scores)
-
-
 def _are_attention_weights(graph: Graph, name: str) -> bool:
     """True if a tensor is the output of a Softmax that only matrix products of two activations consume."""
-    producer, readers = graph.producer(name), graph.consumers(name)
-    shared = producer is not None and isinstance(producer.op, Softmax) and name not in graph.outputs
-    return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
+    producer = graph.producer(name)
+    shares = producer is not None and isinstance(producer.op, Softmax) and name not in graph.outputs
+    return shares and graph.feeds_only(name, lambda node: isinstance(node.op, ArrayMatMul))
 
 
 _NORMALISED = (Normalize, Softmax)
@@ -108,7 +108,7 @@ _SUMS = (AddConstants, ElemWise)
 
 
 def _is_residual_stream(graph: Graph, name: str, seen: set[str]) -> bool:
-    """True if only normalizations, softmaxes and sums with such consumers read a tensor, as in the residual stream of a transformer."""
+    """True if only normalizations, softmaxes and sums with such consumers read a tensor: a residual stream."""
     if name in seen:
         return True
     seen.add(name)
@@ -117,8 +117,7 @@ def _is_residual_stream(graph: Graph, name: str, seen: set[str]) -> bool:
         _is_sum_or_concat(producer) or isinstance(producer.op, (ArrayMatMul, Conv)) or producer.op.moves_values
     ):
         return False
-    readers = graph.consumers(name)
-    return name not in graph.outputs and bool(readers) and all(_continues_stream(graph, node, seen) for node in readers)
+    return name not in graph.outputs and graph.feeds_only(name, lambda node: _continues_stream(graph, node, seen))
 
 
 def _is_sum_or_concat(node: Node) -> bool:
@@ -145,12 +144,12 @@ def _are_scores(graph: Graph, name: str) -> bool:
 
 def feeds_output_softmax(graph: Graph, name: str) -> bool:
     """True if only softmaxes at outputs of the network consume a tensor or its copies."""
-    readers = graph.consumers(name)
-    return bool(readers) and all(
-        graph.is_last(node.output)
-        if isinstance(node.op, Softmax) and graph.precision(node).target is not TargetForm.REAL
-        else node.op.moves_values and feeds_output_softmax(graph, node.output)
-        for node in readers
+    return graph.feeds_only(
+        name,
+        lambda node: (
+            isinstance(node.op, Softmax) and graph.precision(node).target is not TargetForm.REAL and graph.is_last(node.output)
+        ),
+        lambda node: node.op.moves_values,
     )
 
 

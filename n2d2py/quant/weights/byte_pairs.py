@@ -107,9 +107,9 @@ def _sum(pairs: _Pairs, ratios: np.ndarray) -> ByteForm | None:
     """Return the form with the shortest multipliers."""
     for bits in _BITS:
         shift = bits - int(np.frexp(np.abs(ratios).max())[1])
-        found = _shifted_sum(pairs, ratios, shift) if pairs.fixed < shift < 31 else None
-        if found is not None:
-            return found
+        form = _shifted_sum(pairs, ratios, shift) if pairs.fixed < shift < 31 else None
+        if form is not None:
+            return form
     return None
 
 

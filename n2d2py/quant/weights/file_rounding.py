@@ -23,8 +23,7 @@ _SEARCH_DISTANCES = (0, 1, -1, 2, -2)
 
 
 def quantized_multiplier(factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (m, s), int64, of float64 `factors` = m / 2^(31 + s) with 2^30 <= m < 2^31; m = 0 for factors below 2^-32
-    (QuantizeMultiplier)."""
+    """Return (m, s), int64, of `factors` = m / 2^(31 + s), 2^30 <= m < 2^31; m = 0 below 2^-32 (QuantizeMultiplier)."""
     mantissa, exponent = np.frexp(np.asarray(factors, np.float64))
     multipliers, shifts = np.floor(mantissa * 2.0**31 + 0.5).astype(np.int64), -exponent.astype(np.int64)
     carried, tiny = multipliers == 2**31, shifts > 31
@@ -37,7 +36,7 @@ def doubling(factors: np.ndarray) -> DoublingRescale:
 
 
 def multiplied(values: np.ndarray, factor: float) -> np.ndarray:
-    """Return integers times `factor` as kernels that round twice compute it, int64, not clamped."""
+    """Return the integers times `factor` as kernels that round twice compute it, int64, not clamped."""
     return doubling(np.array([factor])).apply(np.asarray(values, np.int64), -(2**31), 2**31 - 1)
 
 
@@ -52,9 +51,9 @@ def sums_rescale(node: Node, factors: np.ndarray, bound: int, limits: tuple[int,
     """
     if node.rounding not in (TWICE, ONCE):
         return None
-    made = doubling(factors) if node.rounding == TWICE else _rescale_rounded_once(factors, limits)
-    left = 0 if made is None else max(0, -int(made.shifts.min()))
-    return made if bound << left < _MOST_SUM else None
+    rescale = doubling(factors) if node.rounding == TWICE else _rescale_rounded_once(factors, limits)
+    left = 0 if rescale is None else max(0, -int(rescale.shifts.min()))
+    return rescale if bound << left < _MOST_SUM else None
 
 
 def with_small_constants(
@@ -65,10 +64,10 @@ def with_small_constants(
     Channels that training has switched off have tiny scales, which would make their biases the largest numbers of the layer.
     """
     if node.rounding == TWICE:
-        found = doubling(factors).apply(bias, -_MOST_CONSTANT, _MOST_CONSTANT, axis=0)
+        constants = doubling(factors).apply(bias, -_MOST_CONSTANT, _MOST_CONSTANT, axis=0)
     else:
-        found = np.clip(_round_away(bias * factors), -_MOST_CONSTANT, _MOST_CONSTANT).astype(np.int64)
-    return np.where(weighted, bias, 8 * found), np.where(weighted, factors, 0.125)
+        constants = np.clip(_round_away(bias * factors), -_MOST_CONSTANT, _MOST_CONSTANT).astype(np.int64)
+    return np.where(weighted, bias, 8 * constants), np.where(weighted, factors, 0.125)
 
 
 def _round_away(values: np.ndarray) -> np.ndarray:
@@ -81,7 +80,7 @@ def _rescale_rounded_once(factors: np.ndarray, limits: tuple[int, int]) -> Doubl
     from the accumulators at which the result steps.
     """
     multipliers, shifts = quantized_multiplier(factors)
-    levels, found = np.arange(limits[0] + 1, limits[1] + 1), np.zeros(factors.shape, bool)
+    levels, done = np.arange(limits[0] + 1, limits[1] + 1), np.zeros(factors.shape, bool)
     near = np.ceil((levels - 0.5) / factors[:, None]).astype(np.int64)[..., None] + np.arange(-2, 3)
     reached = _round_away(near * factors[:, None, None]) >= levels[:, None]
     first = np.take_along_axis(near, reached.argmax(axis=2)[..., None], 2)[..., 0]
@@ -89,9 +88,9 @@ def _rescale_rounded_once(factors: np.ndarray, limits: tuple[int, int]) -> Doubl
     for move in _SEARCH_DISTANCES:
         rescale = DoublingRescale(multipliers + move, shifts, twice=False)
         above, below = (rescale.apply(first - step, -(2**31), 2**31 - 1, axis=0) for step in (0, 1))
-        fits = ~found & (multipliers + move < 2**31) & np.all((above >= levels) & (below < levels), axis=1)
-        best, found = np.where(fits, multipliers + move, best), found | fits
-    return DoublingRescale(best, shifts, twice=False) if found.all() else None
+        fits = ~done & (multipliers + move < 2**31) & np.all((above >= levels) & (below < levels), axis=1)
+        best, done = np.where(fits, multipliers + move, best), done | fits
+    return DoublingRescale(best, shifts, twice=False) if done.all() else None
 
 
 def mean_rescale(ratio: float, count: int) -> DoublingRescale:
@@ -103,8 +102,7 @@ def mean_rescale(ratio: float, count: int) -> DoublingRescale:
 
 
 def pool_rescale(counts: np.ndarray) -> FixedPointRescale | None:
-    """Return 1 / count for each of `counts`, slightly enlarged so that ties of sums of bytes round away from 0; None if that is
-    not exact."""
+    """Return 1 / count for `counts`, enlarged so that ties of sums of bytes round away from 0; None if inexact."""
     shift = 32 if counts.min() > 2 else 30
     multipliers = (np.int64(1) << shift) // counts + 1
     return FixedPointRescale(multipliers, shift, 31) if int(counts.max()) ** 2 * 2**8 < 1 << shift else None

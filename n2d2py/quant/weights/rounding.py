@@ -38,7 +38,7 @@ class CompensatedRounding:
             self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-        """Return integers (O, K) for float weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
+        """Return the integers (O, K) for float weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
         shape = self._shape(rows)
         steps = None if scales.ndim == 1 else scales.reshape(shape)
         target = self._target(rows / scales[:, None] if steps is None else rows)
@@ -79,11 +79,11 @@ class CompensatedRounding:
         """
         scales = np.maximum(magnitudes / levels, 1e-300)
         target = self._target(rows / scales[:, None])
-        found = round_compensated(target, self._covariance, levels)
-        matrix, error = self._covariance.matrix(), target - found
+        integers = round_compensated(target, self._covariance, levels)
+        matrix, error = self._covariance.matrix(), target - integers
         cost = (np.matmul(error, matrix) * error).sum(axis=2).reshape(-1) * scales**2
-        along = np.matmul(found, matrix)
-        factors = (target * along).sum(axis=2) / np.maximum((found * along).sum(axis=2), 1e-300)
+        along = np.matmul(integers, matrix)
+        factors = (target * along).sum(axis=2) / np.maximum((integers * along).sum(axis=2), 1e-300)
         return cost, magnitudes * np.clip(factors.reshape(-1), 0.8, 1.25)
 
     def _best_of_nearest(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
@@ -114,8 +114,8 @@ class CachedRounding:
 
 
 def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, steps: np.ndarray | None = None) -> np.ndarray:
-    """Return integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are their
-    scales, else 1.
+    """Return the integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are
+    their scales, else 1.
 
     With inputs sorted by decreasing variance, the covariance is M M^T with M upper triangular, so the error e H e^T is the sum
     over k of (sum of e_j M_jk over j <= k)^2. Each weight in turn minimizes its own square. The integers are those of GPTQ,
@@ -125,8 +125,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
     groups, lowest = np.arange(len(target))[:, None], least_level(levels)
     variances = covariance.diagonal if steps is None else covariance.diagonal * np.square(steps).mean(axis=1)
     order = np.argsort(-variances, axis=1, kind="stable")
-    factor = covariance.factor(order)
-    sums = factor.sums(target.shape[1])
+    factor = covariance.factor(order, target.shape[1])
     work = np.ascontiguousarray(target.transpose(0, 2, 1), np.float64)[groups, order]
     units = None if steps is None else steps.transpose(0, 2, 1)[groups, order]
     result = np.empty_like(work)
@@ -136,7 +135,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
         across = np.einsum("gkk->gk", upper)[:, :, None]
         shares = np.ascontiguousarray((upper.transpose(0, 2, 1) / across)[:, :, None, :])
         real, rounded = work[:, start:stop], result[:, start:stop]
-        wanted, errors = sums.pending(start, stop), np.empty_like(real)
+        wanted, errors = factor.pending(start, stop), np.empty_like(real)
         wanted /= across
         wanted += real
         for k in range(stop - start):
@@ -147,9 +146,9 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
             np.rint(best, out=best)
             np.minimum(best, levels, out=best)
             np.maximum(best, lowest, out=rounded[:, k : k + 1])
-            kept = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
-            np.subtract(real[:, k], kept, out=errors[:, k])
-        sums.add(start, stop, errors)
+            column = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
+            np.subtract(real[:, k], column, out=errors[:, k])
+        factor.add(start, stop, errors)
     back = np.empty_like(result)
     back[groups, order] = result
     return back.transpose(0, 2, 1)
@@ -158,7 +157,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
 def descend(
     target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int, steps: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return integers (G, O, K) with an error of at most that of `start`, by coordinate descent.
+    """Return the integers (G, O, K) with an error of at most that of `start`, by coordinate descent.
 
     With e = target - q the error e H e^T is least at q_k + (e H)_k / H_kk; rounding this never increases the error.
     """

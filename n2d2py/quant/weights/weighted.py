@@ -103,16 +103,16 @@ class WeightedQuantizer(Quantizer):
             log.detail(text, node.name, result.widened)
         bias = result.bias
         if types.output.is_float:
-            made = integer_layer(node, _weighted_form(result.weights, bias, result.bound), None, rescale, result.bound)
-            return replace(made, activation=node.activation)
+            layer = integer_layer(node, _weighted_form(result.weights, bias, result.bound), None, rescale, result.bound)
+            return replace(layer, activation=node.activation)
         if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
             bias = bias - x.zero_point * sums
         zeros = zero_point_terms(rescale, types.output.zero_point, len(bias), 2**31 - 1 - result.bound)
         bound = result.bound + int(zeros.max(initial=0))
         form = _weighted_form(result.weights, bias + zeros, bound)
-        made = integer_layer(node, form, activation_clamp(node, types.output), rescale, bound)
-        return replace(made, zero_in_bias=bool(zeros.any()))
+        layer = integer_layer(node, form, activation_clamp(node, types.output), rescale, bound)
+        return replace(layer, zero_in_bias=bool(zeros.any()))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """As `quantize`, with the scales of the file. The part of the bias that b_q cannot hold becomes a fraction of the
@@ -125,8 +125,8 @@ class WeightedQuantizer(Quantizer):
             integers = np.where(constant.reshape(-1, *(1,) * (integers.ndim - 1)), 0, integers).astype(integers.dtype)
             scales = np.where(constant, np.float32(types.output.scale / x.scale), scales).astype(np.float32)
             limit = float(2 * (types.output.qmax - types.output.qmin))
-            own = node.params["bias"].astype(np.float64) / types.output.scale
-            real = np.where(constant, np.clip(own, -limit, limit), real)
+            own_bias = node.params["bias"].astype(np.float64) / types.output.scale
+            real = np.where(constant, np.clip(own_bias, -limit, limit), real)
         steps = np.float32(x.scale) * scales
         bias = np.rint(real)
         fractions = real - bias

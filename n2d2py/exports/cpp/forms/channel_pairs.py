@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS
+from n2d2py.exports.cpp.packing import joined_bytes, zero_padded
 from n2d2py.exports.cpp.winograd import positions
 
 _OUTPUTS, _CHANNELS = 4, 4
@@ -22,21 +23,17 @@ _SIGNS = np.array([1, 1, 1, -1])
 
 def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and `words` (1 or 2, O), as `tiles.hpp` describes it."""
-    outputs, channels = len(weights), weights.shape[-1]
-    count = -(-outputs // _OUTPUTS) * _OUTPUTS
-    filled, constants = np.zeros((count, 3, 3, channels), np.int64), np.zeros((1 + len(words), count), np.int64)
-    filled[:outputs], constants[0, :outputs], constants[1:, :outputs] = weights, bias, words
-    pairs_of_constants = constants[:2].T.reshape(count // _OUTPUTS, -1)
-    rest = constants[2:].reshape(-1, count // _OUTPUTS, _OUTPUTS).transpose(1, 0, 2).reshape(count // _OUTPUTS, -1)
+    channels, blocks = weights.shape[-1], -(-len(weights) // _OUTPUTS)
+    filled = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, 3, 3, channels)
+    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _OUTPUTS)
+    pairs_of_constants = constants[:2].T.reshape(blocks, -1)
+    rest = constants[2:].reshape(-1, blocks, _OUTPUTS).transpose(1, 0, 2)
     signed = positions(filled) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
     ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
-    quads = ordered.reshape(16, count // _OUTPUTS, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
+    quads = ordered.reshape(16, blocks, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
     pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
-    products = (
-        pairs.reshape(16, count // _OUTPUTS, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2).reshape(count // _OUTPUTS, -1)
-    )
-    stream = np.concatenate([products, pairs_of_constants, rest], axis=1) & 0xFFFFFFFF
-    return stream.reshape(-1).astype("<u4").view(np.int8)
+    products = pairs.reshape(16, blocks, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2)
+    return joined_bytes(products.reshape(blocks, -1), pairs_of_constants, rest.reshape(blocks, -1))
 
 
 def inexact(weights: np.ndarray, kind: NumType) -> str:

@@ -70,7 +70,6 @@ class KernelFacts:
 
     @property
     def input(self) -> NumType:
-        """The type of the input."""
         return self.layer.inputs[0]
 
     @property
@@ -110,13 +109,19 @@ class KernelFacts:
     @property
     def high_words(self) -> np.ndarray:
         """`multipliers` for cores that take the high word of a product: multipliers doubled, less 2^32, and -2^(32 - shift)."""
-        given = self.multipliers
-        return given if len(given) == 1 else np.stack([2 * given[0] - 2**SHIFT, -(np.int64(1) << SHIFT - given[1])])
+        words = self.multipliers
+        return words if len(words) == 1 else np.stack([2 * words[0] - 2**SHIFT, -(np.int64(1) << SHIFT - words[1])])
 
     @property
     def one_multiplier(self) -> str | None:
         """The clause of the report for depthwise layers with several outputs of a channel."""
         return None if self.layer.input_shape[1] == len(self.weights) else "a channel has several outputs"
+
+    @property
+    def has_nine_taps(self) -> bool:
+        """True for a depthwise layer of 3 x 3 taps that lie side by side, with a stride of 1 or 2 along a line."""
+        op = self.layer.op
+        return self.weights.shape[1:] == (3, 3) and tuple(op.dilation) == (1, 1) and op.stride[1] <= 2
 
     @property
     def gathered_bytes(self) -> int:
@@ -128,8 +133,9 @@ class KernelFacts:
     @property
     def unaligned(self) -> str | None:
         """The clause of the report for layers whose pixels are read, or whose fours of outputs are written, at any address."""
-        source, made = self.layer.word_pixels
-        return None if source and (made or len(self.weights) % 4) else "a pixel of its tensors may begin within a word"
+        input_aligned, output_aligned = self.layer.word_pixels
+        aligned = input_aligned and (output_aligned or len(self.weights) % 4)
+        return None if aligned else "a pixel of its tensors may begin within a word"
 
     def once(self, make: Callable[[KernelFacts], V]) -> V:
         """`make` of these facts, computed once."""
@@ -140,7 +146,6 @@ class KernelFacts:
 
     @cached_property
     def weight_type(self) -> str:
-        """The C++ type of the weights."""
         return weight_type(self.layer, self.weights)
 
     @property
@@ -150,7 +155,6 @@ class KernelFacts:
 
     @cached_property
     def geometry(self) -> WinogradFacts:
-        """Facts for the Winograd forms of a convolution."""
         return winograd_geometry(self.layer)
 
 
@@ -287,14 +291,10 @@ FORMS: Registry[KernelForm[Any]] = Registry("the kernel form")
 F = TypeVar("F", bound="KernelForm[Any]")
 
 
-def form(made: type[F]) -> type[F]:
-    """Registers a class as a kernel form.
-
-    Raises:
-        InternalError: when one of its name exists.
-    """
-    FORMS.add(made.__name__, made())
-    return made
+def form(cls: type[F]) -> type[F]:
+    """Register a class as a kernel form. Raise InternalError when one of its name exists."""
+    FORMS.add(cls.__name__, cls())
+    return cls
 
 
 def candidates(facts: KernelFacts, role: Role) -> list[KernelForm[Any]]:

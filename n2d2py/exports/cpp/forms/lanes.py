@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.forms.contract import SHIFT, CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import LANES, PAIRS, ROW_PAIRS
+from n2d2py.exports.cpp.packing import joined_bytes, zero_padded
 
 _OUTPUTS = 4
 _INPUTS = 8
@@ -31,26 +32,20 @@ def _packed(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Weights (blocks, 4, K) with K a multiple of 8, and bias (blocks, 4), filled up with zeros."""
     outputs, inputs = weights.shape
     blocks, depth = -(-outputs // _OUTPUTS), -(-inputs // _INPUTS) * _INPUTS
-    padded = np.zeros((blocks * _OUTPUTS, depth), np.int64)
-    padded[:outputs, :inputs] = weights
-    sums = np.zeros(blocks * _OUTPUTS, np.int64)
-    sums[:outputs] = bias
+    padded, sums = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, depth), zero_padded(bias, blocks * _OUTPUTS)
     return padded.reshape(blocks, _OUTPUTS, depth), sums.reshape(blocks, _OUTPUTS)
 
 
 def lane_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of weights (O, K), biases (O) and `words` (1 or 2, O), as `lanes.hpp` describes it."""
     rows, first = _packed(weights, bias)
-    filled = np.zeros((len(words), len(rows) * _OUTPUTS), np.int64)
-    filled[:, : len(weights)] = words
-    factors = filled.reshape(len(words), len(rows), 2, 2).transpose(1, 2, 0, 3).reshape(len(rows), -1)
+    factors = zero_padded(words, len(words), len(rows) * _OUTPUTS).reshape(len(words), len(rows), 2, 2).transpose(1, 2, 0, 3)
     lanes = 256 * rows[:, 1::2] + rows[:, ::2]  # (blocks, AB and CD, K)
     quads = lanes.reshape(len(rows), 2, -1, 4) & 0xFFFF
-    words = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
-    products = words.reshape(len(rows), 2, -1).transpose(0, 2, 1).reshape(len(rows), -1)
+    pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
+    products = pairs.reshape(len(rows), 2, -1).transpose(0, 2, 1).reshape(len(rows), -1)
     begin = np.stack([first[:, 0], first[:, 0] + 256 * first[:, 1], first[:, 2], first[:, 2] + 256 * first[:, 3]], axis=1)
-    stream = np.concatenate([begin, products, factors], axis=1) & 0xFFFFFFFF
-    return stream.reshape(-1).astype("<u4").view(np.int8)
+    return joined_bytes(begin, products, factors.reshape(len(rows), -1))
 
 
 def without_dead(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -92,29 +87,24 @@ class Lanes(CoreForm):
         """As `lane_convolution.hpp`: a window in 16 bits, its bytes, results; `lane_fullyconnected.hpp`: the same of one pixel."""
         outputs, inputs = facts.rows.shape
         depth, quads = -(-inputs // _INPUTS) * _INPUTS, -(-outputs // _OUTPUTS)
-        source, made = facts.layer.word_pixels
-        direct = made and outputs % _OUTPUTS == 0
+        input_aligned, output_aligned = facts.layer.word_pixels
+        direct = output_aligned and outputs % _OUTPUTS == 0
         if facts.kernel == "fullyConnected":
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
-            return 168 + 2 * depth + results + (facts.gathered_bytes if source else inputs)
+            return 168 + 2 * depth + results + (facts.gathered_bytes if input_aligned else inputs)
         _, lines, width, channels = facts.weights.shape
-        run = width * channels if source and channels % 4 == 0 else depth
+        run = width * channels if input_aligned and channels % 4 == 0 else depth
         return 328 + 8 * lines + 4 * depth + run + (4 if direct else 8 * quads)
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
-    channels, taps = weights.shape
-    rows = np.zeros((channels, -(-taps // 2), 2), np.int64)
-    rows.reshape(channels, -1)[:, :taps] = weights
+    blocks, taps = len(weights) // 4, weights.shape[1]
+    rows = zero_padded(weights.astype(np.int64), len(weights), -(-taps // 2) * 2).reshape(len(weights), -1, 2)
     words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16
-    blocks = words.reshape(-1, 4, words.shape[1]).transpose(0, 2, 1).reshape(channels // 4, -1)
-    first, factors = (
-        bias.reshape(-1, 4),
-        multiplied.reshape(len(multiplied), -1, 4).transpose(1, 0, 2).reshape(channels // 4, -1),
-    )
-    stream = np.concatenate([first, blocks, factors], axis=1) & 0xFFFFFFFF
-    return stream.reshape(-1).astype("<u4").view(np.int8)
+    products = words.reshape(blocks, 4, -1).transpose(0, 2, 1).reshape(blocks, -1)
+    factors = multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1)
+    return joined_bytes(bias.reshape(blocks, 4), products, factors)
 
 
 @form
@@ -144,9 +134,7 @@ def row_pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarra
     lanes = weights.astype(np.int64) & 0xFFFF
     pairs = lanes[:, :2] | lanes[:, 1:] << 16  # (C, U and V, column)
     products = np.concatenate([pairs.reshape(len(weights), -1), bias[:, None]], axis=1).reshape(blocks, -1)
-    factors = multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1)
-    stream = np.concatenate([products, factors], axis=1) & 0xFFFFFFFF
-    return stream.reshape(-1).astype("<u4").view(np.int8)
+    return joined_bytes(products, multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1))
 
 
 @form
@@ -157,8 +145,7 @@ class PairsOfRows(CoreForm):
     time, facts = 2.0, {"RowPairs": 1}
 
     def problem(self, facts: KernelFacts) -> str | None:
-        op = facts.layer.op
-        if facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads) > 2:
+        if not facts.has_nine_taps or max(facts.layer.op.pads) > 2:
             return "it is not 3 x 3 with a stride of 1 or 2"
         if len(facts.rows) % 4:
             return "the number of its channels is not a multiple of four"

@@ -1,5 +1,6 @@
-"""Kernels that multiply groups of four inputs with 16 outputs at once: their weights lie in panels, in the orders that the instruction
-sets with `isa.having(form.which)` read. A layer that has them is exported with both orders, one of which is compiled
+"""Kernels that multiply groups of four inputs with 16 outputs at once: their weights lie in panels.
+
+A layer that has them is exported with the orders of the portable kernel and of the panels. One of them is compiled
 (`kernels/n2d2/isa.hpp`).
 """
 
@@ -12,6 +13,7 @@ import numpy as np
 from n2d2py.exports.cpp.byte_sums import byte_sums, describe_sums, nibble_sums
 from n2d2py.exports.cpp.forms.contract import HALF, OUTPUTS, QUAD, KernelFacts, KernelForm, form, plain
 from n2d2py.exports.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED
+from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.cpp.parts import PORTABLE, REAL_NATIVE, PanelOrder, chosen
 from n2d2py.exports.cpp.scratch import depthwise_scratch, input_scratch, windows_scratch
 from n2d2py.exports.cpp.selection import Panels
@@ -31,8 +33,8 @@ def _inputs_of(*bits: int) -> Need:
     return need
 
 
-def _weights_of(taken: str, *types: str) -> Need:
-    return lambda f: None if f.weight_type in types else f"its weights are {plain(f.weight_type)}; it takes {taken}"
+def _weights_of(allowed: str, *types: str) -> Need:
+    return lambda f: None if f.weight_type in types else f"its weights are {plain(f.weight_type)}; it takes {allowed}"
 
 
 _BYTES_OR_WORDS = _inputs_of(8, 16)
@@ -87,14 +89,16 @@ class Matrix(Needing):
         each = facts.each
         rows = facts.rows.astype(np.int8 if facts.weight_type == "std::int8_t" else np.int16)
         layout = PanelOrder(len(rows), rows.shape[1], facts.outputs, each)
-        found, note = {}, ""
+        enumerators, note = {}, ""
         if each == QUAD:
             sums = byte_sums(facts.rows, facts.input, bounded=facts.layer.computed)
-            found, note = {"ByteSums": sums}, f"; {describe_sums(sums)}"
+            enumerators, note = {"ByteSums": sums}, f"; {describe_sums(sums)}"
         if facts.storage is not None:
             note += f"; weights of {facts.storage.bits} bits, unpacked before they are multiplied"
         panels = packed_matrix(rows, facts.outputs, each)
-        return Panels(panels, moved_bias(facts), None, signed_bias(facts), layout, {**found, **self.enumerators(facts)}, note)
+        return Panels(
+            panels, moved_bias(facts), None, signed_bias(facts), layout, {**enumerators, **self.enumerators(facts)}, note
+        )
 
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
         """Those next to ByteSums."""
@@ -135,8 +139,7 @@ class FloatPanels(Needing):
     name, which, real = "panels of 16 outputs in floating point", FLOATS, True
 
     def pack(self, facts: KernelFacts) -> Panels:
-        bias = np.zeros(-(-len(facts.bias) // OUTPUTS) * OUTPUTS, np.float32)
-        bias[: len(facts.bias)] = facts.bias
+        bias = zero_padded(facts.bias.astype(np.float32), -(-len(facts.bias) // OUTPUTS) * OUTPUTS)
         layout = PanelOrder(len(facts.rows), facts.rows.shape[1], len(facts.rows), 1, filled=True)
         return Panels(packed_floats(facts.rows), bias, layout=layout)
 
@@ -242,8 +245,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
     K is filled up with zeros; the last panel of a group has only the outputs that are left.
     """
     rows, inputs = weights.shape
-    padded = np.zeros((rows, -(-inputs // each) * each), weights.dtype)
-    padded[:, :inputs] = weights
+    padded = zero_padded(weights, rows, -(-inputs // each) * each)
     panels = []
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, OUTPUTS):
@@ -254,8 +256,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
 
 def packed_floats(weights: np.ndarray) -> np.ndarray:
     """(outputs, K) float32 -> per 16 outputs: [K][16], flat; the outputs are filled up with zeros."""
-    padded = np.zeros((-(-len(weights) // OUTPUTS) * OUTPUTS, weights.shape[1]), np.float32)
-    padded[: len(weights)] = weights
+    padded = zero_padded(weights.astype(np.float32), -(-len(weights) // OUTPUTS) * OUTPUTS, weights.shape[1])
     return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
 
 
@@ -276,8 +277,8 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
     Lines beyond KH are zeros; the last panel has only the channels that are left.
     """
     channels, lines, columns = weights.shape
-    padded = np.zeros((channels, -(-lines // QUAD) * QUAD, columns), np.int8)
-    padded[:, :lines] = weights[depthwise_order(channels)]
+    ordered = weights[depthwise_order(channels)].astype(np.int8)
+    padded = zero_padded(ordered, channels, -(-lines // QUAD) * QUAD, columns)
     quads = padded.reshape(channels, -1, QUAD, columns).transpose(1, 3, 0, 2)
     return np.concatenate([quads[:, :, first : first + OUTPUTS].reshape(-1) for first in range(0, channels, OUTPUTS)])
 

@@ -1,8 +1,7 @@
 """Constants of the kernels of RV32: `pixel_pairs.hpp` and `column_depthwise.hpp` of `kernels/n2d2/mcu`.
 
 In dense layers a word holds the inputs of two pixels, 16 bits each, and a product with a weight two products. Sums of a group
-of taps fit 16 bits each,
-whatever the inputs: signed bytes, unsigned ones 128 lower.
+of taps fit 16 bits each, whatever the inputs: signed bytes, unsigned ones 128 lower.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
-from n2d2py.exports.cpp.forms.vector_streams import word_bytes
 from n2d2py.exports.cpp.isa import COLUMNS, PIXELS
+from n2d2py.exports.cpp.packing import joined_bytes, word_bytes, zero_padded
 
 _OUTPUTS = 2
 _LIMIT = 255
@@ -29,8 +28,7 @@ _SIZES = {2: (1, 26), 4: (4, 22), 8: (2, 24)}
 def _filled(weights: np.ndarray) -> np.ndarray:
     """Weights (O, K) as (blocks, 2, K), zeros up to a multiple of two outputs and of two taps."""
     outputs, inputs = weights.shape
-    filled = np.zeros((-(-outputs // _OUTPUTS) * _OUTPUTS, -(-inputs // 2) * 2), np.int64)
-    filled[:outputs, :inputs] = weights
+    filled = zero_padded(weights.astype(np.int64), -(-outputs // _OUTPUTS) * _OUTPUTS, -(-inputs // 2) * 2)
     return filled.reshape(-1, _OUTPUTS, filled.shape[1])
 
 
@@ -53,14 +51,14 @@ def group_sizes(rows: np.ndarray) -> list[list[int]]:
                 other = cost[:, place + taps // 2] + instructions
                 better = fits[taps][:, place] & (other < cost[:, place])
                 cost[better, place], best[better, place] = other[better], taps
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for choice in best.tolist():
         sizes, place = [], 0
         while place < places:
             sizes.append(choice[place])
             place += choice[place] // 2
-        found.append(sizes)
-    return found
+        groups.append(sizes)
+    return groups
 
 
 def scaling_words(facts: KernelFacts) -> np.ndarray:
@@ -82,8 +80,7 @@ def small_shifts(facts: KernelFacts) -> str | None:
 def pixel_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of weights (O, K), biases (O) and `scaling_words` (1 or 3, O), as `pixel_pairs.hpp` describes it."""
     rows = _filled(weights)
-    words = np.zeros((1 + len(scaling), len(rows) * _OUTPUTS), np.int64)
-    words[0, : len(weights)], words[1:, : len(weights)] = bias, scaling
+    words = zero_padded(np.vstack([bias, scaling]), 1 + len(scaling), len(rows) * _OUTPUTS)
     first, *factors = words.reshape(1 + len(scaling), -1, _OUTPUTS)
     parts = []
     for block, sizes in enumerate(group_sizes(rows)):
@@ -125,10 +122,7 @@ class PixelPairs(CoreForm):
 def column_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
     """int8 bytes for depthwise weights (C, 9), as `column_depthwise.hpp` describes it: for each channel its bias, its `scaling_words`,
     nine weights and three zeros."""
-    words = np.stack([bias, *scaling], axis=1)
-    filled = np.zeros((len(weights), 12), np.int8)
-    filled[:, :9] = weights
-    return np.concatenate([word_bytes(words).reshape(len(weights), -1), filled], axis=1).reshape(-1)
+    return joined_bytes(np.stack([bias, *scaling], axis=1), zero_padded(weights.astype(np.int8), len(weights), 12))
 
 
 @form
@@ -139,13 +133,9 @@ class ColumnsOfTaps(CoreForm):
     time, facts = 4.0, {"Columns": 1}
 
     def problem(self, facts: KernelFacts) -> str | None:
-        op = facts.layer.op
-        other = facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads) > 1
-        return (
-            facts.one_multiplier
-            or small_shifts(facts)
-            or ("it is not 3 x 3 with a stride of 1 or 2 and padding of 1" if other else None)
-        )
+        fits = facts.has_nine_taps and max(facts.layer.op.pads) <= 1
+        other = None if fits else "it is not 3 x 3 with a stride of 1 or 2 and padding of 1"
+        return facts.one_multiplier or small_shifts(facts) or other
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         return column_stream(facts.rows, facts.bias, scaling_words(facts))

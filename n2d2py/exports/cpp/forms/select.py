@@ -29,13 +29,13 @@ def select(facts: KernelFacts) -> Selection:
 
     A part of a layer has the form of hosts only.
     """
-    found, problems = _cheapest(facts, Role.HOST)
+    host, problems = _cheapest(facts, Role.HOST)
     selection = Selection("; ".join(problems), storage=facts.storage)
-    if found is not None:
+    if host is not None:
         kinds = f"{plain(facts.weight_type)} weights, int32 sums" if facts.layer.integer else "sums in one order"
-        panels = found.pack(facts)
+        panels = host.pack(facts)
         reason = f"{facts.input.name} inputs, {kinds}{panels.note}"
-        selection = replace(selection, reason=reason, kernel=found.kernel(facts), panels=panels)
+        selection = replace(selection, reason=reason, kernel=host.kernel(facts), panels=panels)
     return _with_cores(facts, _prepacked(facts, _with_winograd(facts, selection))) if facts.whole else selection
 
 
@@ -70,9 +70,9 @@ def _has_tiles(facts: KernelFacts) -> bool:
 def _with_winograd(facts: KernelFacts, selection: Selection) -> Selection:
     if not selection.panels or not _has_tiles(facts):
         return selection
-    found, problems = _cheapest(facts, Role.WINOGRAD)
-    note = f"no Winograd: {problems[-1]}" if found is None else found.note(facts)  # type: ignore[attr-defined]
-    selection = selection if found is None else replace(selection, winograd=found.pack(facts))
+    winograd, problems = _cheapest(facts, Role.WINOGRAD)
+    note = f"no Winograd: {problems[-1]}" if winograd is None else winograd.note(facts)  # type: ignore[attr-defined]
+    selection = selection if winograd is None else replace(selection, winograd=winograd.pack(facts))
     return selection.noting(note) if note else selection
 
 
@@ -81,18 +81,18 @@ def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
     if not facts.layer.choices.prepacks_weights or facts.storage is None:
         return selection
     if selection.winograd:
-        made = selection.winograd.kept
+        size = selection.winograd.kept
     else:
         few = facts.kernel == "fullyConnected" or math.prod(facts.geometry.size[facts.layer.streamed :]) < _FEW_PIXELS
-        size = 2 if facts.weight_type == "std::int16_t" else 1
+        element = 2 if facts.weight_type == "std::int16_t" else 1
         word = selection.panels.layout.each if selection.panels and selection.panels.layout else 1
-        needed = len(facts.rows) * -(-facts.rows.shape[1] // word) * word * size
-        made = needed if few and needed <= _MOST_PREPACKED else 0
-    if not made:
+        whole = len(facts.rows) * -(-facts.rows.shape[1] // word) * word * element
+        size = whole if few and whole <= _MOST_PREPACKED else 0
+    if not size:
         return selection
     what = "transformed" if selection.winograd else "unpacked"
-    storage = replace(facts.storage, kept=made, transformed=bool(selection.winograd))
-    return replace(selection, storage=storage).noting(f"{what} once, into {made:,} bytes")
+    storage = replace(facts.storage, kept=size, transformed=bool(selection.winograd))
+    return replace(selection, storage=storage).noting(f"{what} once, into {size:,} bytes")
 
 
 def _with_cores(facts: KernelFacts, selection: Selection) -> Selection:
@@ -121,18 +121,16 @@ def vectors(layer: Layer, *more: str) -> Selection:
 
 def row_dots() -> Selection:
     """The kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
-    return Selection(
-        "a vector of inputs with some rows of weights at a time", ChosenKernel("rows of weights", sets_with(ROWS), NATIVE)
-    )
+    kernel = ChosenKernel("rows of weights", sets_with(ROWS), NATIVE)
+    return Selection("a vector of inputs with some rows of weights at a time", kernel)
 
 
 def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
     """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
 
     Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the
-    inputs by half
-    their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the largest sum:
-    other weights than int8, and larger sums than 32 bits have, keep their rows.
+    inputs by half their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the
+    largest sum: other weights than int8, and larger sums than 32 bits have, keep their rows.
     """
     if rows.dtype != np.int8 or reach >= 2**31:
         return ()
@@ -157,8 +155,7 @@ class Packed:
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
         facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and
-            those
-            of the streams.
+            those of the streams.
         arguments: weights and bias as arguments of a call.
     """
 

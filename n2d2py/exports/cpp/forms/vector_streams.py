@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import DoublingRescale
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import DOTS, OUTPUTS, TAPS
+from n2d2py.exports.cpp.packing import joined_bytes, word_bytes, zero_padded
 
 _BYTES = 16
 """Of a vector."""
@@ -19,25 +20,12 @@ _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 """The order of the taps of 3 x 3: each line from the right, so that the last load of a line moves its pointer."""
 
 
-def word_bytes(words: np.ndarray) -> np.ndarray:
-    """The bytes of 32-bit words, int8, four along the last axis for each."""
-    return np.ascontiguousarray(words & 0xFFFFFFFF).astype("<u4").view(np.int8)
-
-
-def _words(*parts: np.ndarray) -> np.ndarray:
-    """Parts with the same first axis, int8 or 32-bit words, joined to bytes."""
-    rows = [part if part.dtype == np.int8 else word_bytes(part) for part in parts]
-    return np.concatenate([row.reshape(len(row), -1) for row in rows], axis=1).reshape(-1)
-
-
 def _filled(weights: np.ndarray, bias: np.ndarray, words: np.ndarray, outputs: int) -> tuple[np.ndarray, ...]:
     """(weights, bias, words) with zeros up to whole vectors of inputs and a multiple of `outputs`."""
     rows, inputs = weights.shape
     count = -(-rows // outputs) * outputs
-    filled = np.zeros((count, -(-inputs // _BYTES) * _BYTES), np.int8)
-    filled[:rows, :inputs] = weights
-    constants = np.zeros((1 + len(words), count), np.int64)
-    constants[0, :rows], constants[1:, :rows] = bias, words
+    filled = zero_padded(weights.astype(np.int8), count, -(-inputs // _BYTES) * _BYTES)
+    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), count)
     return filled, constants[0], constants[1:]
 
 
@@ -48,32 +36,29 @@ def pair_of_outputs_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndar
     """
     filled, first, factors = _filled(weights, bias, words, 2)
     vectors = filled.reshape(len(filled) // 2, 2, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 2, -1)
-    return _words(vectors, np.tile(first.reshape(-1, 2), 2), *(np.tile(one.reshape(-1, 2), 2) for one in factors))
+    return joined_bytes(vectors, np.tile(first.reshape(-1, 2), 2), *(np.tile(one.reshape(-1, 2), 2) for one in factors))
 
 
 def one_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
     """The same for the kernel of one pixel: for every four outputs their biases, 16 weights of each and so on, their words."""
     filled, first, factors = _filled(weights, bias, words, 4)
     vectors = filled.reshape(len(filled) // 4, 4, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 4, -1)
-    return _words(first.reshape(-1, 4), vectors, *(one.reshape(-1, 4) for one in factors))
+    return joined_bytes(first.reshape(-1, 4), vectors, *(one.reshape(-1, 4) for one in factors))
 
 
 def channel_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
     """int8 bytes for depthwise weights (C, 9).
 
     For every 16 channels: biases of channels 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...; the nine taps in the order of
-        `_TAPS`;
-    words as the biases. Eight channels stand twice, for two pixels.
+    `_TAPS`; words as the biases. Eight channels stand twice, for two pixels.
     """
     if len(weights) == _BYTES // 2:
         weights, bias, words = np.tile(weights, (2, 1)), np.tile(bias, 2), np.tile(words, 2)
     blocks = -(-len(weights) // _BYTES)
-    filled = np.zeros((blocks * _BYTES, len(_TAPS)), np.int8)
-    filled[: len(weights)] = weights[:, list(_TAPS)]
-    constants = np.zeros((1 + len(words), blocks * _BYTES), np.int64)
-    constants[:, : len(bias)] = [bias, *words]
+    filled = zero_padded(weights[:, list(_TAPS)].astype(np.int8), blocks * _BYTES, len(_TAPS))
+    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _BYTES)
     first, *factors = constants.reshape(-1, blocks, 4, 4)[..., [0, 2, 1, 3]].transpose(0, 1, 3, 2)
-    return _words(first, filled.reshape(blocks, _BYTES, -1).transpose(0, 2, 1), *factors)
+    return joined_bytes(first, filled.reshape(blocks, _BYTES, -1).transpose(0, 2, 1), *factors)
 
 
 def _shifted_left(facts: KernelFacts) -> np.ndarray:
@@ -114,10 +99,9 @@ class VectorsOfChannels(CoreForm):
     time, facts = 2.0, {"Vectors": 1}
 
     def problem(self, facts: KernelFacts) -> str | None:
-        op = facts.layer.op
         if facts.one_multiplier:
             return facts.one_multiplier
-        if facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads[:2]) > 2:
+        if not facts.has_nine_taps or max(facts.layer.op.pads[:2]) > 2:
             return "it is not 3 x 3 with a stride of 1 or 2"
         wide = np.any(np.all(facts.rows[:, list(_TAPS[:8])].reshape(-1, 4, 2) == -128, axis=2))
         return "two weights of -128 may leave 16 bits" if wide else None

@@ -5,24 +5,10 @@ A time is that of the products of a pixel, in 16-bit products by weight: nine of
 
 from __future__ import annotations
 
+from n2d2py.exports.cpp import winograd
 from n2d2py.exports.cpp.forms.contract import KernelFacts, KernelForm, Role, form
 from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, sets_with
-from n2d2py.exports.cpp.winograd import (
-    Winograd,
-    byte_fours,
-    byte_scratch,
-    byte_sums,
-    fours_on_stack,
-    impossible,
-    kept_byte_fours,
-    kept_bytes,
-    kept_fours,
-    packed_fours,
-    stack_scratch,
-    tile_of,
-    unprofitable,
-    winograd_scratch,
-)
+from n2d2py.exports.cpp.winograd import Winograd, fours_on_stack, tile_of
 from n2d2py.memory.scratch import ScratchNeed
 
 
@@ -63,7 +49,7 @@ class PackedWinograd(WinogradForm):
         return f"Winograd in {self.tiles} on x86 without AVX-512 VNNI"
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return _gladly(byte_scratch(facts.weights.shape[-1], facts.geometry))
+        return _gladly(winograd.byte_scratch(facts.weights.shape[-1], facts.geometry))
 
 
 def _gladly(wanted: int) -> ScratchNeed:
@@ -80,14 +66,14 @@ class ByteFours(PackedWinograd):
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
         if facts.storage is None or not (facts.layer.computed and facts.layer.choices.prepacks_weights):
             return {}
-        run, wide = byte_fours(facts.weights, facts.geometry, facts.input, facts.storage)
+        run, wide = winograd.byte_fours(facts.weights, facts.geometry, facts.input, facts.storage)
         return {"WinogradSums": run, "WinogradWide": wide} if run and wide else {}
 
     def kept(self, facts: KernelFacts) -> int:
-        return kept_byte_fours(facts.weights)
+        return winograd.kept_byte_fours(facts.weights)
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return _gladly(byte_scratch(facts.weights.shape[-1], facts.geometry, 4))
+        return _gladly(winograd.byte_scratch(facts.weights.shape[-1], facts.geometry, 4))
 
 
 @form
@@ -99,11 +85,11 @@ class ByteTwos(PackedWinograd):
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
         if facts.storage is None or not facts.layer.computed:
             return {}
-        run = byte_sums(facts.weights, facts.geometry, facts.input, facts.storage)
+        run = winograd.byte_sums(facts.weights, facts.geometry, facts.input, facts.storage)
         return {"WinogradSums": run} if run else {}
 
     def kept(self, facts: KernelFacts) -> int:
-        return kept_bytes(facts.weights, facts.geometry)
+        return winograd.kept_bytes(facts.weights, facts.geometry)
 
 
 @form
@@ -116,13 +102,13 @@ class PackedFours(PackedWinograd):
         if facts.storage is None:
             return {}
         kept = facts.layer.choices.prepacks_weights and self.kept(facts) > 0
-        return {"WinogradTile": 4} if kept or packed_fours(facts.weights, facts.geometry, facts.storage) else {}
+        return {"WinogradTile": 4} if kept or winograd.packed_fours(facts.weights, facts.geometry, facts.storage) else {}
 
     def kept(self, facts: KernelFacts) -> int:
-        return kept_fours(facts.weights, facts.geometry, facts.storage) if facts.storage else 0
+        return winograd.kept_fours(facts.weights, facts.geometry, facts.storage) if facts.storage else 0
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return _gladly(stack_scratch(facts.weights.shape[-1], facts.geometry))
+        return _gladly(winograd.stack_scratch(facts.weights.shape[-1], facts.geometry))
 
 
 @form
@@ -139,11 +125,11 @@ class StackFours(WinogradForm):
         return None if fours_on_stack(facts.weights, facts.geometry, stores) else "stored weights are faster"
 
     def pack(self, facts: KernelFacts) -> Winograd:
-        name, found = facts.layer.identifier, {"WinogradTile": 4, "WinogradOnStack": 1}
-        return Winograd(name, f"{name}_weights", facts.weights, found, self.sets, self.sets, facts.layer.streamed)
+        name, enumerators = facts.layer.identifier, {"WinogradTile": 4, "WinogradOnStack": 1}
+        return Winograd(name, f"{name}_weights", facts.weights, enumerators, self.sets, self.sets, facts.layer.streamed)
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return _gladly(stack_scratch(facts.weights.shape[-1], facts.geometry))
+        return _gladly(winograd.stack_scratch(facts.weights.shape[-1], facts.geometry))
 
 
 @form
@@ -158,20 +144,20 @@ class StoredWinograd(WinogradForm):
 
     def fits(self, facts: KernelFacts) -> str | None:
         larger = None if facts.layer.choices.stores_winograd else "its weights would be larger"
-        return impossible(facts.weights, facts.geometry) or larger
+        return winograd.impossible(facts.weights, facts.geometry) or larger
 
     def pack(self, facts: KernelFacts) -> Winograd:
         name, tile = facts.layer.identifier, tile_of(facts.weights, facts.geometry)
         possible = self.sets if tile == 2 else (*sets_with(FOURS), *self.sets)
-        used = () if unprofitable(facts.weights, facts.geometry) else possible
-        found = {"WinogradTile": 4} if tile == 4 else {}
+        used = () if winograd.unprofitable(facts.weights, facts.geometry) else possible
+        enumerators = {"WinogradTile": 4} if tile == 4 else {}
         names = f"{name}_transformed", f"{name}_weights"
-        return Winograd(*names, facts.weights, found, used, possible, facts.layer.streamed)
+        return Winograd(*names, facts.weights, enumerators, used, possible, facts.layer.streamed)
 
     def note(self, facts: KernelFacts) -> str:
-        problem = unprofitable(facts.weights, facts.geometry)
+        problem = winograd.unprofitable(facts.weights, facts.geometry)
         return f"no Winograd: {problem}" if problem else ""
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        slow = unprofitable(facts.weights, facts.geometry)
-        return None if slow else winograd_scratch(facts.weights.shape[-1], facts.geometry)
+        slow = winograd.unprofitable(facts.weights, facts.geometry)
+        return None if slow else winograd.winograd_scratch(facts.weights.shape[-1], facts.geometry)

@@ -1,0 +1,129 @@
+"""Samples of sensors with several axes to the windows of a network's input: the definition that `kernels/n2d2/sensor.hpp` computes too.
+
+A sample is a 16-bit integer for each axis; its real value is (sample * unit - mean) / std, as float32 of
+
+    sample * factor + offset          in float64, with factor = unit / std and offset = -mean / std in float32
+
+A window is the latest samples. Before the first sample, it holds samples of zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.choices import read_settings
+from n2d2py.errors import N2D2Error
+
+_KEYS = ("axes", "hop", "unit", "mean", "std")
+
+
+@dataclass(frozen=True)
+class SensorSource(StreamSource):
+    """A sensor, and the way of its samples to the input of a network.
+
+    Attributes:
+        axes: integers of a sample.
+        hop: samples from one window to the next.
+        unit: real value of 1, of each axis.
+        mean, std: of the real values, of each axis.
+    """
+
+    axes: int
+    hop: int
+    unit: tuple[float, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    option: ClassVar = "-sensor"
+    stem: ClassVar = "sensor"
+
+    @property
+    def size_key(self) -> str:
+        """The key of the axes."""
+        return "axes"
+
+    @property
+    def features(self) -> int:
+        """The axes."""
+        return self.axes
+
+    @property
+    def text(self) -> str:
+        """The value of -sensor that gives this source."""
+        lists = (f"{name}={'/'.join(map(repr, getattr(self, name)))}" for name in ("unit", "mean", "std"))
+        return f"window:axes={self.axes},hop={self.hop},{','.join(lists)}"
+
+    @property
+    def factors(self) -> np.ndarray:
+        """Factor and offset of each axis (2, axes), float32."""
+        unit, mean, std = map(np.array, (self.unit, self.mean, self.std))
+        return np.stack([unit / std, 0.0 - mean / std]).astype(np.float32)
+
+    def samples(self, frames: int) -> int:
+        """Every frame is a sample."""
+        return frames
+
+    def windows(self, count: int, frames: int) -> int:
+        """Windows of `frames` samples in a recording of `count` samples; at least one."""
+        return 1 + max(count - frames, 0) // self.hop
+
+    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """The last samples (frames, axes) of samples (n, axes), zeros before them."""
+        return np.pad(samples[-frames:], ((max(frames - len(samples), 0), 0), (0, 0)))
+
+    def real(self, features: np.ndarray) -> np.ndarray:
+        """The real values of samples (n, axes), float32."""
+        factor, offset = self.factors.astype(np.float64)
+        return (features * factor + offset).astype(np.float32)
+
+    def measured(self, values: np.ndarray) -> np.ndarray:
+        """The samples, int16, of real values (n, axes) in the measure of `unit`, such as m/s^2; those beyond 16 bits are clipped."""
+        return np.clip(np.floor(values / np.array(self.unit) + 0.5), -32768, 32767).astype(np.int16)
+
+
+def read_sensor(text: str) -> SensorSource:
+    """The source of window:KEY=VALUE,...; the values of the axes are separated by /, one value is that of all.
+
+    Raises:
+        N2D2Error: E003 an unknown kind or key, or a value that is not possible.
+    """
+    wrong = partial(_wrong, text)
+    _, given = read_settings(text, {"window": _KEYS}, wrong)
+    if "axes" not in given:
+        raise wrong("axes is missing", "add axes=...")
+    counts = {}
+    for key, default in (("axes", "1"), ("hop", "1")):
+        word = given.get(key, default)
+        if not word.isdigit() or not 1 <= int(word) <= 65536:
+            raise wrong(f"{key}={word} is not a number from 1 to 65536", "correct the value")
+        counts[key] = int(word)
+    unit, mean, std = (
+        _values(wrong, key, given.get(key, default), counts["axes"])
+        for key, default in (("unit", "1"), ("mean", "0"), ("std", "1"))
+    )
+    if min(*unit, *std) <= 0:
+        raise wrong("unit or std is not positive", "give values above 0")
+    return SensorSource(counts["axes"], counts["hop"], unit, mean, std)
+
+
+def _values(wrong: partial[N2D2Error], key: str, text: str, axes: int) -> tuple[float, ...]:
+    """The values of a key for each axis."""
+    try:
+        values = tuple(map(float, text.split("/")))
+    except ValueError:
+        values = (math.nan,)
+    if not all(map(math.isfinite, values)):
+        raise wrong(f"{key}={text} is not a list of numbers", "separate them by /")
+    if len(values) not in (1, axes):
+        raise wrong(f"{key} has {len(values)} values, but there are {axes} axes", f"give 1 value or {axes}")
+    return values if len(values) == axes else values * axes
+
+
+def _wrong(text: str, what: str, remedy: str) -> N2D2Error:
+    return N2D2Error("E003", f"-sensor {text}: {what}", remedy=remedy)

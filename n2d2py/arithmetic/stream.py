@@ -1,0 +1,84 @@
+"""Sources of samples that come one after the other, such as sounds and motions: frames of features that fill an input."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+
+
+@dataclass(frozen=True)
+class InputFrames:
+    """Frames of an input (C, H, W), (C, W) or (F,).
+
+    Attributes:
+        count: number of frames.
+        turned: the features of the first frame come after each other only with a stride, in (C, H, W).
+        major: they are next to each other in an array with channels last.
+    """
+
+    count: int
+    turned: bool
+    major: bool
+
+    def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Frames (count, features) as an input of `shape`."""
+        return (frames.T if self.turned else frames).reshape(shape)
+
+
+class StreamSource(ABC):
+    """Samples that an application gives to a network, and their way to its input.
+
+    Attributes:
+        option: the option that names such a source.
+        stem: of its functions in C.
+    """
+
+    option: ClassVar[str]
+    stem: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def size_key(self) -> str:
+        """The key of the option that sets the number of features."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """Features of a frame."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The value of the option that gives this source."""
+
+    @abstractmethod
+    def samples(self, frames: int) -> int:
+        """Samples that so many frames cover."""
+
+    @abstractmethod
+    def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (frames, features) of the last frames of samples; silence comes before samples that have fewer."""
+
+    @abstractmethod
+    def real(self, features: np.ndarray) -> np.ndarray:
+        """The real values of features, float32."""
+
+    def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
+        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
+
+        Raises:
+            N2D2Error: E417 the input has another number of features.
+        """
+        sizes = [size for size in shape if size > 1]
+        last, total = sizes[-1:] == [self.features], int(np.prod(shape))
+        turned = len(sizes) == 2 and not last
+        if len(sizes) > 2 or total % self.features or (turned and sizes[0] != self.features):
+            text = "x".join(map(str, shape))
+            what = f"{self.option} makes frames of {self.features} features, but the input is {text}"
+            raise N2D2Error("E417", what, remedy=f"give {self.size_key} as the input has them, or another network")
+        return InputFrames(total // self.features, turned, turned == (len(sizes) == 2 and shape[0] > 1))

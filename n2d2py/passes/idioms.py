@@ -1,0 +1,198 @@
+"""Functions that exporters spell out in several layers become one layer.
+
+Parts are removed if nothing else consumes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, isclose, prod, sqrt
+from typing import TypeGuard
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.elemwise.idioms import find_gated_function
+from n2d2py.operators.functions import FunctionRow, Softplus, Sqrt
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.reshape import Reshape
+from n2d2py.passes.base import Match, Pass
+
+
+@dataclass(frozen=True)
+class Gate:
+    """f of tensor `x`; `scaled` is the layer after the product that brings its factor to 1, if any."""
+
+    x: str
+    function: FunctionRow
+    scaled: Node | None
+
+
+class FuseGate(Pass):
+    """ArrayMap Mul that computes g * f(x), such as GELU, SiLU or HardSwish => Activation f(x), if g is 1, or if g times the
+    constant of an ArrayMap Mul or Div after it is 1."""
+
+    name = "fuse-gate"
+    summary = "functions of several array layers merged into one"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMap) or op.function != "Mul" or sorted(op.slots) != [0, 1] or op.result or node.activation:
+            return None
+        if any(shape != op.dims for shape in op.shapes):
+            return None
+        gate = find_gated_function(graph, *node.inputs)
+        if gate is None:
+            return None
+        x, function, factor = gate
+        if isclose(factor, 1.0, rel_tol=1e-5):
+            return Match(Gate(x, function, None))
+        reader = graph.sole_consumer(node.output)
+        after = None if reader is None else scale_and_shift(reader)
+        if after is None or after[1] != 0 or not isclose(factor * after[0], 1.0, rel_tol=1e-5):
+            return Match.no(f"it is {factor:g} times {function.kind}")
+        return Match(Gate(x, function, reader))
+
+    def rewrite(self, graph: Graph, node: Node, gate: Gate) -> str:
+        if gate.scaled is not None:
+            graph.absorb(node, gate.scaled)
+        node.op, node.inputs, node.params = Activation(gate.function), [gate.x], {}
+        return f"it and the layers before it are {gate.function.kind}"
+
+
+class FuseMagnitude(Pass):
+    """Sqrt(w x * x + v y * y + ...) => EuclideanSum(sqrt(w) x, sqrt(v) y, ...). Squares of a spectrum would have twice its
+    dynamic range in decibels."""
+
+    name = "fuse-magnitude"
+    summary = "roots of sums of squares merged into one layer"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not (isinstance(node.op, Activation) and node.op.function == Sqrt()) or node.activation is not None:
+            return None
+        total = graph.producer(node.inputs[0])
+        if not _is_elemwise(total, "Sum") or len(total.inputs) < 2:
+            return None
+        factors = [square.inputs for square in map(graph.producer, total.inputs) if _is_elemwise(square, "Prod")]
+        if [len(names) for names in factors] != [2] * len(total.inputs) or any(first != second for first, second in factors):
+            return None
+        weights, shifts = total.op.coefficients(len(total.inputs))
+        if min(weights) < 0 or any(shifts):
+            return Match.no("its sum has a shift, or takes a square away")
+        return Match(([first for first, _ in factors], tuple(map(sqrt, weights))))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[list[str], tuple[float, ...]]) -> str:
+        inputs, weights = found
+        node.op, node.inputs, node.params = ElemWise("EuclideanSum", weights if set(weights) != {1.0} else ()), inputs, {}
+        graph.prune()
+        return "the magnitude of what was squared"
+
+
+def _is_elemwise(node: Node | None, operation: str) -> TypeGuard[Node]:
+    if node is None or node.activation is not None:
+        return False
+    return isinstance(node.op, ElemWise) and node.op.operation == operation
+
+
+def _row_constant(node: Node, function: str, size: int) -> np.ndarray | None:
+    """Return the constant of `size` elements that a layer combines with every row of its input; None for other layers."""
+    if not isinstance(node.op, ArrayMap) or node.op.function != function or node.activation is not None:
+        return None
+    op = node.op
+    if op.result or sorted(op.slots) != [-1, 0]:
+        return None
+    index = op.slots.index(-1)
+    constant, shape = node.params[f"operand{index}"], op.shapes[index]
+    if constant.dtype.kind != "f" or op.shapes[1 - index] != op.dims:
+        return None
+    last = next((axis for axis in range(len(shape) + 1) if prod(op.dims[axis:]) == size), None)
+    if last is None or prod(shape[:last]) != 1:
+        return None
+    return np.broadcast_to(constant.reshape(shape[last:]), op.dims[last:]).reshape(-1)
+
+
+class FuseNorm(Pass):
+    """Normalize, ArrayMap Mul by a constant of a row, ArrayMap Add of one => Normalize with gain and shift."""
+
+    name = "fuse-norm"
+    summary = "gains and shifts merged into normalisations of lines"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, Normalize) or op.part or node.activation is not None:
+            return None
+        reader = graph.sole_consumer(node.output)
+        if reader is None:
+            return None
+        gains = _row_constant(reader, "Mul", op.size)
+        shifts = _row_constant(reader, "Add", op.size)
+        return None if gains is None and shifts is None else Match((reader, gains, shifts))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
+        reader, gains, shifts = found
+        size = node.op.size
+        own, shift = node.params.get("gain", np.ones(size, np.float32)), node.params.get("shift", np.zeros(size, np.float32))
+        if gains is not None:
+            own, shift = own * gains, shift * gains
+        if shifts is not None:
+            shift = shift + shifts
+        graph.absorb(node, reader)
+        node.params = {"gain": own.astype(np.float32), "shift": shift.astype(np.float32)}
+        return f"it does what {reader.name} did"
+
+
+_LEAST_THRESHOLD = 15.0
+"""Smallest threshold: softplus(15) is 15 + 3.1e-7, the next float32 is 15 + 9.5e-7."""
+assert exp(-_LEAST_THRESHOLD) < _LEAST_THRESHOLD * 2.0**-24
+
+
+class RemoveSoftplusTail(Pass):
+    """Where(x > c, x, Softplus(x)) => Softplus(x), if c is large enough: log(1 + exp(x)) equals x in float32 there, as in
+    PyTorch."""
+
+    name = "remove-softplus-tail"
+    summary = "choices between a softplus and its argument removed"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMap) or op.function != "Where" or op.slots != (0, 1, 2) or node.activation is not None:
+            return None
+        condition, value = graph.producer(node.inputs[0]), graph.producer(_source(graph, node.inputs[2]))
+        if condition is None or not isinstance(condition.op, ArrayMap) or condition.op.function != "Greater":
+            return None
+        if value is None or not _is_softplus(value) or condition.op.slots != (0, -1):
+            return None
+        if any(shape != op.dims for shape in (*op.shapes, condition.op.shapes[0])) or condition.op.dims != op.dims:
+            return None
+        read = {_source(graph, tensor) for tensor in (condition.inputs[0], node.inputs[1], value.inputs[0])}
+        if len(read) > 1:
+            return None
+        if condition.params["operand1"].min() < _LEAST_THRESHOLD:
+            return Match.no(f"the threshold is below {_LEAST_THRESHOLD:g}")
+        return Match(node.inputs[2])
+
+    def rewrite(self, graph: Graph, node: Node, source: str) -> str:
+        node.op, node.inputs, node.params = Identity(), [source], {}
+        graph.prune()
+        return "a softplus is linear there"
+
+
+def _is_softplus(node: Node) -> bool:
+    if node.activation is not None:
+        return False
+    if isinstance(node.op, Activation):
+        return isinstance(node.op.function, Softplus)
+    return isinstance(node.op, ArrayMap) and node.op.function == "Softplus"
+
+
+def _source(graph: Graph, tensor: str) -> str:
+    """Return the tensor whose elements `tensor` has in the same order."""
+    node = graph.producer(tensor)
+    while node is not None and isinstance(node.op, Reshape) and node.activation is None:
+        tensor = node.inputs[0]
+        node = graph.producer(tensor)
+    return tensor
