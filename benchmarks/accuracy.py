@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -29,25 +28,21 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from common import ROOT, header, machine, row
+from static_quantization import write_static
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-from static_quantization import write_static  # noqa: E402
-
-from n2d2py import log  # noqa: E402
-from n2d2py.options import read_command  # noqa: E402
-from n2d2py.pipeline import load_network  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.quant.statistics import batch_size  # noqa: E402
-from n2d2py.reference.engine import FloatEngine, original_engine  # noqa: E402
-from n2d2py.stages.calibrate import calibrate_stage, set_to_calibrate  # noqa: E402
-from n2d2py.stages.fuse import fuse_stage  # noqa: E402
-from n2d2py.stages.load import LoadedNetwork, graph_files  # noqa: E402
-from n2d2py.stages.options import RunOptions  # noqa: E402
-from n2d2py.stages.quantize import quantize_stage  # noqa: E402
-from n2d2py.stages.score import expected_labels, scored_stimuli  # noqa: E402
+from n2d2py import log
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.quant.statistics import batch_size
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.stages.calibrate import calibrate_stage, set_to_calibrate
+from n2d2py.stages.fuse import fuse_stage
+from n2d2py.stages.load import LoadedNetwork, graph_files
+from n2d2py.stages.options import RunOptions
+from n2d2py.stages.quantize import quantize_stage
+from n2d2py.stages.score import expected_labels, scored_stimuli
 
 WAYS = ("fast: -quality fast", "default:", "best: -quality best")
 METHODS = {
@@ -87,10 +82,6 @@ def _loaded(path: Path, words: list[str], held_out: bool) -> tuple[LoadedNetwork
     return network, options
 
 
-def _stacked(stimuli) -> np.ndarray:
-    return np.concatenate([x for x, _, _ in stimuli.batches(64)])
-
-
 def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([run(x[start : start + size]) for start in range(0, len(x), size)]).reshape(len(x), -1)
 
@@ -100,21 +91,14 @@ def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     network, options = _loaded(path, ["-calib", str(calib)], held_out)
     stimuli = scored_stimuli(network, options.score)
     stimuli = stimuli if test < 0 else stimuli.sample_evenly(test)
-    x = _stacked(stimuli)
+    x = stimuli.array(64)
     network, _ = fuse_stage(network, integer=True)
     engine, output = FloatEngine(network.graph), network.graph.outputs[0]
     real = _in_batches(lambda part: engine.run(part)[output], x, batch_size(network.graph))
     labels = expected_labels(network, network.targets[0].name, stimuli.labels)
     files = graph_files(network.document)
-    return Case(
-        path,
-        files[0] if files else None,
-        _stacked(set_to_calibrate(network).sample_evenly(options.calibration.stimuli)),
-        x,
-        labels,
-        real,
-        held_out,
-    )
+    calibration = set_to_calibrate(network).sample_evenly(options.calibration.stimuli).array(64)
+    return Case(path, files[0] if files else None, calibration, x, labels, real, held_out)
 
 
 def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:
@@ -139,7 +123,7 @@ def theirs(case: Case, method: str) -> np.ndarray:
         return _in_batches(lambda x: run.run(x)[run.outputs[0]], case.inputs, 16)
 
 
-def row(case: Case, way: str, found: np.ndarray, seconds: float) -> list[str]:
+def cells_of(case: Case, way: str, found: np.ndarray, seconds: float) -> list[str]:
     """The cells of one line of the table."""
     classes = case.real.shape[1] > 1 and (case.labels >= 0).all() and case.real[0].size != case.inputs[0].size
     score = f"{100 * np.mean(found.argmax(axis=1) == case.labels):.1f}" if classes else "-"
@@ -180,8 +164,7 @@ def main() -> None:
     log.setup(quiet=True, verbose=False, strict=False)
     logging.disable(logging.WARNING)
     print(f"Machine: {machine()}. {arguments.calib} calibration stimuli.\n")
-    header = ["network", "quantization", "score %", "agreement %", "error", "s"]
-    print("| " + " | ".join(header) + " |\n|---|---" + "|---:" * (len(header) - 2) + "|")
+    header("network", "quantization", "score %", "agreement %", "error", "s", texts=2)
     anchored: list[list[str]] = []
     for path in arguments.networks or sorted((ROOT / "tests" / "networks").glob("*.ini")):
         case = prepare(path.resolve(), arguments.calib, arguments.test, arguments.held_out)
@@ -195,15 +178,14 @@ def main() -> None:
         for name, compute in ways:
             start = time.perf_counter()
             found = compute()
-            print("| " + " | ".join(row(case, name, found, time.perf_counter() - start)) + " |", flush=True)
+            row(*cells_of(case, name, found, time.perf_counter() - start))
             if arguments.anchors and name == "default" and case.path.stem in ANCHORS:
                 anchored.append(anchor_row(case, found))
     if anchored:
-        print(
-            "\nOurs here / ONNX Runtime's best on the whole sets:\n\n| network | stimuli | float score | points lost or gained | "
-            "agreement | error |\n|---" + "|---:" * 5 + "|"
-        )
-        print("\n".join("| " + " | ".join(cells) + " |" for cells in anchored))
+        print("\nOurs here / ONNX Runtime's best on the whole sets:\n")
+        header("network", "stimuli", "float score", "points lost or gained", "agreement", "error")
+        for cells in anchored:
+            row(*cells)
 
 
 if __name__ == "__main__":

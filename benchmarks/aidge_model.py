@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from latency import input_shapes
+from common import input_shapes
 
 __all__ = ["write_aidge"]
 

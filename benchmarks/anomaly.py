@@ -14,26 +14,21 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from common import header, machine, row
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-
-from n2d2py import log  # noqa: E402
-from n2d2py.options import read_command  # noqa: E402
-from n2d2py.pipeline import load_network  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.reference.engine import original_engine  # noqa: E402
-from n2d2py.stages.calibrate import calibrate_stage  # noqa: E402
-from n2d2py.stages.quantize import quantize_stage  # noqa: E402
+from n2d2py import log
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.reference.engine import original_engine
+from n2d2py.stages.calibrate import calibrate_stage
+from n2d2py.stages.quantize import quantize_stage
 
 CLIPS, WINDOWS, VALUES = 248, 20, 640
 WAYS = {"fast": "-quality fast", "default": "", "best": "-quality best", "8 bits in and out": "-input-bits 8 -output-bits 8"}
@@ -73,21 +68,9 @@ def clip_scores(x: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 def integers(model: Path, calibration: np.ndarray, x: np.ndarray, words: list[str]) -> np.ndarray:
     """Real values of the outputs of the integer network."""
     with tempfile.TemporaryDirectory() as name:
-        np.save(Path(name) / "calibration.npy", calibration)
-        path, options = read_command(
-            [
-                str(model),
-                "-export",
-                "CPP",
-                "-calib",
-                "-1",
-                "-calib-data",
-                str(Path(name) / "calibration.npy"),
-                "-seed",
-                "1",
-                *words,
-            ]
-        )
+        data = Path(name) / "calibration.npy"
+        np.save(data, calibration)
+        path, options = read_command([str(model), *f"-export CPP -calib -1 -seed 1 -calib-data {data}".split(), *words])
         calibrated = calibrate_stage(load_network(path, options), options.calibration)
         graph = quantize_stage(calibrated, options.quantization).graph
     inputs = quantize_inputs(graph, [x.reshape(len(x), *graph.shape(graph.inputs[0])[1:])])
@@ -108,16 +91,16 @@ def main() -> None:
         return engine.run(x)[engine.outputs[0]]
 
     print(f"Machine: {machine()}. {CLIPS} clips of {WINDOWS} windows.\n")
-    print("| clips | quantization | AUC | difference | error of the outputs |\n|---:|---|---:|---:|---:|")
+    header("clips", "quantization", "AUC", "difference", "error of the outputs", texts=2)
     for seed in range(arguments.seeds):
         calibration, x, anomalous = clips(run, seed)
         real = run(x)
         base = auc(clip_scores(x, real), anomalous)
-        print(f"| {seed} | float | {base:.4f} | | |", flush=True)
+        row(f"{seed}", "float", f"{base:.4f}", "", "")
         for name, options in WAYS.items():
             found = integers(model, calibration, x, options.split())
             area = auc(clip_scores(x, found), anomalous)
-            print(f"| {seed} | {name} | {area:.4f} | {area - base:+.4f} | {np.abs(found - real).mean():.4f} |", flush=True)
+            row(f"{seed}", name, f"{area:.4f}", f"{area - base:+.4f}", f"{np.abs(found - real).mean():.4f}")
 
 
 if __name__ == "__main__":

@@ -12,27 +12,22 @@ import argparse
 import logging
 import os
 import resource
-import sys
 import time
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from common import ROOT, header, machine, row
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-
-from n2d2py import log  # noqa: E402
-from n2d2py.concurrency import ordered_map  # noqa: E402
-from n2d2py.data.stimuli import Stimuli  # noqa: E402
-from n2d2py.options import read_command  # noqa: E402
-from n2d2py.pipeline import load_network  # noqa: E402
-from n2d2py.quant.statistics import batch_size, collect  # noqa: E402
-from n2d2py.reference.engine import FloatEngine  # noqa: E402
-from n2d2py.stages.fuse import fuse_stage  # noqa: E402
+from n2d2py import log
+from n2d2py.concurrency import ordered_map
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.quant.statistics import batch_size, collect
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.stages.fuse import fuse_stage
 
 
 def seconds(work) -> tuple[float, float]:
@@ -61,11 +56,7 @@ def main() -> None:
 
     plain = FloatEngine(graph, threads=1)
     print(f"Machine: {machine()}. {arguments.network.stem}, batches of {size}.\n")
-    print(
-        "| images | reading | inference by ONNX Runtime | calibration | more than inference | peak memory |\n"
-        + "|---:" * 6
-        + "|"
-    )
+    header("images", "reading", "inference by ONNX Runtime", "calibration", "more than inference", "peak memory", texts=0)
     for count in arguments.n or (100, 1000):
 
         def batches():
@@ -80,11 +71,8 @@ def main() -> None:
         calibration = seconds(lambda: collect(graph, batches()))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         pure, whole = inference[0] - reading[0], calibration[0] - reading[0]
-        print(
-            f"| {count} | {reading[0]:.1f} s | {pure:.1f} s | {whole:.1f} s ({calibration[1]:.0f} s on the clock) | "
-            f"{whole / pure:.2f} times | {peak:.0f} MiB |",
-            flush=True,
-        )
+        clock = f"{whole:.1f} s ({calibration[1]:.0f} s on the clock)"
+        row(f"{count}", f"{reading[0]:.1f} s", f"{pure:.1f} s", clock, f"{whole / pure:.2f} times", f"{peak:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from modern_networks import Attention
+from modern_networks import Attention, write_onnx
 from torch import nn
 from torch.nn import functional as F
 
@@ -478,16 +478,7 @@ def make(name: str, output: Path) -> Path:
     with torch.no_grad():
         found = net(torch.from_numpy(given[:1]))
     outputs = [f"output{k}" for k in range(len(found))] if isinstance(found, tuple) else ["output"]
-    torch.onnx.export(
-        net,
-        (torch.from_numpy(given[:1]),),
-        str(folder / f"{name}.onnx"),
-        input_names=["input"],
-        output_names=outputs,
-        opset_version=17,
-        dynamic_axes={each: {0: "n"} for each in ["input", *outputs]},
-        dynamo=False,
-    )
+    write_onnx(net, torch.from_numpy(given[:1]), folder / f"{name}.onnx", outputs)
     np.save(folder / "calib.npy", given)
     np.savez_compressed(folder / "eval.npz", x=measured)
     return folder

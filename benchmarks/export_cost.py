@@ -11,100 +11,73 @@ more than 1 GB, or a file of at most 10 MB takes more than 1 GB.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine, measured  # noqa: E402
+from common import ROOT, TOOL, header, machine, row
+from exports import measured
+from onnx_net import Net
 
 _LIMIT_MB, _SMALL_FILE, _TIMES = 1024, 10_000_000, 25
 
 
-class _Net:
-    """An ONNX file, layer by layer: every method returns the name of its result."""
-
-    def __init__(self, shape: list[int]):
-        self.shape, self.nodes, self.constants = shape, [], []
-        self.rng = np.random.default_rng(1)
-
-    def constant(self, values: np.ndarray) -> str:
-        name = f"constant{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(values, name))
-        return name
+class _Net(Net):
+    def __init__(self, *shape: int):
+        super().__init__(1)
+        self.shape = ["N", *shape]
 
     def weights(self, *shape: int) -> str:
-        return self.constant(self.rng.normal(0, np.prod(shape[1:]) ** -0.5, shape).astype(np.float32))
-
-    def dims(self, *dims: int) -> str:
-        return self.constant(np.array(dims))
-
-    def add(self, kind: str, *inputs: str, count: int = 1, **attributes: object) -> str:
-        outputs = [f"y{len(self.nodes)}" + "_" * index for index in range(count)]
-        self.nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
-        return outputs[0]
+        return self.drawn(np.prod(shape[1:]) ** -0.5, *shape)
 
     def conv(self, x: str, inputs: int, outputs: int) -> str:
         made = self.add("Conv", x, self.weights(outputs, inputs, 3, 3), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
         return self.add("Relu", made)
 
-    def save(self, path: Path, output: str) -> None:
-        ends = [
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *self.shape])],
-            [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
-        ]
-        graph = helper.make_graph(self.nodes, path.stem, *ends, self.constants)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-
 
 def write_unet(path: Path) -> None:
     """Convolutions of images of 512x512, pooled twice, with skip connections."""
-    net = _Net([1, 512, 512])
+    net = _Net(1, 512, 512)
     pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
     first = net.conv("x", 1, 16)
     second = net.conv(net.add("MaxPool", first, **pool), 16, 32)
     x = net.conv(net.add("MaxPool", second, **pool), 32, 64)
     for skip, inputs, outputs in ((second, 96, 32), (first, 48, 16)):
-        up = net.add("Resize", x, "", net.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear")
+        up = net.add("Resize", x, "", net.constant(1.0, 1.0, 2.0, 2.0), mode="linear")
         x = net.conv(net.add("Concat", up, skip, axis=1), inputs, outputs)
-    net.save(path, net.add("Softmax", net.add("Transpose", x, perm=[0, 2, 3, 1]), axis=-1))
+    net.save(path, net.shape, net.add("Softmax", net.add("Transpose", x, perm=[0, 2, 3, 1]), axis=-1))
 
 
 def write_windows(path: Path) -> None:
     """Attention inside windows of 7x7 of 56x56 tokens, as Swin: axes are split and moved before and after."""
-    net, width, heads = _Net([56, 56, 48]), 48, 3
+    net, width, heads = _Net(56, 56, 48), 48, 3
     x = "x"
     for _ in range(4):
-        tokens = net.add("Reshape", x, net.dims(-1, 8, 7, 8, 7, width))
-        tokens = net.add("Reshape", net.add("Transpose", tokens, perm=[0, 1, 3, 2, 4, 5]), net.dims(-1, 64, 49, width))
+        tokens = net.add("Reshape", x, net.constant(-1, 8, 7, 8, 7, width))
+        tokens = net.add("Reshape", net.add("Transpose", tokens, perm=[0, 1, 3, 2, 4, 5]), net.constant(-1, 64, 49, width))
         parts = []
         for perm in ([0, 1, 3, 2, 4], [0, 1, 3, 4, 2], [0, 1, 3, 2, 4]):
             made = net.add("MatMul", tokens, net.weights(width, width))
-            parts.append(net.add("Transpose", net.add("Reshape", made, net.dims(-1, 64, 49, heads, 16)), perm=perm))
+            parts.append(net.add("Transpose", net.add("Reshape", made, net.constant(-1, 64, 49, heads, 16)), perm=perm))
         scores = net.add("Softmax", net.add("MatMul", parts[0], parts[1]), axis=-1)
         mixed = net.add("Transpose", net.add("MatMul", scores, parts[2]), perm=[0, 1, 3, 2, 4])
-        mixed = net.add("Reshape", mixed, net.dims(-1, 8, 8, 7, 7, width))
-        mixed = net.add("Reshape", net.add("Transpose", mixed, perm=[0, 1, 3, 2, 4, 5]), net.dims(-1, 56, 56, width))
+        mixed = net.add("Reshape", mixed, net.constant(-1, 8, 8, 7, 7, width))
+        mixed = net.add("Reshape", net.add("Transpose", mixed, perm=[0, 1, 3, 2, 4, 5]), net.constant(-1, 56, 56, width))
         x = net.add("Add", x, net.add("MatMul", mixed, net.weights(width, width)))
-    net.save(path, net.add("ReduceMean", x, axes=[1, 2], keepdims=0))
+    net.save(path, net.shape, net.add("ReduceMean", x, axes=[1, 2], keepdims=0))
 
 
 def write_recurrent(path: Path) -> None:
     """45 LSTMs of 20 steps, each with a residual sum."""
-    net, x = _Net([20, 32]), "x"
+    net, x = _Net(20, 32), "x"
     for _ in range(45):
         steps = net.add("Transpose", x, perm=[1, 0, 2])
         parameters = net.weights(1, 128, 32), net.weights(1, 128, 32), net.weights(1, 256)
         states = net.add("LSTM", steps, *parameters, hidden_size=32)
-        states = net.add("Squeeze", states, net.dims(1))
+        states = net.add("Squeeze", states, net.constant(1))
         x = net.add("Add", x, net.add("Transpose", states, perm=[1, 0, 2]))
-    net.save(path, x)
+    net.save(path, net.shape, x)
 
 
 NETWORKS = {"unet": write_unet, "windows": write_windows, "recurrent": write_recurrent}
@@ -126,9 +99,7 @@ def main() -> None:
     arguments = parser.parse_args()
     beyond = []
     print(f"Machine: {machine()}.\n")
-    print(
-        "| network | bits | tensors MB | processor s | s | peak MB | times |\n|---|---:|---:|---:|---:|---:|---:|", flush=True
-    )
+    header("network", "bits", "tensors MB", "processor s", "s", "peak MB", "times")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         networks = arguments.networks or [folder / f"{name}.onnx" for name in NETWORKS]
@@ -140,11 +111,17 @@ def main() -> None:
             megabytes = tensor_bytes(path) / 1e6
             for bits in (-32, 8):
                 words = f"-export CPP -nbbits {bits} -seed 1 -quiet -o {folder / path.stem}".split()
-                data = ["-calib-data", str(folder / "samples.npy")] if bits == 8 else []
-                cost = measured([sys.executable, "-m", "n2d2py", str(path.resolve()), *words, *data], ROOT)
+                words += ["-calib-data", str(folder / "samples.npy")] if bits == 8 else []
+                cost = measured([*TOOL, str(path.resolve()), *words], ROOT)
                 times = cost.megabytes / megabytes
-                figures = f"{megabytes:.1f} | {cost.processor:.1f} | {cost.seconds:.1f} | {cost.megabytes:.0f} | {times:.0f}"
-                print(f"| {path.stem} | {bits} | {figures} |", flush=True)
+                figures = (
+                    (megabytes, ".1f"),
+                    (cost.processor, ".1f"),
+                    (cost.seconds, ".1f"),
+                    (cost.megabytes, ".0f"),
+                    (times, ".0f"),
+                )
+                row(path.stem, str(bits), *(format(*figure) for figure in figures))
                 if cost.megabytes > _LIMIT_MB and (times > _TIMES or path.stat().st_size <= _SMALL_FILE):
                     beyond.append(f"{path.stem} in {bits} bits")
     if arguments.limits and beyond:

@@ -14,16 +14,12 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
-
-from n2d2py.commands.tune import machine as machine  # noqa: E402
+from common import ROOT, TOOL, export_words, header, machine, row, run_export
 
 
 class Cost(NamedTuple):
@@ -49,48 +45,19 @@ def measured(command: list[str], folder: Path) -> Cost:
     return Cost(time.perf_counter() - start, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
-def row(network: Path, calib: int) -> list[str]:
+def cells(network: Path, calib: int) -> list[str]:
     """The table's cells for one network."""
-    weights = network.with_suffix(".npz")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        command = [
-            sys.executable,
-            "-m",
-            "n2d2py",
-            str(network),
-            "-seed",
-            "1",
-            "-export",
-            "CPP",
-            "-nbbits",
-            "8",
-            "-calib",
-            str(calib),
-            "-db-export",
-            "100",
-            "-test",
-            "-quiet",
-            "-o",
-            str(folder),
-            "-w",
-            str(weights) if weights.is_file() else "/dev/null",
-        ]
-        tool = measured(command, ROOT)
-        export = folder / "export_CPP_int8"
+        words = export_words(network, Path(name), f"-nbbits 8 -calib {calib} -db-export 100 -test")
+        tool = measured([*TOOL, *words], ROOT)
+        export = Path(name) / "export_CPP_int8"
         summary = json.loads((export / "statistics" / "summary.json").read_text())
         build = measured(["make", "-j2"], export)
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        bench = json.loads(
-            subprocess.run(
-                ["bin/run_export", "-bench", "50"], cwd=export, env=environment, capture_output=True, text=True, check=True
-            ).stdout
-        )
+        bench = json.loads(run_export(export, "-bench", "50"))
     scores = [summary["scores"][label] for label in ("float", "simulated", "compiled")]
-    cells = ["-" if score is None else f"{score:.2f}" for score in scores]
     return [
         network.stem,
-        *cells,
+        *("-" if score is None else f"{score:.2f}" for score in scores),
         f"{summary['macs'] / 1e6:.1f}",
         f"{summary['arena_bytes']:,}",
         f"{summary['weights_bytes']:,}",
@@ -111,22 +78,9 @@ def main() -> None:
         networks += sorted((ROOT / "tests" / "networks").glob("*.ini"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     print(f"Machine: {machine()}. {arguments.calib} calibration stimuli.\n")
-    header = [
-        "network",
-        "float %",
-        "int8 %",
-        "compiled %",
-        "MMACs",
-        "arena B",
-        "weights B",
-        "tool s",
-        "tool MB",
-        "make -j2 s",
-        "ms, 1 thread",
-    ]
-    print("| " + " | ".join(header) + " |\n|---" + "|---:" * (len(header) - 1) + "|")
+    header(*"network|float %|int8 %|compiled %|MMACs|arena B|weights B|tool s|tool MB|make -j2 s|ms, 1 thread".split("|"))
     for network in networks:
-        print("| " + " | ".join(row(network.resolve(), arguments.calib)) + " |", flush=True)
+        row(*cells(network.resolve(), arguments.calib))
 
 
 if __name__ == "__main__":

@@ -8,22 +8,18 @@ Prints Markdown: the largest difference, and the share of values that differ. Im
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from common import header, row
 from PIL import Image
+from support.audio_cases import sounds
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
-
-from support.audio_cases import sounds  # noqa: E402
-
-from n2d2py.arithmetic.audio import read_audio  # noqa: E402
-from n2d2py.arithmetic.frame import FrameSource  # noqa: E402
-from n2d2py.arithmetic.pixel_formats import FORMATS, luminance  # noqa: E402
+from n2d2py.arithmetic.audio import read_audio
+from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.arithmetic.pixel_formats import FORMATS, luminance
 
 Judge = Callable[[np.ndarray, int, int], np.ndarray]
 
@@ -108,7 +104,7 @@ def main() -> None:
     parser.add_argument("-images", type=Path)
     parser.add_argument("-n", type=int, default=60)
     arguments = parser.parse_args()
-    print("| Conversion | Referee | Largest difference | Values that differ, % |\n|---|---|---:|---:|")
+    header("Conversion", "Referee", "Largest difference", "Values that differ, %", texts=2)
     cases = list(images(arguments.images, arguments.n))
     for filter, name, judge in resizes():
         fewer = [one for one in cases if filter != "area" or (one[1] < one[0].shape[1] and one[2] < one[0].shape[0])]
@@ -119,18 +115,19 @@ def main() -> None:
         for parts in zip(*rows, strict=True):
             conversion, _, name = parts[0][0].partition(", ")
             _print_row(conversion, name, np.concatenate([abs(a.astype(int) - b).ravel() for _, a, b in parts]))
-    print("\n| Features | Sounds | Mean difference, % of the range | Largest, % |\n|---|---|---:|---:|")
+    print()
+    header("Features", "Sounds", "Mean difference, % of the range", "Largest, %", texts=2)
     heard: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for kind, samples in sounds(60, 16000, seed=2):
         for name, ours, judged in features(samples) if kind in ("noise", "faint noise", "voice", "chirp", "tone") else ():
             away = 100 * abs(ours - judged) / np.ptp(judged)
             heard.setdefault((name, kind), []).append((float(away.mean()), float(away.max())))
     for (name, kind), found in sorted(heard.items()):
-        print(f"| {name} | {kind} | {np.mean([a for a, _ in found]):.3f} | {max(b for _, b in found):.3f} |")
+        row(name, kind, f"{np.mean([a for a, _ in found]):.3f}", f"{max(b for _, b in found):.3f}")
 
 
 def _print_row(conversion: str, referee: str, away: np.ndarray) -> None:
-    print(f"| {conversion} | {referee} | {away.max()} | {100 * (away > 0).mean():.2f} |", flush=True)
+    row(conversion, referee, f"{away.max()}", f"{100 * (away > 0).mean():.2f}")
 
 
 if __name__ == "__main__":

@@ -26,40 +26,23 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+from common import ROOT, TOOL, build, header, row
 
 _LONG_US = 2e6
 """Wall time of the inferences whose processor time is measured."""
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
 
 
 def exported(network: str, calibration: str, target: str, bits: int, folder: Path) -> Path | None:
     """The project of a network; None where the target cannot express it."""
-    words = [
-        sys.executable,
-        "-m",
-        "n2d2py",
-        network,
-        "-export",
-        target,
-        "-nbbits",
-        str(bits),
-        "-db-export",
-        "1",
-        "-o",
-        str(folder),
-    ]
-    words += ["-calib", "20", *(["-calib-data", calibration] if calibration else [])]
-    done = subprocess.run(
-        [*words, "-quality", "fast"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    words = f"-export {target} -nbbits {bits} -db-export 1 -quality fast -calib 20 -o {folder}".split()
+    words += ["-calib-data", calibration] if calibration else []
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*TOOL, network, *words], capture_output=True, text=True, env=environment)
     made = sorted(folder.glob(f"export_{target}_*"))
     if done.returncode or not made:
         print(f"{Path(network).name}: -export {target}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
         return None
-    if target != "NCNN":
-        subprocess.run(["make", "-s", "-j4"], cwd=made[0], check=True, stdout=subprocess.DEVNULL)
-    return made[0]
+    return made[0] if target == "NCNN" else build(made[0])
 
 
 def bench(project: Path, count: int, on_cpu: bool, **environment: str) -> float:
@@ -120,10 +103,7 @@ def main() -> None:
     parser.add_argument("networks", nargs="+")
     chosen = parser.parse_args()
     environment = {"N2D2_VULKAN_DEVICE": chosen.device} if chosen.device else {}
-    print(
-        "| network | Vulkan, us | ncnn Vulkan float32, us | CPP, one thread, us | ncnn / Vulkan |\n|---|---|---|---|---|",
-        flush=True,
-    )
+    header("network", "Vulkan, us", "ncnn Vulkan float32, us", "CPP, one thread, us", "ncnn / Vulkan")
     for text in chosen.networks:
         network, calibration, converted = (*text.split("="), "", "")[:3]
         with tempfile.TemporaryDirectory() as place:
@@ -144,7 +124,7 @@ def main() -> None:
                         best[target] = min(best.get(target, float("inf")), way(project))
         cells = [f"{best[target]:.0f}" if target in best else "-" for target in ways]
         ratio = f"{best['NCNN'] / best['Vulkan']:.2f}" if {"NCNN", "Vulkan"} <= set(best) else "-"
-        print(f"| {Path(network).stem} | {' | '.join(cells)} | {ratio} |", flush=True)
+        row(Path(network).stem, *cells, ratio)
 
 
 if __name__ == "__main__":

@@ -28,35 +28,19 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from common import ROOT, export_words, machine, row
+from latency import instructions
 
-from latency import instructions  # noqa: E402
-
-from n2d2py.commands.tune import MOMENT, bench, machine  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench
 
 LIMIT = 0.02
 """The share of the instructions, or of the time, from which on a change counts."""
-NETWORKS = (
-    "models/LeNet.ini",
-    "models/DSCNN.ini",
-    "models/Autoencoder.ini",
-    "models/MobileNet.ini",
-    "models/MobileNet_v1.ini",
-    "models/MobileNet_v2.ini",
-    "models/SqueezeNet.ini",
-    "models/ResNet-18.ini",
-)
-SHARED = (
-    "models/LeNet.ini",
-    "models/ResNet-18.ini",
-    "tests/networks/ad_autoencoder.ini",
-    "tests/networks/kws_dscnn.ini",
-    "tests/networks/mobilenet_v1.ini",
-    "tests/networks/mobilenet_v2.ini",
-    "tests/networks/resnet8.ini",
-    "tests/networks/vww_96.ini",
-)
+NETWORKS = [
+    f"models/{name}.ini" for name in "LeNet DSCNN Autoencoder MobileNet MobileNet_v1 MobileNet_v2 SqueezeNet ResNet-18".split()
+]
+SHARED = ["models/LeNet.ini", "models/ResNet-18.ini"] + [
+    f"tests/networks/{name}.ini" for name in "ad_autoencoder kws_dscnn mobilenet_v1 mobilenet_v2 resnet8 vww_96".split()
+]
 """Those with N2D2_MODELS and N2D2_DATA."""
 LEVELS = {"x86-64-v3": {"avx2", "fma", "bmi2"}, "x86-64-v2": {"sse4_1", "ssse3", "popcnt"}, "x86-64": set()}
 """Levels of x86-64 that valgrind runs, best first, and flags of /proc/cpuinfo by which a processor has them."""
@@ -180,11 +164,9 @@ def stop(reason: str) -> None:
 def built(side: Side, network: Path, march: str, folder: Path) -> Path | None:
     """The built export of a network, made by a checkout; None where export or build fails, which is said."""
     folder.mkdir(parents=True)
-    weights = network.with_suffix(".npz")
-    words = "-seed 1 -export CPP -nbbits 8 -calib 4 -quality fast -db-export 4 -quiet".split()
-    files = ["-o", str(folder), "-w", str(weights) if weights.is_file() else "/dev/null"]
+    words = export_words(network, folder, "-nbbits 8 -calib 4 -quality fast -db-export 4")
     export = folder / "export_CPP_int8"
-    done = side.python("-m", "n2d2py", str(network), *words, *files, cwd=folder)
+    done = side.python("-m", "n2d2py", *words, cwd=folder)
     if done.returncode == 0:
         done = subprocess.run(["make", "-s", "-j2", f"ARCH=-march={march}"], cwd=export, capture_output=True, text=True)
     if done.returncode:
@@ -247,18 +229,18 @@ def main(words: list[str] | None = None) -> int:
         sides = checkout(arguments.base, folder / "base"), checkout(arguments.head, folder / "head")
         head = "this checkout" if arguments.head == str(ROOT) else arguments.head
         print(f"Machine: {machine()}; -march={arguments.march}. BASE: {arguments.base}; HEAD: {head}.\n")
-        header = ["network", "BASE instructions", "HEAD instructions", "change", "time", "integers", "sources", "verdict"]
-        print("| " + " | ".join(header) + " |\n|---|---:|---:|---:|---:|---|---|---|", flush=True)
+        titles = "network | BASE instructions | HEAD instructions | change | time | integers | sources | verdict"
+        print(f"| {titles} |\n|---|---:|---:|---:|---:|---|---|---|", flush=True)
         rows = []
         for index, network in enumerate(networks):
             with tempfile.TemporaryDirectory(dir=folder) as work:
                 rows.append(compared(network.resolve(), sides, arguments.march, arguments.rounds, Path(work)))
-            print("| " + " | ".join(rows[index].cells()) + " |", flush=True)
-    remarks = [remark for row in rows for remark in row.remarks()]
+            row(*rows[index].cells())
+    remarks = [remark for one in rows for remark in one.remarks()]
     print("\n" + "\n".join(remarks or [f"Nothing changed by more than {100 * LIMIT:.0f} %."]))
-    if all(row.change is None and not row.failed for row in rows):
+    if all(one.change is None and not one.failed for one in rows):
         stop("nothing was compared")
-    return int(any(row.failed for row in rows))
+    return int(any(one.failed for one in rows))
 
 
 if __name__ == "__main__":

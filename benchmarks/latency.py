@@ -34,33 +34,25 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "benchmarks")]
+from common import ROOT, build, export_words, in_turns, input_shapes, machine, ratio, row, run_tool, session
+from static_quantization import write_static
 
-from exports import machine  # noqa: E402
-
-from n2d2py.commands.tune import MOMENT, bench  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench
 
 
 # ---- peers: run in an interpreter of their own -------------------------------------------------
 def _onnxruntime(model: str, threads: int, exact: bool = False):
     import numpy as np
-    import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    if exact:
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    run = session(Path(model), True, threads, exact)
     feeds = {
         port.name: np.zeros(
             [size if isinstance(size, int) else 1 for size in port.shape], np.uint8 if "uint8" in port.type else np.float32
         )
-        for port in session.get_inputs()
+        for port in run.get_inputs()
     }
-    return lambda: session.run(None, feeds)
+    return lambda: run.run(None, feeds)
 
 
 def _onnxruntime_exact(model: str, threads: int):
@@ -118,11 +110,9 @@ def _mnn(model: str, threads: int):
 def _ncnn(model: str, threads: int):
     import ncnn
     import numpy as np
-    import onnxruntime
 
     path = Path(model)
-    (port,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).get_inputs()
-    shape = [size if isinstance(size, int) else 1 for size in port.shape]
+    (shape,) = input_shapes(path).values()
     network = ncnn.Net()
     network.opt.num_threads = threads
     if path.with_suffix(".param").is_file():
@@ -173,12 +163,8 @@ def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
     atexit.register(shutil.rmtree, folder)
     shutil.copy(model, folder / "model.onnx")
     program = Path(package.origin).with_name("pnnx")
-    subprocess.run(
-        [program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"],
-        cwd=folder,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    words = [program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"]
+    subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder / "model.ncnn.param", folder / "model.ncnn.bin"
 
 
@@ -255,32 +241,9 @@ class Peer:
 # ---- this project ------------------------------------------------------------------------------
 def export(network: Path, folder: Path, real: bool) -> Path:
     """The built export of a network, in integers of 8 bits or in float32."""
-    weights = network.with_suffix(".npz")
-    command = [
-        sys.executable,
-        "-m",
-        "n2d2py",
-        str(network),
-        "-seed",
-        "1",
-        "-export",
-        "CPP",
-        "-nbbits",
-        "-32" if real else "8",
-        "-calib",
-        "10",
-        "-db-export",
-        "4",
-        "-quiet",
-        "-o",
-        str(folder),
-        "-w",
-        str(weights) if weights.is_file() else "/dev/null",
-    ]
-    subprocess.run(command, cwd=ROOT, check=True)
-    built = folder / ("export_CPP_float32" if real else "export_CPP_int8")
-    subprocess.run(["make", "-s", "-j2"], cwd=built, check=True, stdout=subprocess.DEVNULL)
-    return built
+    bits, name = ("-32", "float32") if real else ("8", "int8")
+    run_tool(export_words(network, folder, f"-nbbits {bits} -calib 10 -db-export 4"))
+    return build(folder / f"export_CPP_{name}")
 
 
 def instructions(folder: Path) -> int | None:
@@ -288,21 +251,14 @@ def instructions(folder: Path) -> int | None:
 
     Those of two inferences less those of one, so that what happens once does not count; beside the network nothing is collected.
     """
+    tool = (
+        "valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=*_forward_raw bin/run_export -bench".split()
+    )
     counts = []
     for repetitions in (1, 2):
-        command = [
-            "valgrind",
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            "--toggle-collect=*_forward_raw",
-            "bin/run_export",
-            "-bench",
-            str(repetitions),
-        ]
         try:
-            done = subprocess.run(
-                command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True
-            )
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            done = subprocess.run([*tool, str(repetitions)], cwd=folder, env=environment, capture_output=True, text=True)
         except FileNotFoundError:
             return None
         found = re.search(r"Collected : (\d+)", done.stderr)
@@ -338,38 +294,16 @@ def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     figure.savefig(path, dpi=120)
 
 
-def input_shapes(model: Path) -> dict[str, list[int]]:
-    """The shape of each input of an ONNX model, 1 for what the file leaves open."""
-    import onnx
-
-    graph = onnx.load(model, load_external_data=False).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    return {
-        port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
-        for port in graph.input
-        if port.name not in constants
-    }
-
-
 def quantized(model: Path, folder: Path) -> Path:
     """The network quantized by onnxruntime.quantization: int8, per channel, random calibration data."""
     import numpy as np
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
-    from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    shapes = input_shapes(model)
-
-    class Reader(CalibrationDataReader):
-        left: ClassVar[list[dict[str, np.ndarray]]] = [
-            {name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in shapes.items()} for seed in range(4)
-        ]
-
-        def get_next(self):
-            return self.left.pop() if self.left else None
-
-    prepared, result = folder / "prepared.onnx", folder / f"{model.stem}_qdq.onnx"
-    quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
-    quantize_static(str(prepared), str(result), Reader(), quant_format=QuantFormat.QDQ, per_channel=True)
+    samples = [
+        {name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in input_shapes(model).items()}
+        for seed in range(4)
+    ]
+    result = folder / f"{model.stem}_qdq.onnx"
+    write_static(model, result, samples, activations="QInt8")
     return result
 
 
@@ -377,12 +311,9 @@ def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds
     """One row per peer."""
     peers = [peer for peer in (Peer(python, peer, model, threads) for peer in PEERS) if peer.name]
     count = max(5, int(MOMENT / bench(folder, threads, 5)))
-    ours: list[float] = []
-    theirs: dict[str, list[float]] = {peer.name: [] for peer in peers}
-    for _ in range(rounds):
-        ours.append(bench(folder, threads, count))
-        for peer in peers:
-            theirs[peer.name].append(peer.seconds())
+    works = {"": lambda: bench(folder, threads, count), **{peer.name: peer.seconds for peer in peers}}
+    theirs = in_turns(works, rounds)
+    ours = theirs.pop("")
     for peer in peers:
         peer.close()
     return [
@@ -392,7 +323,7 @@ def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds
             peer,
             f"{1e3 * statistics.median(times):.3f}",
             f"{1e3 * statistics.median(ours):.3f}",
-            f"{statistics.median(a / b for a, b in zip(times, ours, strict=True)):.2f}",
+            f"{ratio(times, ours):.2f}",
         ]
         for peer, times in theirs.items()
     ]
@@ -424,8 +355,7 @@ def main() -> None:
     given = [(Path(text.partition("=")[0]).resolve(), text.partition("=")[2]) for text in arguments.networks]
     print(f"Machine: {machine()}.\n")
     table = []
-    header = ["network", "threads", "peer", "peer ms", "export ms", "peer / export"]
-    print("| " + " | ".join(header) + " |\n|---|---:|---|---:|---:|---:|")
+    print("| network | threads | peer | peer ms | export ms | peer / export |\n|---|---:|---|---:|---:|---:|")
     for network, model in given or _known():
         with tempfile.TemporaryDirectory() as name:
             built = network if network.is_dir() else export(network, Path(name), arguments.real)
@@ -435,14 +365,13 @@ def main() -> None:
             elif "qdq" not in twin.stem:
                 twin = quantized(twin, Path(name))
             for threads in arguments.threads:
-                for row in rows(
-                    network.name if network.is_dir() else network.stem, built, twin, arguments.peers, threads, arguments.rounds
-                ):
-                    table.append(row)
-                    print("| " + " | ".join(row) + " |", flush=True)
+                title = network.name if network.is_dir() else network.stem
+                for line in rows(title, built, twin, arguments.peers, threads, arguments.rounds):
+                    table.append(line)
+                    row(*line)
             if arguments.instructions:
                 count = instructions(built)
-                print(f"| {network.stem} | 1 | instructions | | {'-' if count is None else f'{count:,}'} | |", flush=True)
+                row(network.stem, "1", "instructions", "", "-" if count is None else f"{count:,}", "")
     if arguments.plot and table:
         plot(table, arguments.plot, "float32" if arguments.real else "int8")
 

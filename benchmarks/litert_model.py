@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from common import session
 
 import n2d2py
 from n2d2py import log
@@ -38,14 +37,11 @@ def write_litert(model: Path, path: Path) -> Path:
 
 def main() -> None:
     """The command."""
-    import onnxruntime
     from ai_edge_litert.interpreter import Interpreter
 
     model = Path(sys.argv[1])
     path = write_litert(model, Path(sys.argv[2]) if len(sys.argv) > 2 else model.with_suffix(".tflite"))
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    run = session(model)
     interpreter = Interpreter(model_path=str(path))
     interpreter.allocate_tensors()
     (entry,), (last,) = interpreter.get_input_details(), interpreter.get_output_details()
@@ -58,7 +54,7 @@ def main() -> None:
         interpreter.invoke()
         scale, zero = last["quantization"]
         ours = (interpreter.get_tensor(last["index"]).astype(np.float32) - zero) * np.float32(scale)
-        steps = np.abs(ours.reshape(-1) - session.run(None, {session.get_inputs()[0].name: image})[0].reshape(-1)) / scale
+        steps = np.abs(ours.reshape(-1) - run.run(None, {run.get_inputs()[0].name: image})[0].reshape(-1)) / scale
         worst, equal, count = max(worst, steps.max()), equal + int((steps < 0.5).sum()), count + steps.size
     print(
         f"{path}: {path.stat().st_size:,} bytes; on 10 random inputs {100 * equal / count:.1f} % of the outputs are those of "

@@ -34,13 +34,10 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
         stimuli, x: what calibrates and what runs, (N, C, H, W), real numbers.
     """
     with tempfile.TemporaryDirectory() as name:
-        target, folder = find_target("TFLite"), Path(name)
-        prepared = target.prepare(ExportRequest(graph, parameters={"ModelArray": False}))
-        if prepared.problems:
+        path = quantized_file(graph, stimuli, Path(name))
+        if path is None:
             return None
-        target.write(prepared, folder)
-        (path,) = folder.glob("*.tflite")
-        run = open_model(quantized_file(path, graph.inputs[0], stimuli, folder))
+        run = open_model(path)
         (entry,), (end, *_) = run.get_input_details(), run.get_output_details()
         results = []
         for one in _ordered(x):
@@ -52,11 +49,17 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
     return np.concatenate(results)
 
 
-def quantized_file(path: Path, name: str, stimuli: np.ndarray, folder: Path) -> Path:
-    """The file in `folder` that the quantizer makes of one in floating point, whose input is `name`."""
+def quantized_file(graph: QuantGraph, stimuli: np.ndarray, folder: Path) -> Path | None:
+    """The file in `folder` that the quantizer makes of a network in floating point; None for one that TFLite cannot express."""
+    target = find_target("TFLite")
+    prepared = target.prepare(ExportRequest(graph, parameters={"ModelArray": False}))
+    if prepared.problems:
+        return None
+    target.write(prepared, folder)
+    (path,) = folder.glob("*.tflite")
     quantizer, recipe = import_module("ai_edge_quantizer.quantizer"), import_module("ai_edge_quantizer.recipe")
     made = quantizer.Quantizer(path, recipe.static_wi8_ai8())
-    feed = {SIGNATURE: [{name: one} for one in _ordered(stimuli)]}
+    feed = {SIGNATURE: [{graph.inputs[0]: one} for one in _ordered(stimuli)]}
     found = made.quantize(made.calibrate(feed, num_threads=1), enable_progress_report=False)
     (folder / "theirs.tflite").write_bytes(bytes(found.quantized_model))
     return folder / "theirs.tflite"

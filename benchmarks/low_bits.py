@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,22 +21,19 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from common import DATA
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+import n2d2py
+from n2d2py.quant.calibration import quantize_observed
+from n2d2py.quant.correct import layers as correct
+from n2d2py.quant.observe.moments import Moments
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.quant.weights.integers import round_nearest
+from n2d2py.quant.weights.narrow import with_weight_bits
+from n2d2py.quant.weights.rounding import CompensatedRounding, descend
+from n2d2py.reference.engine import FloatEngine
 
-import n2d2py  # noqa: E402
-from n2d2py.quant.calibration import quantize_observed  # noqa: E402
-from n2d2py.quant.correct import layers as correct  # noqa: E402
-from n2d2py.quant.observe.moments import Moments  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.quant.weights.integers import round_nearest  # noqa: E402
-from n2d2py.quant.weights.narrow import with_weight_bits  # noqa: E402
-from n2d2py.quant.weights.rounding import CompensatedRounding, descend  # noqa: E402
-from n2d2py.reference.engine import FloatEngine  # noqa: E402
-
-DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 Sets = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -205,10 +201,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*")
     parser.add_argument("-bits", default="8,4,3,2")
-    parser.add_argument("-nearest", action="store_true")
-    parser.add_argument("-thorough", action="store_true")
-    parser.add_argument("-budget", action="store_true")
-    parser.add_argument("-steps", action="store_true")
+    for flag in ("nearest", "thorough", "budget", "steps"):
+        parser.add_argument(f"-{flag}", action="store_true")
     chosen = parser.parse_args()
     ways = (["nearest"] if chosen.nearest else []) + ["adaptive"]
     print("| network | | rounding | top-1 | agreement | SQNR dB | s |\n|---|---|---|---:|---:|---:|---:|")

@@ -18,17 +18,14 @@ import argparse
 import os
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from common import ROOT, build, export_words, header, in_turns, machine, ratio, row, run_export, run_tool
+from latency import instructions
 
-from latency import instructions  # noqa: E402
-
-from n2d2py.commands.tune import MOMENT, bench, machine  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench
 
 NETWORKS = ("resnet8", "vww_96", "kws_dscnn", "mobilenet_v1")
 """Networks of tests/networks."""
@@ -75,28 +72,16 @@ def layers(kinds: list[str], widths: list[int], form: str, size: int = 16) -> tu
 
 def export(network: Path, form: str, march: str, folder: Path) -> Path:
     """The built export of a network; `folder` is made."""
-    words = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "16"]
-    words += ["-db-export", "1", "-quiet", "-o", str(folder)]
-    words += (
-        []
-        if form == "w4a4"
-        else ["-wt-rounding", "nearest"]
-        if form == "full"
-        else ["-wt-rounding", "nearest", "-wt-reduce-range"]
-    )
-    words += ["-wt-bits", "4"] if form == "w4a8" and network.parent != folder.parent else []
-    subprocess.run(words if network.parent != folder.parent else [*words, "-w", "/dev/null"], cwd=ROOT, check=True)
-    built = folder / "export_CPP_int8"
-    make = ["make", "-s", f"ARCH=-march={march}", "OPENMP=0"]
-    subprocess.run(make, cwd=built, check=True, stdout=subprocess.DEVNULL)
-    return built
+    drawn = network.parent == folder.parent
+    options = "-nbbits 8 -calib 16 -db-export 1" + (" -wt-bits 4" if form == "w4a8" and not drawn else "")
+    options += {"w4a4": "", "full": " -wt-rounding nearest"}.get(form, " -wt-rounding nearest -wt-reduce-range")
+    run_tool(export_words(network, folder, options))
+    return build(folder / "export_CPP_int8", f"ARCH=-march={march}", "OPENMP=0")
 
 
 def profile(folder: Path, names: list[str], count: int) -> dict[str, float]:
     """Microseconds of some layers, each the median of `count` inferences."""
-    text = subprocess.run(
-        ["bin/run_export", "-profile", str(count)], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout
+    text = run_export(folder, "-profile", str(count))
     found = {line.split()[0]: float(line.split()[2]) for line in text.splitlines() if re.match(r"\S+_\d+ ", line)}
     return {name: found[name] for name in names}
 
@@ -110,23 +95,16 @@ def measure_layers(kinds: list[str], arguments: argparse.Namespace) -> None:
             text, names = layers(kinds, arguments.widths, form, arguments.size)
             network.write_text(text)
             folders[form] = export(network, form, arguments.march, Path(name) / form)
-        turns: dict[str, list[dict[str, float]]] = {form: [] for form in folders}
-        for _ in range(arguments.rounds):
-            for form, folder in folders.items():
-                turns[form].append(profile(folder, names, 30))
+        turns = in_turns({form: partial(profile, folder, names, 30) for form, folder in folders.items()}, arguments.rounds)
         for one in names:
             times = {form: [turn[one] for turn in turns[form]] for form in folders}
             print_row(one.replace("_", ", "), times, "us")
 
 
-def print_row(name: str, times: dict[str, list[float]], unit: str, more: str = "") -> None:
+def print_row(name: str, times: dict[str, list[float]], unit: str, *more: str) -> None:
     first = times["int8"]
-    ratios = [
-        f"{statistics.median(a / b for a, b in zip(first, other, strict=True)):.2f}"
-        for form, other in times.items()
-        if form != "int8"
-    ]
-    print(f"| {name} | {statistics.median(first):.2f} {unit} | {' | '.join(ratios)} |{more}", flush=True)
+    ratios = [f"{ratio(first, other):.2f}" for form, other in times.items() if form != "int8"]
+    row(name, f"{statistics.median(first):.2f} {unit}", *ratios, *more)
 
 
 def measure_network(network: Path, arguments: argparse.Namespace) -> None:
@@ -134,12 +112,10 @@ def measure_network(network: Path, arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         folders = {form: export(network, form, arguments.march, Path(name) / form) for form in ("int8", "w4a8")}
         count = max(5, int(MOMENT / bench(folders["int8"], 1, 5)))
-        times: dict[str, list[float]] = {form: [] for form in folders}
-        for _ in range(arguments.rounds):
-            for form, folder in folders.items():
-                times[form].append(1e6 * bench(folder, 1, count))
+        works = {form: lambda folder=folder: 1e6 * bench(folder, 1, count) for form, folder in folders.items()}
+        times = in_turns(works, arguments.rounds)
         counts = [instructions(folder) for folder in folders.values()]
-        print_row(network.stem, times, "us", "" if None in counts else f" {counts[0] / counts[1]:.2f} |")
+        print_row(network.stem, times, "us", *([] if None in counts else [f"{counts[0] / counts[1]:.2f}"]))
 
 
 def main() -> None:
@@ -156,11 +132,11 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     print(f"Machine: {machine()}; -march={chosen.march}.\n")
     if chosen.networks:
-        print("| network | int8 | int8 / w4a8 | instructions, int8 / w4a8 |\n|---|---:|---:|---:|")
+        header("network", "int8", "int8 / w4a8", "instructions, int8 / w4a8")
         for name in NETWORKS if chosen.networks == ["all"] else chosen.networks:
             measure_network(ROOT / "tests" / "networks" / f"{name}.ini", chosen)
         return
-    print(f"| layer | int8 | {' | '.join(f'int8 / {form}' for form in chosen.forms[1:])} |\n|---|{'---:|' * len(chosen.forms)}")
+    header("layer", "int8", *(f"int8 / {form}" for form in chosen.forms[1:]))
     for kinds in ([kind for kind in chosen.kinds if kind != "fc"], ["fc"] if "fc" in chosen.kinds else []):
         if kinds:
             measure_layers(kinds, chosen)

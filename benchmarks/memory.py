@@ -17,27 +17,23 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+from common import ROOT, header, machine, row
+from support import memory_networks as networks
+from support.memory_strips import with_strips
 
-from exports import machine  # noqa: E402
-from support import memory_networks as networks  # noqa: E402
-from support.memory_strips import with_strips  # noqa: E402
-
-from n2d2py.memory.checker import check_plan  # noqa: E402
-from n2d2py.memory.modes import plan_strips  # noqa: E402
-from n2d2py.memory.problem import MemoryProblem  # noqa: E402
-from n2d2py.memory.rows import KnownRows  # noqa: E402
-from n2d2py.memory.settings import MODES, Settings  # noqa: E402
-from n2d2py.memory.strategies import plan_memory  # noqa: E402
-from n2d2py.memory.strip_search import StripSearch  # noqa: E402
-from n2d2py.memory.sums import residual_sums  # noqa: E402
-from n2d2py.stages.memory import smaller_plan  # noqa: E402
+from n2d2py.memory.checker import check_plan
+from n2d2py.memory.modes import plan_strips
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.rows import KnownRows
+from n2d2py.memory.settings import MODES, Settings
+from n2d2py.memory.strategies import plan_memory
+from n2d2py.memory.strip_search import StripSearch
+from n2d2py.memory.sums import residual_sums
+from n2d2py.stages.memory import smaller_plan
 
 NETWORKS = {
     "resnet8 32": networks.resnet8,
@@ -129,18 +125,13 @@ def modes() -> dict:
 
 def every_strategy() -> dict:
     """Title -> function from a problem to a plan."""
-    made = {
-        f"`{title or name}`": (lambda p, name=name: plan_memory(p, strategy=name))
-        for name, title in (
-            ("None", ""),
-            ("OptimizeMaxLifetimeMinSizeFirst", "...MinSizeFirst"),
-            ("OptimizeMaxLifetimeMaxSizeFirst", "...MaxSizeFirst"),
-            ("OptimizeMaxHoleMaxLifetimeFirst", "...MaxHole..."),
-            ("OptimizeAuto", ""),
-            ("OptimizeOverlap", ""),
-            ("OptimizeStream", ""),
-        )
+    names = {
+        "OptimizeMaxLifetimeMinSizeFirst": "...MinSizeFirst",
+        "OptimizeMaxLifetimeMaxSizeFirst": "...MaxSizeFirst",
+        "OptimizeMaxHoleMaxLifetimeFirst": "...MaxHole...",
     }
+    names = {"None": "None", **names, **{name: name for name in ("OptimizeAuto", "OptimizeOverlap", "OptimizeStream")}}
+    made = {f"`{title}`": (lambda p, name=name: plan_memory(p, strategy=name)) for name, title in names.items()}
     return {**made, "the same, `StreamInput=1`": modes()["StreamInput=1"]}
 
 
@@ -170,12 +161,12 @@ def planned(chosen: list[str], columns: dict, peer: bool) -> None:
     """Prints a table of plans."""
     titles = ["network", "all tensors", *(["TFLite Micro"] if peer else []), *columns]
     print(f"Machine: {machine()}. Bytes (seconds of planning); every plan is proved.\n")
-    _header(titles)
+    header(*titles)
     for name in chosen:
         problem = NETWORKS[name]()
         cells = [f"{sum(t.bytes for t in problem.tensors.values()):,}"]
         cells += [f"{tflite_micro(problem):,}"] if peer else []
-        _row(name, *cells, *(cell(problem, make, title in SUMS) for title, make in columns.items()))
+        row(name, *cells, *(cell(problem, make, title in SUMS) for title, make in columns.items()))
 
 
 def inverted_residuals(blocks: int) -> MemoryProblem:
@@ -194,10 +185,10 @@ def deeper_and_deeper() -> None:
     """Prints the table of chains."""
     columns = {mode: (lambda p, mode=mode: plan_memory(p, mode=mode)) for mode in MODES}
     print(f"Machine: {machine()}. Bytes (seconds of planning); every plan is proved.\n")
-    _header(["layers", *columns])
+    header(*["layers", *columns])
     for blocks in (31, 62, 125, 250, 500):
         problem = inverted_residuals(blocks)
-        _row(f"{len(problem.ops):,}", *(cell(problem, make, False) for make in columns.values()))
+        row(f"{len(problem.ops):,}", *(cell(problem, make, False) for make in columns.values()))
 
 
 def in_strips() -> None:
@@ -206,7 +197,7 @@ def in_strips() -> None:
         f"Machine: {machine()}. Bytes of the arena (per cent more multiply-accumulates), the input outside of it, offsets multiples of 4; "
         "every plan is proved.\n"
     )
-    _header(["network", "line by line", *(f"{most} %" for most in STRIP_EXTRA), "seconds"])
+    header(*["network", "line by line", *(f"{most} %" for most in STRIP_EXTRA), "seconds"])
     settings = Settings(include_input=False, clock="op", buffer_alignment=4, mode="Small")
     for name, make in STRIPPED.items():
         problem, start = make(), time.process_time()
@@ -224,7 +215,7 @@ def in_strips() -> None:
                 best = min(best or found, found)
             cells.append(best)
         texts = [f"{size:,} ({extra:.1%})" if extra else f"{size:,}" for size, extra in cells]
-        _row(name, *texts, f"{time.process_time() - start:.1f}")
+        row(name, *texts, f"{time.process_time() - start:.1f}")
 
 
 def connected(*channels: int) -> MemoryProblem:
@@ -242,7 +233,7 @@ def in_channels() -> None:
     these tensors: an arena with slices is not smaller.
     """
     print("Bytes of the arena, and the least that pairs in slices of channels could need.\n")
-    _header(["network", "Minimum", "bound with slices", "layers of the bound"])
+    header(*["network", "Minimum", "bound with slices", "layers of the bound"])
     for name, problem in CONNECTED.items():
         made = problem()
         sizes = [made.tensors[tensor].bytes for tensor in (made.inputs[0], *(op.output for op in made.ops))]
@@ -252,7 +243,7 @@ def in_channels() -> None:
             pair = max(best[end - 2][0], sizes[end - 2] + 1 + 4 * sizes[end]), (*best[end - 2][1], 2)
             best.append(min(alone, pair, key=lambda found: found[0]))
         arena = plan_memory(made, buffer_alignment=1, mode="Minimum").arena_bytes
-        _row(name, f"{arena:,}", f"{best[-1][0]:,}", " ".join(map(str, best[-1][1])))
+        row(name, f"{arena:,}", f"{best[-1][0]:,}", " ".join(map(str, best[-1][1])))
 
 
 def compiled(chosen: list[str], rounds: int, threads: int) -> None:
@@ -265,7 +256,7 @@ def compiled(chosen: list[str], rounds: int, threads: int) -> None:
         f"{'s' if threads > 1 else ''}, medians of {rounds} rounds.\n"
     )
     ratios = [f"{mode} / Speed" for mode in list(COMPILED)[1:]]
-    _header(["network", "TFLite Micro", "N2D2 default", *COMPILED, "ms, Speed", *ratios])
+    header(*["network", "TFLite Micro", "N2D2 default", *COMPILED, "ms, Speed", *ratios])
     for name in chosen:
         with tempfile.TemporaryDirectory() as folder:
             used = [mode for mode in COMPILED if name in STREAMED_INPUT or mode != "StreamInput=1"]
@@ -273,7 +264,7 @@ def compiled(chosen: list[str], rounds: int, threads: int) -> None:
         others = [f"{tflite_micro(found.problem):,}", f"{plan_memory(found.problem, strategy=networks.N2D2).arena_bytes:,}"]
         arenas = [f"{found.arenas[mode]:,}" if mode in used else "" for mode in COMPILED]
         ratios = [f"{found.ratios[mode]:.3f}" if mode in used else "" for mode in list(COMPILED)[1:]]
-        _row(name, *others, *arenas, f"{found.milliseconds:.2f}", *ratios)
+        row(name, *others, *arenas, f"{found.milliseconds:.2f}", *ratios)
 
 
 def network_file(name: str, folder: Path) -> Path:
@@ -295,22 +286,11 @@ def network_file(name: str, folder: Path) -> Path:
     return write_network(NETWORKS[name](), folder, re.sub(r"\W+", "_", name))
 
 
-def _header(titles: list[str]) -> None:
-    print("| " + " | ".join(titles) + " |\n|---" + "|---:" * (len(titles) - 1) + "|", flush=True)
-
-
-def _row(*cells: str) -> None:
-    print("| " + " | ".join(cells) + " |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    parser.add_argument("-strategies", action="store_true")
-    parser.add_argument("-depth", action="store_true")
-    parser.add_argument("-strips", action="store_true")
-    parser.add_argument("-channels", action="store_true")
-    parser.add_argument("-compiled", action="store_true")
+    for table in ("strategies", "depth", "strips", "channels", "compiled"):
+        parser.add_argument(f"-{table}", action="store_true")
     parser.add_argument("-rounds", type=int, default=11)
     parser.add_argument("-threads", type=int, default=1)
     arguments = parser.parse_args()

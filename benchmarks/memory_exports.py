@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
-import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from latency import ROOT
+from common import build, export_words, in_turns, ratio, run_tool
 from support.memory_files import read_graph
 
 import n2d2py
@@ -50,11 +49,8 @@ def measure(network: Path, modes: list[str], rounds: int, threads: int, folder: 
         _compare(mode, built)
     arenas = {mode: _arena(built) for mode, built in folders.items()}
     count = max(3, int(MOMENT / bench(folders[modes[0]], threads, 3)))
-    times: dict[str, list[float]] = {mode: [] for mode in modes}
-    for number in range(rounds):
-        for mode in modes if number % 2 else reversed(modes):
-            times[mode].append(bench(folders[mode], threads, count))
-    ratios = {mode: statistics.median(a / b for a, b in zip(times[mode], times[modes[0]], strict=True)) for mode in modes}
+    times = in_turns({mode: partial(bench, folders[mode], threads, count) for mode in modes}, rounds)
+    ratios = {mode: ratio(times[mode], times[modes[0]]) for mode in modes}
     graph = json.loads((folders[modes[0]] / "statistics" / "memory" / "memory_graph.json").read_text())
     return Measured(read_graph(graph), arenas, ratios, 1e3 * statistics.median(times[modes[0]]))
 
@@ -62,40 +58,11 @@ def measure(network: Path, modes: list[str], rounds: int, threads: int, folder: 
 def _export(network: Path, folder: Path, parameters: str) -> Path:
     folder.mkdir()
     (folder / "params.ini").write_text(parameters)
-    weights = network.with_suffix(".npz")
-    command = [
-        sys.executable,
-        "-m",
-        "n2d2py",
-        str(network),
-        "-seed",
-        "1",
-        "-export",
-        "CPP",
-        "-nbbits",
-        "8",
-        "-calib",
-        "4",
-        "-quality",
-        "fast",
-        "-input-bits",
-        "8",
-        "-output-bits",
-        "8",
-        "-db-export",
-        "2",
-        "-quiet",
-        "-export-parameters",
-        str(folder / "params.ini"),
-        "-o",
-        str(folder),
-        "-w",
-        str(weights) if weights.is_file() else "/dev/null",
-    ]
-    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    built = folder / "export_CPP_int8"
-    subprocess.run(["make", "-s", "-j2", "bin/run_export"], cwd=built, check=True, stdout=subprocess.DEVNULL)
-    return built
+    options = (
+        f"-nbbits 8 -calib 4 -quality fast -input-bits 8 -output-bits 8 -db-export 2 -export-parameters {folder / 'params.ini'}"
+    )
+    run_tool(export_words(network, folder, options))
+    return build(folder / "export_CPP_int8", "bin/run_export")
 
 
 def _compare(mode: str, folder: Path) -> None:

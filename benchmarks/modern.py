@@ -11,22 +11,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-import onnxruntime
+from common import DATA, header, machine, row, session
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-
-import n2d2py  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.stages.options import suited  # noqa: E402
+import n2d2py
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.stages.options import suited
 
 WAYS = {
     "8 bits": {},
@@ -40,8 +34,8 @@ def measure(folder: Path, way: dict) -> str:
     """One cell: SQNR, agreement, detections."""
     (file,) = folder.glob("*.onnx")
     stimuli, given = np.load(folder / "eval.npz")["x"][:100], np.load(folder / "calib.npy")
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    real = np.asarray(session.run(None, {session.get_inputs()[0].name: stimuli})[0])
+    run = session(file, True)
+    real = np.asarray(run.run(None, {run.get_inputs()[0].name: stimuli})[0])
     net = n2d2py.load(file)
     options = n2d2py.QuantizationOptions(**way)
     calibrated = n2d2py.calibrate(net, given, options=suited(n2d2py.CalibrationOptions(stimuli=-1), options))
@@ -61,11 +55,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*")
     chosen = parser.parse_args().networks
-    folder = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data")) / "modern"
-    names = chosen or sorted(path.name for path in folder.iterdir() if path.is_dir())
-    print(f"| network | {' | '.join(WAYS)} |\n|---|{'---:|' * len(WAYS)}")
-    for name in names:
-        print(f"| {name} | {' | '.join(measure(folder / name, way) for way in WAYS.values())} |", flush=True)
+    header("network", *WAYS)
+    for name in chosen or sorted(path.name for path in (DATA / "modern").iterdir() if path.is_dir()):
+        row(name, *(measure(DATA / "modern" / name, way) for way in WAYS.values()))
     print(f"\n{machine()}")
 
 

@@ -16,16 +16,15 @@ Training takes S seconds (20): scores are low; compare with floating point.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+from common import DATA
 from PIL import Image
 from torch import nn
 
-DATA = Path(os.environ.get("N2D2_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 _MEAN, _DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
@@ -158,6 +157,13 @@ def _train(net: nn.Module, x: np.ndarray, y: np.ndarray, seconds: float) -> None
     net.eval()
 
 
+def write_onnx(net: nn.Module, sample: torch.Tensor, file: Path, outputs: list[str], dynamic: bool = True) -> None:
+    """The network as an ONNX file of opset 17 with the input `input`; `dynamic`: of any batch."""
+    names = {"input_names": ["input"], "output_names": outputs, "opset_version": 17, "dynamo": False}
+    axes = {each: {0: "n"} for each in ["input", *outputs]} if dynamic else None
+    torch.onnx.export(net, (sample,), str(file), dynamic_axes=axes, **names)
+
+
 NETWORKS = {"convnext": convnext, "conformer": Conformer, "gru": Recurrent}
 
 
@@ -166,29 +172,16 @@ def make(name: str, output: Path, seed: int, seconds: float) -> str:
     torch.manual_seed(seed)
     net, (x, y, trained) = NETWORKS[name](), _data(name)
     _train(net, x[:trained], y[:trained], seconds)
-    folder, (given, measured) = (
-        output / name,
-        ((trained, trained + (len(x) - trained) // 2), (trained + (len(x) - trained) // 2, len(x))),
-    )
+    folder, middle = output / name, trained + (len(x) - trained) // 2
     folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / "calib.npy", x[slice(*given)])
-    np.savez_compressed(folder / "eval.npz", x=x[slice(*measured)], y=y[slice(*measured)])
+    np.save(folder / "calib.npy", x[trained:middle])
+    np.savez_compressed(folder / "eval.npz", x=x[middle:], y=y[middle:])
     with torch.no_grad():
-        found = net(torch.from_numpy(x[slice(*measured)])).argmax(1).numpy()
-    axes = None if name == "gru" else {"input": {0: "n"}, "output": {0: "n"}}
-    file = str(folder / f"{name}.ts.onnx")
-    torch.onnx.export(
-        net,
-        (torch.from_numpy(x[:1]),),
-        file,
-        input_names=["input"],
-        output_names=["output"],
-        opset_version=17,
-        dynamic_axes=axes,
-        dynamo=False,
-    )
+        found = net(torch.from_numpy(x[middle:])).argmax(1).numpy()
+    file = folder / f"{name}.ts.onnx"
+    write_onnx(net, torch.from_numpy(x[:1]), file, ["output"], dynamic=name != "gru")
     size = sum(p.numel() for p in net.parameters())
-    return f"{name}: {size} parameters, {100 * (found == y[slice(*measured)]).mean():.1f} % of {len(found)}"
+    return f"{name}: {size} parameters, {100 * (found == y[middle:]).mean():.1f} % of {len(found)}"
 
 
 def main() -> None:

@@ -8,23 +8,18 @@ Both run one after the other on one core, so that other work on the machine slow
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+from common import header, machine, row
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-
-import n2d2py  # noqa: E402
-from n2d2py.exports import ExportRequest, StoredStimuli, find_target  # noqa: E402
-from n2d2py.exports.ncnn.runner import NcnnRunner, open_network  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs  # noqa: E402
+import n2d2py
+from n2d2py.exports import ExportRequest, StoredStimuli, find_target
+from n2d2py.exports.ncnn.runner import NcnnRunner, open_network
+from n2d2py.quant.simulator import quantize_inputs
 
 ROUNDS, WARM = 60, 5
 
@@ -61,11 +56,12 @@ def main() -> None:
     parser.add_argument("networks", nargs="+", type=Path)
     parser.add_argument("-calib", type=int, default=16)
     arguments = parser.parse_args()
-    print(f"Machine: {machine()}.\n\n| network | packed, ms | not packed, ms | ratio |\n|---|---:|---:|---:|")
+    print(f"Machine: {machine()}.\n")
+    header("network", "packed, ms", "not packed, ms", "ratio")
     for path in arguments.networks:
         found = times(path.resolve(), arguments.calib)
         packed, apart = np.median(found, axis=0)
-        print(f"| {path.stem} | {packed:.2f} | {apart:.2f} | {np.median(found[:, 1] / found[:, 0]):.2f} |", flush=True)
+        row(path.stem, f"{packed:.2f}", f"{apart:.2f}", f"{np.median(found[:, 1] / found[:, 0]):.2f}")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def _largest(run: NcnnRunner, details: dict, calibration: np.ndarray) -> dict[st
     found: dict[str, float] = {details["blobs"][name]: float(np.abs(calibration).max()) for name in details["inputs"]}
     network = run.network()
     for start in range(0, len(calibration), BATCH):
-        for name, values in network.layers(calibration[start : start + BATCH].astype(np.float32)).items():
+        for name, values in network.stored_layers([calibration[start : start + BATCH].astype(np.float32)]).items():
             blob = details["blobs"][name]
             found[blob] = max(found.get(blob, 0.0), float(np.abs(values).max()))
     return found

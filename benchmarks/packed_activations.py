@@ -12,9 +12,11 @@ import json
 import tempfile
 from pathlib import Path
 
+from common import ROOT, export_words, header, row
+
 from n2d2py.cli import main
 
-MODELS = Path(__file__).resolve().parents[1] / "models"
+MODELS = ROOT / "models"
 _QUANTIZED = """ActivationFunction=Linear
 WeightsFiller=HeFiller
 QWeight=SAT
@@ -64,9 +66,9 @@ def arena(network: Path, mode: str, packs: bool, builds: bool) -> tuple[int, int
     out = network.parent / f"{mode}{int(packs)}"
     out.mkdir()
     (out / "params.ini").write_text(f"MemoryMode = {mode}\nPackActivations = {int(packs)}\n")
-    words = ["-seed", "1", "-w", "/dev/null", "-export", "CPP", "-nbbits", "8", "-calib", "8", "-quiet", "-o", str(out)]
-    words += ["-export-parameters", str(out / "params.ini"), *(["-compare", "4"] if builds else [])]
-    if main([str(network), *words]) != 0:
+    options = f"-nbbits 8 -calib 8 -export-parameters {out / 'params.ini'}" + " -compare 4" * builds
+    words = export_words(network, out, options)
+    if main(words) != 0:
         raise SystemExit(f"the export failed: {' '.join(words)}")
     folder = out / "export_CPP_int8"
     compared = json.loads((folder / "statistics" / "summary.json").read_text()).get("compare", {})
@@ -85,13 +87,11 @@ def run() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         networks = {bits: write_network(Path(folder) / str(bits), 2**bits - 1, arguments.size) for bits in (8, 4)}
-        print(
-            "| MemoryMode | 8 bits | 4 bits | 4 bits packed | packed / 8 bits | packed tensors |\n|---|---:|---:|---:|---:|---:|"
-        )
+        header("MemoryMode", "8 bits", "4 bits", "4 bits packed", "packed / 8 bits", "packed tensors")
         for mode in arguments.modes.split(","):
             (wide, _), (loose, _) = (arena(networks[bits], mode, False, False) for bits in (8, 4))
             tight, count = arena(networks[4], mode, True, not arguments.no_build)
-            print(f"| {mode} | {wide:,} | {loose:,} | {tight:,} | {tight / wide:.3f} | {count} |", flush=True)
+            row(mode, f"{wide:,}", f"{loose:,}", f"{tight:,}", f"{tight / wide:.3f}", f"{count}")
 
 
 if __name__ == "__main__":

@@ -38,22 +38,17 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import accuracy
 import numpy as np
+from common import DATA, ROOT, machine, session
+from static_quantization import write_static
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+import n2d2py
+from n2d2py import log
+from n2d2py.quant.observe.judged import relative_errors
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.stages.options import suited
 
-import accuracy  # noqa: E402
-from exports import machine  # noqa: E402
-from static_quantization import write_static  # noqa: E402
-
-import n2d2py  # noqa: E402
-from n2d2py import log  # noqa: E402
-from n2d2py.quant.observe.judged import relative_errors  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.stages.options import suited  # noqa: E402
-
-DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 DRAWN = Path(os.environ.get("N2D2_DRAWN", Path(tempfile.gettempdir()) / "n2d2_drawn"))
 METHODS = ("MinMax", "Entropy", "Percentile", "Distribution")
 OURS = {"default": [], "-quality best": ["-quality", "best"], "-nbbits 16": ["-nbbits", "16"]}
@@ -141,18 +136,11 @@ def sources() -> dict[str, Callable[[int, int], Network]]:
 
 
 def run_onnx(file: Path, x: np.ndarray) -> Outputs:
-    """The outputs of ONNX Runtime, node by node as the file says.
-
-    Fused integer kernels would saturate sums of byte products on processors without a dot product of bytes, which costs peers 14 dB.
-    """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    name, size = session.get_inputs()[0].name, session.get_inputs()[0].shape[0]
+    """The outputs of ONNX Runtime, node by node as the file says: fused integer kernels would cost peers 14 dB where they saturate."""
+    run = session(file)
+    name, size = run.get_inputs()[0].name, run.get_inputs()[0].shape[0]
     size = size if isinstance(size, int) else 16
-    parts = [session.run(None, {name: x[k : k + size]}) for k in range(0, len(x), size)]
+    parts = [run.run(None, {name: x[k : k + size]}) for k in range(0, len(x), size)]
     return [np.concatenate([np.asarray(one) for one in each]) for each in zip(*parts, strict=True)]
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,21 +22,16 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 import numpy as np
+from common import DATA, header, machine, row, session
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from n2d2py import log
+from n2d2py.graph import QuantGraph
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
+from n2d2py.stages.calibrate import calibrate_stage
+from n2d2py.stages.quantize import quantize_stage
 
-from exports import machine  # noqa: E402
-
-from n2d2py import log  # noqa: E402
-from n2d2py.graph import QuantGraph  # noqa: E402
-from n2d2py.options import read_command  # noqa: E402
-from n2d2py.pipeline import load_network  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, run_node, simulate  # noqa: E402
-from n2d2py.stages.calibrate import calibrate_stage  # noqa: E402
-from n2d2py.stages.quantize import quantize_stage  # noqa: E402
-
-DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 MODELS = Path(os.environ.get("N2D2_MODELS", DATA / "models"))
 BATCH = 4
 
@@ -79,7 +73,6 @@ class Reference:
 
     def __init__(self, path: Path, fused: bool, exact: bool = False):
         import onnx
-        import onnxruntime
 
         model = onnx.load(str(path))
         outputs = [value.name for value in model.graph.output]
@@ -87,13 +80,7 @@ class Reference:
         self.integers = {} if fused else dict(_integers(model))
         extra = [name for name in self.integers if name in written and name not in outputs]
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in extra)
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        if exact:
-            options.add_session_config_entry("session.x64quantprecision", "1")
-        levels = onnxruntime.GraphOptimizationLevel
-        options.graph_optimization_level = levels.ORT_ENABLE_ALL if fused else levels.ORT_DISABLE_ALL
-        self._session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        self._session = session(model.SerializeToString(), fused, exact=exact)
         self._names = [*outputs, *extra]
         self.outputs = outputs
         first = self._session.get_inputs()[0]
@@ -230,10 +217,8 @@ def main() -> None:
     log.setup(quiet=True)
     models = arguments.models or sorted(MODELS.glob("*qdq*.onnx"))
     print(f"{machine()}\n")
-    print(
-        "| Network | Stimuli | Layers | Per layer: identical | Outputs identical | within 1 | "
-        "ONNX Runtime fused: identical | within 1 | exact: identical | within 1 |\n" + "|---" * 10 + "|"
-    )
+    titles = "Network|Stimuli|Layers|Per layer: identical|Outputs identical|within 1|ONNX Runtime fused: identical|within 1"
+    header(*titles.split("|"), "exact: identical", "within 1", texts=10)
     for path in models:
         result = measure(path, arguments.n)
         total = Count()
@@ -243,7 +228,7 @@ def main() -> None:
         shares = [
             f"{100 * part / c.elements:.2f} %" for c in (result.ours, result.fused, result.exact) for part in (c.same, c.near)
         ]
-        print(f"| {path.stem} | {result.stimuli} | {len(result.layers)} | {total.text()} | {' | '.join(shares)} |", flush=True)
+        row(path.stem, str(result.stimuli), str(len(result.layers)), total.text(), *shares)
         if arguments.layers:
             for name, count in result.layers.items():
                 if count.same != count.elements:

@@ -49,16 +49,9 @@ def write_network(problem: MemoryProblem, folder: Path, name: str) -> Path:
     writer = _Writer(problem)
     for op in writer.ops:
         getattr(writer, f"_{op['type']}")(op)
-    graph = helper.make_graph(
-        writer.nodes,
-        name,
-        [_port(problem, t) for t in problem.inputs],
-        [_port(problem, t, False) for t in problem.outputs],
-        writer.constants,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
-    model.ir_version = 8
-    onnx.save(model, str(folder / f"{name}.onnx"))
+    ends = [_port(problem, name) for name in problem.inputs], [_port(problem, name, False) for name in problem.outputs]
+    graph = helper.make_graph(writer.nodes, name, *ends, writer.constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / f"{name}.onnx")
     source = problem.tensors[problem.inputs[0]]
     path = folder / f"{name}.ini"
     path.write_text(
@@ -93,61 +86,44 @@ class _Writer:
         biases = self._random.normal(0, 0.05, shape[0]).astype(np.float32)
         return [self._constant(f"{op['name']}.w", values), self._constant(f"{op['name']}.b", biases)]
 
-    def _node(self, type: str, op: dict[str, Any], inputs: list[str], *, rectified: bool = False, **attributes) -> None:
+    def _node(self, type: str, op: dict[str, Any], *more: str, rectified: bool = False, **attributes) -> None:
+        """Adds a node of the inputs of `op` and `more`."""
         made = f"{op['output']}.sum" if rectified else op["output"]
-        self.nodes.append(helper.make_node(type, inputs, [made], name=op["name"], **attributes))
+        self.nodes.append(helper.make_node(type, [*op["inputs"], *more], [made], name=op["name"], **attributes))
         if rectified:
             self.nodes.append(helper.make_node("Relu", [made], [op["output"]], name=f"{op['name']}.relu"))
 
     def _conv(self, op: dict[str, Any]) -> None:
         tensors = self.problem.tensors
         shape = (tensors[op["output"]].channels, tensors[op["inputs"][0]].channels // op["groups"], op["kh"], op["kw"])
-        self._node(
-            "Conv",
-            op,
-            [*op["inputs"], *self._weights(op, shape)],
-            rectified=op["output"] not in self._summed,
-            kernel_shape=shape[2:],
-            strides=[op["sh"], op["sw"]],
-            pads=op["pads"],
-            group=op["groups"],
-            dilations=[op["dil"]] * 2,
-        )
+        how = {"group": op["groups"], "dilations": [op["dil"]] * 2, "rectified": op["output"] not in self._summed}
+        self._node("Conv", op, *self._weights(op, shape), **self._window(op), **how)
+
+    def _window(self, op: dict[str, Any]) -> dict[str, Any]:
+        return {"kernel_shape": [op["kh"], op["kw"]], "strides": [op["sh"], op["sw"]], "pads": op["pads"]}
 
     def _pool(self, op: dict[str, Any]) -> None:
         source = self.problem.tensors[op["inputs"][0]]
         whole = (op["kh"], op["kw"]) == (source.height, source.width)
-        self._node(
-            "AveragePool" if whole else "MaxPool",
-            op,
-            list(op["inputs"]),
-            kernel_shape=[op["kh"], op["kw"]],
-            strides=[op["sh"], op["sw"]],
-            pads=op["pads"],
-        )
+        self._node("AveragePool" if whole else "MaxPool", op, **self._window(op))
 
     def _add(self, op: dict[str, Any]) -> None:
-        self._node("Add", op, list(op["inputs"]), rectified=True)
+        self._node("Add", op, rectified=True)
 
     def _concat(self, op: dict[str, Any]) -> None:
-        self._node("Concat", op, list(op["inputs"]), axis=1)
+        self._node("Concat", op, axis=1)
 
     def _softmax(self, op: dict[str, Any]) -> None:
-        self._node("Softmax", op, list(op["inputs"]), axis=1)
+        self._node("Softmax", op, axis=1)
 
     def _upsample(self, op: dict[str, Any]) -> None:
         scales = self._constant(f"{op['name']}.scales", np.array([1, 1, *[op["scale"]] * 2], np.float32))
-        self._node(
-            "Resize",
-            op,
-            [*op["inputs"], "", scales],
-            mode="nearest",
-            coordinate_transformation_mode="asymmetric",
-            nearest_mode="floor",
-        )
+        how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        self._node("Resize", op, "", scales, **how)
 
     def _fc(self, op: dict[str, Any]) -> None:
         flat = f"{op['output']}.flat"
         self.nodes.append(helper.make_node("Flatten", list(op["inputs"]), [flat], name=f"{op['name']}.flatten"))
         size = int(np.prod(self.problem.tensors[op["inputs"][0]].shape))
-        self._node("Gemm", op, [flat, *self._weights(op, (self.problem.tensors[op["output"]].channels, size))], transB=1)
+        weights = self._weights(op, (self.problem.tensors[op["output"]].channels, size))
+        self._node("Gemm", {**op, "inputs": [flat]}, *weights, transB=1)

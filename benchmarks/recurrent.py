@@ -14,23 +14,19 @@ import argparse
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from common import ROOT, TOOL, build, header, in_turns, machine, ratio, row
+from latency import PEERS, fastest
+from onnx_net import Net
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-from latency import PEERS, fastest  # noqa: E402
-
-from n2d2py.commands.tune import MOMENT, bench  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench
 
 NETWORKS = (("LSTM", 50, 128, 256), ("GRU", 50, 128, 256), ("LSTM", 1, 128, 128), ("LSTM", 20, 40, 64), ("GRU", 20, 40, 64))
 """Cell, steps, inputs, hidden units; 128 and 128 of one step are Silero VAD's."""
@@ -38,27 +34,12 @@ NETWORKS = (("LSTM", 50, 128, 256), ("GRU", 50, 128, 256), ("LSTM", 1, 128, 128)
 
 def write_network(path: Path, cell: str, steps: int, size: int, hidden: int) -> None:
     """An ONNX file: (steps, 1, size) to the recurrent layer, its last state to 10 outputs."""
-    rng = np.random.default_rng(size + hidden)
-    rows = hidden * {"LSTM": 4, "GRU": 3}[cell]
-
-    def drawn(name: str, *shape: int) -> TensorProto:
-        return numpy_helper.from_array(rng.normal(0, shape[-1] ** -0.5, shape).astype(np.float32), name)
-
-    nodes = [
-        helper.make_node(
-            cell, ["x", "w", "r", "b"], ["", "h"], hidden_size=hidden, **({"linear_before_reset": 1} if cell == "GRU" else {})
-        ),
-        helper.make_node("Squeeze", ["h", "axis"], ["last"]),
-        helper.make_node("Gemm", ["last", "fc", "bias"], ["y"], transB=1),
-    ]
-    constants = [drawn("w", 1, rows, size), drawn("r", 1, rows, hidden), drawn("b", 1, 2 * rows), drawn("fc", 10, hidden)]
-    constants += [drawn("bias", 10), numpy_helper.from_array(np.array([0]), "axis")]
-    ends = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        for name, shape in (("x", [steps, 1, size]), ("y", [1, 10]))
-    ]
-    graph = helper.make_graph(nodes, cell, ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    net, rows = Net(size + hidden), hidden * {"LSTM": 4, "GRU": 3}[cell]
+    shapes = (1, rows, size), (1, rows, hidden), (1, 2 * rows), (10, hidden), (10,)
+    w, r, b, fc, bias = (net.drawn(shape[-1] ** -0.5, *shape) for shape in shapes)
+    how = {"linear_before_reset": 1} if cell == "GRU" else {}
+    state = net.add(cell, "x", w, r, b, outputs=["", "h"], hidden_size=hidden, **how)
+    net.save(path, [steps, 1, size], net.add("Gemm", net.add("Squeeze", state, net.constant(0)), fc, bias, transB=1))
 
 
 def exported(model: Path, kind: str, *words: str) -> tuple[Path, str]:
@@ -69,20 +50,11 @@ def exported(model: Path, kind: str, *words: str) -> tuple[Path, str]:
         data, images=np.random.default_rng(1).normal(0, 1, (40, steps * size)).astype(np.float32), labels=np.zeros(40, int)
     )
     command = [
-        sys.executable,
-        "-m",
-        "n2d2py",
+        *TOOL,
         str(model),
-        "-export",
-        kind,
-        "-nbbits",
-        "8",
-        "-calib",
-        "-1",
-        "-calib-data",
-        str(data),
+        *f"-export {kind} -nbbits 8 -calib -1 -calib-data {data} -o {model.parent / model.stem}".split(),
     ]
-    done = subprocess.run([*command, *words, "-o", str(model.parent / model.stem)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     return model.parent / model.stem / f"export_{kind}_int8", done.stdout + done.stderr
@@ -110,7 +82,8 @@ def main() -> None:
     arguments = parser.parse_args()
     names = ["ONNX Runtime float32", "ONNX Runtime dynamic int8", "OpenVINO float32"]
     columns = ["instructions of a Cortex-M4", "per MAC"] if arguments.mcu else ["us", *names]
-    print(f"{machine()}\n\n| cell, steps x inputs to units | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
+    print(f"{machine()}\n")
+    header("cell, steps x inputs to units", *columns)
     with tempfile.TemporaryDirectory() as name:
         for cell, steps, size, hidden in NETWORKS:
             model = Path(name) / f"{cell.lower()}_{steps}_{size}_{hidden}.onnx"
@@ -120,20 +93,16 @@ def main() -> None:
                 _, text = exported(model, "CPP_MCU", "-test")
                 count = int(re.search(r"instructions: ([0-9,]+)", text)[1].replace(",", ""))
                 macs = steps * {"LSTM": 4, "GRU": 3}[cell] * hidden * (size + hidden)
-                print(f"| {title} | {count:,} | {count / macs:.2f} |", flush=True)
+                row(title, f"{count:,}", f"{count / macs:.2f}")
                 continue
             folder, _ = exported(model, "CPP")
-            subprocess.run(["make", "-j2"], cwd=folder, check=True, capture_output=True)
+            build(folder)
             runs = others(model, cell)
             repeats = max(10, int(MOMENT / bench(folder, 1, 20)))
-            rounds = [
-                (bench(folder, 1, repeats), {one: fastest(run) for one, run in runs.items()}) for _ in range(arguments.rounds)
-            ]
-            ratios = [
-                f"{statistics.median(found[one] / own for own, found in rounds):.2f}" if one in runs else "-" for one in names
-            ]
-            own = statistics.median(own for own, _ in rounds) * 1e6
-            print(f"| {title} | {own:.1f} | {' | '.join(ratios)} |", flush=True)
+            works = {"": partial(bench, folder, 1, repeats), **{one: partial(fastest, run) for one, run in runs.items()}}
+            times = in_turns(works, arguments.rounds)
+            ratios = [f"{ratio(times[one], times['']):.2f}" if one in runs else "-" for one in names]
+            row(title, f"{1e6 * statistics.median(times['']):.1f}", *ratios)
 
 
 if __name__ == "__main__":

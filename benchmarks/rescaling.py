@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from common import header, machine, row
+from support import kernel_harness as harness
+from support.kernel_rescale import cpp_type
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
-
-from exports import machine  # noqa: E402
-from support import kernel_harness as harness  # noqa: E402
-from support.kernel_rescale import cpp_type  # noqa: E402
-
-from n2d2py.arithmetic import RESCALING_MODES, make_rescale  # noqa: E402
+from n2d2py.arithmetic import RESCALING_MODES, make_rescale
 
 RUN = 64
 REPEATS = 2000
@@ -62,12 +57,8 @@ int main(int, char** words) {{
 
 def instructions(binary: Path, repeats: int, folder: Path) -> int:
     """What callgrind counts for so many runs."""
-    done = subprocess.run(
-        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'out'}", binary, str(repeats)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'out'}", str(binary), str(repeats)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
 
@@ -81,14 +72,14 @@ def cost(mode: str, per_output: bool, flags: tuple[str, ...], folder: Path) -> f
 
 def main() -> None:
     print(f"Machine: {machine()}. Instructions for one output: one constant for the layer / one for each output.\n")
-    print("| `-act-rescaling-mode` | " + " | ".join(FLAGS) + " |\n|---" + "|---:" * len(FLAGS) + "|")
+    header("`-act-rescaling-mode`", *FLAGS)
     with tempfile.TemporaryDirectory() as name:
         for mode in [mode for mode in RESCALING_MODES if mode != "Fixed-point"]:
             cells = [
                 " / ".join(f"{cost(mode, per_output, flags, Path(name)):.2f}" for per_output in (False, True))
                 for flags in FLAGS.values()
             ]
-            print(f"| {mode} | " + " | ".join(cells) + " |", flush=True)
+            row(mode, *cells)
 
 
 if __name__ == "__main__":

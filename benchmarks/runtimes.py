@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -31,23 +30,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import onnxruntime
+from accuracy import Case, prepare, theirs
+from common import ROOT, header, machine, row, session
+from litert_quantizer import by_their_quantizer, installed
+from ncnn_table import by_largest
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from accuracy import Case, prepare, theirs  # noqa: E402
-from exports import machine  # noqa: E402
-from litert_quantizer import by_their_quantizer, installed  # noqa: E402
-from ncnn_table import by_largest  # noqa: E402
-
-import n2d2py  # noqa: E402
-from n2d2py import log  # noqa: E402
-from n2d2py.errors import N2D2Error  # noqa: E402
-from n2d2py.exports import ExportRequest, StoredStimuli, find_target  # noqa: E402
-from n2d2py.exports.ncnn.runner import NcnnRunner  # noqa: E402
-from n2d2py.graph import QuantGraph  # noqa: E402
-from n2d2py.quant.simulator import quantize_inputs, run_node, simulate_all  # noqa: E402
-from n2d2py.runtime.runner import Runner  # noqa: E402
+import n2d2py
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports import ExportRequest, StoredStimuli, find_target
+from n2d2py.exports.ncnn.runner import NcnnRunner
+from n2d2py.graph import QuantGraph
+from n2d2py.quant.simulator import quantize_inputs, run_node, simulate_all
+from n2d2py.runtime.runner import Runner
 
 BATCH = 10
 COMPARED = 20
@@ -58,7 +53,7 @@ def layers(graph: QuantGraph, run: Runner, x: np.ndarray) -> tuple[float, float]
     """(share of equal integers, share within one step) of all layers of integers, each from the runtime's inputs of it."""
     stored = quantize_inputs(graph, [x])
     values = dict(zip(graph.inputs, stored, strict=True))
-    found = run.network().layers(*stored)
+    found = run.network().stored_layers(stored)
     same, near, count = 0, 0, 0
     sums = any(graph.sums_integers(node) for node in graph.nodes)
     for node in graph.nodes:
@@ -169,14 +164,13 @@ def lines(
             continue
         net = n2d2py.load(case.path, target)
         options = n2d2py.CalibrationOptions(stimuli=calib if given is None else -1)
-        calibrated = (
-            n2d2py.calibrate(net, given, options=options) if given is not None else n2d2py.calibrate(net, options=options)
-        )
+        calibrated = n2d2py.calibrate(net, given, options=options)
         own = by_its_own(target, net, case)
         graph = n2d2py.quantize(net, calibrated).graph
-        yield from cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
+        common = case.path.stem, target, graph, case.inputs, case.real
+        yield from cells(*common, own, labels)
         if target == "NCNN":
-            yield from cells(case.path.stem, target, graph, case.inputs, case.real, None, labels, {"use_packing_layout": True})
+            yield from cells(*common, None, labels, {"use_packing_layout": True})
 
 
 def of_modern(folder: Path, count: int, targets: Sequence[str]) -> Iterator[list[str]]:
@@ -184,7 +178,7 @@ def of_modern(folder: Path, count: int, targets: Sequence[str]) -> Iterator[list
     (file,) = folder.glob("*.onnx")
     x, given = np.load(folder / "eval.npz")["x"], np.load(folder / "calib.npy")
     x = x if count < 0 else x[:count]
-    run = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    run = session(file, True)
     name = run.get_inputs()[0].name
     parts = [np.asarray(run.run(None, {name: x[start : start + BATCH]})[0]) for start in range(0, len(x), BATCH)]
     real = np.concatenate(parts).reshape(len(x), -1)
@@ -209,9 +203,9 @@ def main(words: Sequence[str] | None = None) -> None:
     ]
     targets = arguments.export or list(PACKAGES)
     print(f"Machine: {machine()}. {arguments.calib} calibration stimuli. ONNX Runtime {onnxruntime.__version__}.\n")
-    header = ["network", "export", "stimuli", "layers equal %", "within a step %", "top-1 as simulated %"]
-    header += ["score %: float / ours / its own", "agreement %, ours", "error", "agreement %, its own", "error"]
-    print("| " + " | ".join(header) + " |\n|---|---" + "|---:" * (len(header) - 2) + "|")
+    titles = ["network", "export", "stimuli", "layers equal %", "within a step %", "top-1 as simulated %"]
+    titles += ["score %: float / ours / its own", "agreement %, ours", "error", "agreement %, its own", "error"]
+    header(*titles, texts=2)
     for name in names:
         if name.endswith(".ini"):
             case = prepare(Path(name).resolve(), arguments.calib, arguments.test)
@@ -222,7 +216,7 @@ def main(words: Sequence[str] | None = None) -> None:
         else:
             found = of_modern(data / name, arguments.test, targets)
         for line in found:
-            print("| " + " | ".join(line) + " |", flush=True)
+            row(*line)
 
 
 if __name__ == "__main__":

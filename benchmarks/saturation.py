@@ -24,22 +24,15 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from common import header, machine, row, session
 
 INPUTS, OUTPUTS, STEP = 64, 16, 2048.0
 
 
 # ---- peers: run in an interpreter of their own -------------------------------------------------
-def _onnxruntime(model: str, precise: str):
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, 1
-    options.add_session_config_entry("session.x64quantprecision", precise)
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return lambda x: session.run(None, {session.get_inputs()[0].name: x})[0]
+def _onnxruntime(model: str, exact: bool):
+    run = session(Path(model), True, 1, exact)
+    return lambda x: run.run(None, {run.get_inputs()[0].name: x})[0]
 
 
 def _openvino(model: str):
@@ -53,8 +46,8 @@ def _openvino(model: str):
 
 
 PEERS = {
-    "onnxruntime": lambda model: _onnxruntime(model, "0"),
-    "onnxruntime-exact": lambda model: _onnxruntime(model, "1"),
+    "onnxruntime": lambda model: _onnxruntime(model, False),
+    "onnxruntime-exact": lambda model: _onnxruntime(model, True),
     "openvino": _openvino,
 }
 
@@ -70,11 +63,8 @@ def answers(python: str, peer: str, model: Path, x: np.ndarray) -> np.ndarray | 
     with tempfile.TemporaryDirectory() as name:
         np.save(f"{name}/x.npy", x)
         for limits in ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}):  # AMX is named by machines that do not let it be used
-            done = subprocess.run(
-                [python, __file__, "-worker", peer, str(model), f"{name}/x.npy", f"{name}/y.npy"],
-                env={**os.environ, **limits},
-                stderr=subprocess.DEVNULL,
-            )
+            words = [python, __file__, "-worker", peer, str(model), f"{name}/x.npy", f"{name}/y.npy"]
+            done = subprocess.run(words, env={**os.environ, **limits}, stderr=subprocess.DEVNULL)
             if done.returncode == 0:
                 return np.load(f"{name}/y.npy")
     return None
@@ -83,48 +73,28 @@ def answers(python: str, peer: str, model: Path, x: np.ndarray) -> np.ndarray | 
 # ---- references --------------------------------------------------------------------------------
 def convolution(path: Path, weights: np.ndarray) -> None:
     """The QDQ model of one 1x1 convolution of unsigned bytes, scales 1, outputs in steps of STEP."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from support.onnx_models import node_model
 
-    constants = {
-        "one": np.float32(1),
-        "zero_u": np.uint8(0),
-        "zero_s": np.int8(0),
-        "step": np.float32(STEP),
-        "w": weights.reshape(OUTPUTS, INPUTS, 1, 1).astype(np.int8),
-    }
+    constants = {"one": np.float32(1), "zero_u": np.uint8(0), "zero_s": np.int8(0), "step": np.float32(STEP)}
     nodes = [
-        helper.make_node(kind, inputs, [output])
-        for kind, inputs, output in (
-            ("QuantizeLinear", ["x", "one", "zero_u"], "xq"),
-            ("DequantizeLinear", ["xq", "one", "zero_u"], "xr"),
-            ("DequantizeLinear", ["w", "one", "zero_s"], "wr"),
-            ("Conv", ["xr", "wr"], "c"),
-            ("QuantizeLinear", ["c", "step", "zero_s"], "cq"),
-            ("DequantizeLinear", ["cq", "step", "zero_s"], "y"),
-        )
+        ("QuantizeLinear", ["x", "one", "zero_u"], "xq"),
+        ("DequantizeLinear", ["xq", "one", "zero_u"], "xr"),
+        ("DequantizeLinear", ["w", "one", "zero_s"], "wr"),
+        ("Conv", ["xr", "wr"], "c"),
+        ("QuantizeLinear", ["c", "step", "zero_s"], "cq"),
+        ("DequantizeLinear", ["cq", "step", "zero_s"], "y"),
     ]
-    ports = [
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 8, 8])]
-        for name, channels in (("x", INPUTS), ("y", OUTPUTS))
-    ]
-    graph = helper.make_graph(
-        nodes, "saturation", *ports, [numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()]
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    constants["w"] = weights.reshape(OUTPUTS, INPUTS, 1, 1).astype(np.int8)
+    path.write_bytes(node_model(nodes, constants, [1, INPUTS, 8, 8], opset=13))
 
 
 def reference(model: Path, x: np.ndarray) -> tuple[np.ndarray, float]:
     """What a QDQ network stands for: its outputs for inputs (N, ...), and the scale of the output."""
     import onnx
-    import onnxruntime
     from onnx import numpy_helper
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
+    run = session(model)
+    name = run.get_inputs()[0].name
     graph = onnx.load(model).graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     makers = {output: node for node in graph.node for output in node.output}
@@ -132,42 +102,42 @@ def reference(model: Path, x: np.ndarray) -> tuple[np.ndarray, float]:
     while node.op_type != "DequantizeLinear":
         node = makers[node.input[0]]
     step = float(numpy_helper.to_array(constants[node.input[1]]).max())
-    return np.concatenate([session.run(None, {name: one[None]})[0] for one in x]), step
+    return np.concatenate([run.run(None, {name: one[None]})[0] for one in x]), step
 
 
 def inputs_of(model: Path, count: int) -> np.ndarray:
     """Inputs (N, ...) of a network: of its data, or noise."""
-    import onnxruntime
     from quantized import stimuli
 
-    port = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]).get_inputs()[0]
+    port = session(model).get_inputs()[0]
     shape = tuple(size if isinstance(size, int) else 1 for size in port.shape[1:])
     found = stimuli(model, shape, count)
     return found if found.shape[1:] == shape else np.random.default_rng(1).random((count, *shape), np.float32)
 
 
-def row(peer: str, found: np.ndarray, wanted: np.ndarray, step: float, classes: bool) -> str:
-    steps = np.abs(found - wanted) / step
-    other = (
-        f"{100 * np.mean(found.reshape(len(found), -1).argmax(1) != wanted.reshape(len(wanted), -1).argmax(1)):.1f} %"
-        if classes
-        else "-"
-    )
-    return f"{peer} | {100 * np.mean(steps > 0.5):.2f} % | {steps.max():.1f} | {other} |"
+def print_lines(python: str, title: str, model: Path, x: np.ndarray, wanted: np.ndarray, step: float) -> None:
+    """Prints the line of each peer; the largest outputs are compared of networks alone."""
+    for peer in PEERS:
+        found = answers(python, peer, model, x)
+        if found is None:
+            continue
+        steps, other = np.abs(found.reshape(wanted.shape) - wanted) / step, "-"
+        if wanted.ndim == 2 and wanted[0].size > 1:
+            other = f"{100 * np.mean(found.reshape(wanted.shape).argmax(1) != wanted.argmax(1)):.1f} %"
+        row(title, peer, f"{100 * np.mean(steps > 0.5):.2f} %", f"{steps.max():.1f}", other)
 
 
 def main() -> None:
     if sys.argv[1:2] == ["-worker"]:
         worker(*sys.argv[2:6])
         return
-    from exports import machine
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("-n", type=int, default=50)
     parser.add_argument("-peers", default=sys.executable, metavar="PYTHON")
     arguments = parser.parse_args()
-    print(f"Machine: {machine()}.\n\n| network | runtime | off | farthest | top-1 |\n|---|---|---:|---:|---:|")
+    print(f"Machine: {machine()}.\n")
+    header("network", "runtime", "off", "farthest", "top-1", texts=2)
     rng = np.random.default_rng(0)
     weights = rng.integers(-127, 128, (OUTPUTS, INPUTS))
     with tempfile.TemporaryDirectory() as name:
@@ -177,17 +147,11 @@ def main() -> None:
             x = rng.integers(0, largest + 1, (8, INPUTS, 8, 8))
             sums = np.einsum("oc,nchw->nohw", weights, x)
             wanted = np.clip(np.rint(sums / STEP), -128, 127) * STEP
-            for peer in PEERS:
-                found = answers(arguments.peers, peer, path, x.astype(np.float32))
-                if found is not None:
-                    print(f"| one convolution, inputs 0 to {largest} | {row(peer, found, wanted, STEP, False)}", flush=True)
+            print_lines(arguments.peers, f"one convolution, inputs 0 to {largest}", path, x.astype(np.float32), wanted, STEP)
     for model in arguments.models or sorted(Path(os.environ.get("N2D2_MODELS", ".")).glob("*_qdq*.onnx")):
         x = inputs_of(model, arguments.n)
         wanted, step = reference(model, x)
-        for peer in PEERS:
-            found = answers(arguments.peers, peer, model, x)
-            if found is not None:
-                print(f"| {model.stem}, {len(x)} inputs | {row(peer, found, wanted, step, wanted[0].size > 1)}", flush=True)
+        print_lines(arguments.peers, f"{model.stem}, {len(x)} inputs", model, x, wanted.reshape(len(x), -1), step)
 
 
 if __name__ == "__main__":

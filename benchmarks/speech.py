@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 import wave
 from pathlib import Path
@@ -21,13 +20,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import onnxruntime
+from common import header, machine, row, run_tool
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from exports import machine  # noqa: E402
-
-import n2d2py  # noqa: E402
+import n2d2py
 
 VOICES = ("en-us", "en-gb", "en-us+f3", "en-gb+m4", "de", "fr")
 SENTENCES = (
@@ -84,20 +79,9 @@ def expected(model: Path, x: np.ndarray) -> np.ndarray:
 
 def integers(model: Path, folder: Path, x: np.ndarray, way: str) -> np.ndarray:
     """The same of an export, simulated."""
-    words = [str(model), "-input-shape", f"input={OLD + NEW}", "-export-parameters", str(folder / "vad.ini"), "-export", "CPP"]
-    words += [
-        "-calib",
-        "-1",
-        "-calib-data",
-        str(folder / "calib.npy"),
-        "-db-export",
-        "0",
-        "-o",
-        str(folder),
-        "-force",
-        *way.split(),
-    ]
-    subprocess.run([sys.executable, "-m", "n2d2py", *words, "-quiet"], check=True, cwd=ROOT)
+    words = f"-input-shape input={OLD + NEW} -export-parameters {folder / 'vad.ini'} -export CPP -calib -1 -db-export 0 -quiet"
+    files = ["-calib-data", str(folder / "calib.npy"), "-o", str(folder), "-force"]
+    run_tool([str(model), *words.split(), *files, *way.split()])
     (export,) = folder.glob(f"export_CPP_{'float32' if '-32' in way else 'int' + way.split()[1]}")
     found = n2d2py.load_simulator(export)(x)
     return np.asarray(found[0] if isinstance(found, (list, tuple)) else found).reshape(-1)
@@ -116,11 +100,11 @@ def main() -> None:
         (folder / "vad.ini").write_text("Constants = sr:16000\n")
         real = expected(model, measured)
         print(f"{machine()}; {len(measured)} chunks, {100 * (real > 0.5).mean():.0f} % of them speech\n")
-        print("| export | mean error | largest | same decision at 0.5 |\n|---|---|---|---|")
+        header("export", "mean error", "largest", "same decision at 0.5")
         for way in WAYS:
             found = integers(model, folder, measured, way)
             off, same = np.abs(found - real), ((found > 0.5) == (real > 0.5)).mean()
-            print(f"| `{way}` | {off.mean():.2g} | {off.max():.2g} | {100 * same:.2f} % |", flush=True)
+            row(f"`{way}`", f"{off.mean():.2g}", f"{off.max():.2g}", f"{100 * same:.2f} %")
 
 
 if __name__ == "__main__":

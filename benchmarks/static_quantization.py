@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import input_shapes
 
 __all__ = ["write_static"]
 
@@ -24,13 +25,10 @@ def write_static(
 
     `stimuli` (...) of the first input, or arrays by input with the axes of the file, calibrate one by one, by a method of CalibrationMethod; `activations`: their QuantType; `extra`: its extra options.
     """
-    import onnx
     from onnxruntime import quantization as q
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    graph = onnx.load(model, load_external_data=False).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    name = next(port.name for port in graph.input if port.name not in constants)
+    name = next(iter(input_shapes(model)))
 
     class Reader(q.CalibrationDataReader):
         def __init__(self) -> None:

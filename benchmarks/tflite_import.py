@@ -12,24 +12,19 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+from accuracy import Case, prepare
+from common import ROOT, header, machine, row
+from litert_quantizer import installed, quantized_file
+from support.litert import agreement
 
-from accuracy import Case, prepare  # noqa: E402
-from exports import machine  # noqa: E402
-from litert_quantizer import installed, quantized_file  # noqa: E402
-from support.litert import agreement  # noqa: E402
-
-import n2d2py  # noqa: E402
-from n2d2py import log  # noqa: E402
-from n2d2py.exports import ExportRequest, find_target  # noqa: E402
+import n2d2py
+from n2d2py import log
 
 CALIBRATION = 100
 
@@ -44,11 +39,11 @@ def by_export(path: Path, folder: Path) -> Path | None:
     return next(folder.rglob("*.tflite"))
 
 
-def row(name: str, kind: str, file: Path, case: Case) -> None:
+def print_row(name: str, kind: str, file: Path, case: Case) -> None:
     """A line of the table."""
     found = agreement(file, case.inputs)
-    same = f"{100 * found.same / found.elements:.4f} % | {max(found.layers.values())}"
-    print(f"| {name} | {kind} | {found.stimuli} | {same} | {found.outputs} | {found.top} |", flush=True)
+    same = f"{100 * found.same / found.elements:.4f} %"
+    row(name, kind, *(f"{one}" for one in (found.stimuli, same, max(found.layers.values()), found.outputs, found.top)))
 
 
 def main() -> None:
@@ -60,8 +55,8 @@ def main() -> None:
     log.setup(quiet=True)
     logging.disable(logging.WARNING)
     print(f"{machine()}, ai-edge-litert's BUILTIN_REF\n")
-    print("| network | quantized by | stimuli | layer results identical | largest difference | at the outputs | same top-1 |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    titles = "network|quantized by|stimuli|layer results identical|largest difference|at the outputs|same top-1"
+    header(*titles.split("|"), texts=2)
     for path in arguments.networks or sorted((ROOT / "tests" / "networks").glob("*.ini")):
         case = prepare(path, CALIBRATION, arguments.test)
         if case.model is None:
@@ -69,17 +64,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             if installed():
                 graph = n2d2py.quantize(n2d2py.load(case.model), bits=-32).graph
-                target, folder = find_target("TFLite"), Path(name)
-                prepared = target.prepare(ExportRequest(graph, parameters={"ModelArray": False}))
-                if not prepared.problems:
-                    target.write(prepared, folder)
-                    file = quantized_file(next(folder.glob("*.tflite")), graph.inputs[0], case.calibration, folder)
-                    row(path.stem, "ai-edge-quantizer", file, case)
+                file = quantized_file(graph, case.calibration, Path(name))
+                if file is not None:
+                    print_row(path.stem, "ai-edge-quantizer", file, case)
         for twin in sorted(case.model.parent.glob(f"{case.model.stem}_qdq*.onnx")):
             with tempfile.TemporaryDirectory() as name:
                 file = by_export(twin, Path(name))
                 if file is not None:
-                    row(twin.stem, "its QDQ file", file, case)
+                    print_row(twin.stem, "its QDQ file", file, case)
 
 
 if __name__ == "__main__":

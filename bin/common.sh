@@ -1,5 +1,5 @@
-# Sourced by the scripts of this folder: `root` (the checkout), `fail`, `find_python`, `ensure_venv`,
-# `need_build_tools`. The sourcing script sets -eu.
+# Sourced by the scripts of this folder: `root` (the checkout), `fail`, `find_python`, `run_module`,
+# `ensure_venv`, `need_build_tools`. The sourcing script sets -eu.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
@@ -21,6 +21,14 @@ find_python() {
     done
     [ -z "$oldest" ] || fail "$oldest is too old: install Python 3.10 or later"
     fail "python3 is missing: install Python 3.10 or later (Debian, Ubuntu: apt install python3 python3-venv)"
+}
+
+# Becomes a module of this checkout with its words: with its .venv when there is one, else with the Python of the PATH.
+run_module() {
+    local python=$root/.venv/bin/python
+    [ -x "$python" ] || find_python
+    export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+    exec "$python" -m "$@"
 }
 
 # Prints what decides about the contents of .venv: the setup.cfg of the checkout and those of its plug-ins.

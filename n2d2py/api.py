@@ -218,8 +218,7 @@ def export(
 
     Args:
         model: what `load` takes, a loaded or a quantized network; of the last one, data and the options of the steps before
-            have
-            no effect.
+            have no effect.
         target: such as "CPP" or "NCNN"; None: what the network was loaded for, of a file "CPP".
         example_inputs: as of `load`.
         data, labels: as of `calibrate`.

@@ -21,15 +21,15 @@ def read_settings(text: str, kinds: Mapping[str, Collection[str]], wrong: Wrong)
     """The kind and the settings of `text`; `kinds` has the keys of each kind.
 
     Raises:
-        N2D2Error: that of `wrong`, for an unknown kind or key, and for a key that is given twice or without a value.
+        N2D2Error: that of `wrong`, for an unknown kind or key, a key that is given twice, and a setting without a value.
     """
-    kind, _, rest = text.partition(":")
+    kind, colon, rest = text.partition(":")
     require_known("kind", kind, kinds, wrong)
     given: dict[str, str] = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise wrong(f"'{part}' is not KEY=VALUE", "write KEY=VALUE")
+    for part in rest.split(",") if colon else ():
+        key, _, value = part.partition("=")
+        if not value.strip():
+            raise wrong(f"'{part}' is not KEY=VALUE", f"write {kind}:KEY=VALUE,... or {kind} alone")
         if key in given:
             raise wrong(f"{key} is given twice", "give it once")
         require_known("key", key, kinds[kind], wrong)

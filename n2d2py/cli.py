@@ -32,8 +32,7 @@ _COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line `words` (sys.argv without the program by default); the exit status.
 
-    0 success, 1 an error of the input or the environment, 2 a wrong command line, 3 an internal
-    error, 130 interrupted.
+    0 success, 1 an error of the input or the environment, 2 a wrong command line, 3 an internal error, 130 interrupted.
     """
     words = list(sys.argv[1:] if words is None else words)
     log.setup(quiet="-quiet" in words, verbose="-verbose" in words, strict="-strict" in words)
@@ -63,10 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
         log.report_error(error)
         return 2 if error.code in _COMMAND_LINE else 1
     except KeyboardInterrupt:
-        log.report_error(
-            N2D2Error("E010", "the run was interrupted", remedy="run the command again; the previous export is unchanged")
-        )
-        return 130
+        return _failed("E010", "the run was interrupted", "run the command again; the previous export is unchanged", 130)
     except BrokenPipeError:
         _discard_stdout()
         return 1
@@ -78,21 +74,17 @@ def main(words: Sequence[str] | None = None) -> int:
         log.report_error(_system_error(error))
         return 1
     except MemoryError:
-        log.report_error(
-            N2D2Error("E013", "memory is exhausted", remedy="use fewer calibration or test samples, or a smaller model")
-        )
-        return 1
+        return _failed("E013", "memory is exhausted", "use fewer calibration or test samples, or a smaller model")
     except Exception as error:  # the last resort: a defect of the tool, still one line
         if "-verbose" in words:
             traceback.print_exc()
-        log.report_error(
-            N2D2Error(
-                "E099",
-                f"internal error: {type(error).__name__}: {error}",
-                remedy="run again with -verbose and report this defect of n2d2py",
-            )
-        )
-        return 3
+        what = f"internal error: {type(error).__name__}: {error}"
+        return _failed("E099", what, "run again with -verbose and report this defect of n2d2py", 3)
+
+
+def _failed(code: str, what: str, remedy: str, status: int = 1) -> int:
+    log.report_error(N2D2Error(code, what, remedy=remedy))
+    return status
 
 
 def run(arguments: Arguments) -> None:
@@ -186,8 +178,7 @@ def _discard_stdout() -> None:
 
 def _system_error(error: OSError) -> N2D2Error:
     remedy = {
-        errno.ENOSPC: "free some space or choose another folder with -o",
-        errno.EDQUOT: "free some space or choose another folder with -o",
+        **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or choose another folder with -o"),
         errno.EACCES: "check the permissions, or choose another folder with -o",
         errno.EEXIST: "remove the file, or choose another folder with -o",
         errno.ENOTDIR: "remove the file, or choose another folder with -o",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
@@ -53,7 +53,7 @@ def _stop(futures: Iterable[Future[R]]) -> None:
     wait([future for future in futures if not future.cancel()])
 
 
-def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
     """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits.
 
     An exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A

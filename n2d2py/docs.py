@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import is_dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ def api_page() -> str:
         lines.append(f"## {title}")
         for name, one in sorted(found.items()):
             lines += [f"### {name}", *_described(name, one)]
-            members = [part for part in map(partial(_member, one), sorted(vars(one))) if part] if inspect.isclass(one) else []
+            own = [base for base in getattr(one, "__mro__", ()) if base is one or base.__name__.startswith("_")]
+            members = [part for part in map(partial(_member, one), sorted({*chain(*map(vars, own))})) if part]
             lines += ["\n".join(members)] if members else []
     return "\n\n".join(lines) + "\n"
 

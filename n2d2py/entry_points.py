@@ -1,9 +1,8 @@
 """The entry points by which installed packages add to the tool.
 
 They are in one group: ``NAME = package.module`` names a module that declares operators, functions, recipes, kernels and
-instruction
-sets, ``NAME = package.module:Class`` the target that `-export NAME` asks for. The first are read at each start, a target when
-it is asked for.
+instruction sets, ``NAME = package.module:Class`` the target that `-export NAME` asks for. The first are read at each start, a
+target when it is asked for.
 """
 
 from __future__ import annotations

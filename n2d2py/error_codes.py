@@ -248,7 +248,7 @@ W411: data outside the declared range | scale the data, or correct the range
 W412: class folders with numeric names, sorted as text | keep them for models from torchvision or Keras; otherwise give
     -class-names
 W414: calibration on one sample, or on equal ones | calibrate on some hundred samples like those in use
-W415: images with alpha, CMYK images, or gray ones among color ones | convert the images to one mode
+W415: images with alpha or an EXIF rotation, CMYK images, or gray ones among color ones | convert the images to one mode
 W420: layers with random weights, as no weights are given | give -w
 W421: stored quantized weights that do not match the stored float weights | use both files from one training
 W422: quantizer keys without a quantizer in the layer; they have no effect | give QWeight or QAct, or remove the keys

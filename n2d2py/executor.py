@@ -1,8 +1,7 @@
 """One way to run shards of work: in this process, in several, or on a cluster.
 
 Shards are numbered before anything runs, and results are given back under these numbers, so that what is made of them is the
-same however many
-workers there are and in whatever order they finish. A shard whose worker dies is done again.
+same however many workers there are and in whatever order they finish. A shard whose worker dies is done again.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class Executor:
     Attributes:
         workers: processes of this machine; 1 is this process.
         cluster: address of the scheduler of a Dask cluster, instead of `workers`; "" for none. Its workers have n2d2py, and see
-            the same
-            files under the same paths.
+            the same files under the same paths.
     """
 
     workers: int = 1
@@ -65,12 +63,8 @@ def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""
     places = parser.add_mutually_exclusive_group()
     places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"number of worker processes [{workers}]")
-    places.add_argument(
-        "-cluster",
-        default="",
-        metavar="ADDRESS",
-        help="scheduler of a Dask cluster, such as tcp://host:8786, instead of -workers",
-    )
+    about = "scheduler of a Dask cluster, such as tcp://host:8786, instead of -workers"
+    places.add_argument("-cluster", default="", metavar="ADDRESS", help=about)
 
 
 def of_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Executor:
@@ -145,11 +139,8 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
             Exception
         ) as failure:  # Dask raises many kinds when it loses its scheduler, or when a worker cannot load the function
             reason = next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__)
-            raise N2D2Error(
-                "E814",
-                f"the cluster at {address} failed: {reason}",
-                remedy="check that its scheduler runs, and that its scheduler and workers have this version of n2d2py installed",
-            ) from failure
+            remedy = "check that its scheduler runs, and that its scheduler and workers have this version of n2d2py installed"
+            raise N2D2Error("E814", f"the cluster at {address} failed: {reason}", remedy=remedy) from failure
     raise error
 
 

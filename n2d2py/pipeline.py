@@ -164,14 +164,8 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
         raise N2D2Error("E007", "-calibOnly has no effect on a pre-quantized model", remedy=f"use -export {target_names()[0]}")
     quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.choices)
     log.raise_on_strict()
-    manifest = Manifest(
-        "calibration",
-        network.graph.name,
-        dict(options.recorded),
-        network.params.as_dict(),
-        network.hashes(),
-        command=options.command,
-    )
+    recorded, params = dict(options.recorded), network.params.as_dict()
+    manifest = Manifest("calibration", network.graph.name, recorded, params, network.hashes(), command=options.command)
     with ExportFolder(path, manifest, options.export.force) as folder:
         save_statistics(quantized.observed, folder)
         report_stage(quantized, None, Checked(), options, folder)
@@ -349,12 +343,9 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
     target, what = _target(options), f"the network '{network.graph.name}' keeps state between calls"
     if not target.keeps_states:
         able = [name for name in target_names() if find_target(name).keeps_states]
-        raise N2D2Error(
-            "E706",
-            f"{what}, which the export {target.name} does not support",
-            where=network.place,
-            remedy=f"use -export {' or '.join(able)}, or States=none to make the states inputs and outputs",
-        )
+        what = f"{what}, which the export {target.name} does not support"
+        remedy = f"use -export {' or '.join(able)}, or States=none to make the states inputs and outputs"
+        raise N2D2Error("E706", what, where=network.place, remedy=remedy)
     if network.params["StreamInput"]:
         raise N2D2Error("E706", f"{what}, which excludes StreamInput=1", remedy="remove StreamInput")
 
@@ -399,15 +390,9 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Compari
             compiled_scores(quantized.network, quantized.graph, run, project.stored, tested, scores)
         if compared is None:
             return Comparison(), built
-        comparison = compare_stage(
-            quantized.float_graph,
-            quantized.graph,
-            compared,
-            run.network() if run is not None else None,
-            run.slack if run else 0.0,
-            quantized.network.data.contract,
-        )
-        return comparison, built
+        running, slack = (None, 0.0) if run is None else (run.network(), run.slack)
+        float_graph, contract = quantized.float_graph, quantized.network.data.contract
+        return compare_stage(float_graph, quantized.graph, compared, running, slack, contract), built
 
 
 @contextmanager

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from n2d2py.errors import InternalError
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**facts):
+        """Mark a class decorator that makes dataclasses, for type checkers (in `typing` since Python 3.11)."""
+        return lambda decorator: decorator
+
 
 T = TypeVar("T")
 

@@ -1,8 +1,7 @@
 """Where the top-level folders (`kernels`, `export_templates`, `params`, `models`) are found.
 
-In `$N2D2PY_DATA` when it is set, else in the first of: the checkout that holds this package;
-`share/n2d2py` where a wheel puts it (the prefix of this Python, the user's, or the folder of
-`pip install --target`).
+In `$N2D2PY_DATA` when it is set, else in the first of: the checkout that holds this package; `share/n2d2py` where a wheel puts
+it (the prefix of this Python, the user's, or the folder of `pip install --target`).
 """
 
 from __future__ import annotations

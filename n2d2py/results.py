@@ -103,6 +103,8 @@ def _cell_text(cell: Cell) -> str:
 class _Runs(_Shown):
     """Computes its outputs when it is called."""
 
+    options: RunOptions
+
     @property
     def graph(self) -> Graph | QuantGraph:
         """Network that a call runs."""
@@ -112,6 +114,11 @@ class _Runs(_Shown):
     def _loaded(self) -> LoadedNetwork:
         """Network with the data that it was loaded with."""
         raise NotImplementedError
+
+    @property
+    def target(self) -> str:
+        """Export that it was loaded for."""
+        return self.options.load.target or target_names()[0]
 
     @cached_property
     def _network(self) -> Network:
@@ -140,6 +147,15 @@ class _Runs(_Shown):
             N2D2Error: E804, E407 for what the network does not take.
         """
         return self._network.pipeline(raw)
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+        graph, rows = self._loaded.graph, []
+        for node in graph.nodes:
+            out = node.outputs[0]
+            if not node.helper:
+                kind, cost = graph.kind(out) or "float32", (layer_params(node), layer_macs(graph, node))
+                rows.append((node.name, node.op.kind, _dims(graph.shape(out)), kind, *cost))
+        return _LAYERS, rows
 
 
 class LayerTable(_Shown, dict[str, LayerValues]):
@@ -176,11 +192,6 @@ class Model(_Runs):
 
     network: LoadedNetwork
     options: RunOptions
-
-    @property
-    def target(self) -> str:
-        """The export that it was loaded for."""
-        return self.options.load.target or target_names()[0]
 
     @property
     def contract(self) -> InputContract:
@@ -242,9 +253,6 @@ class Model(_Runs):
     def _title(self) -> str:
         return repr(self.graph)
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        return _LAYERS, _float_rows(self.graph)
-
 
 @dataclass(frozen=True, repr=False)
 class CalibratedModel(_Runs):
@@ -267,9 +275,6 @@ class CalibratedModel(_Runs):
         how = "pre-quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} samples"
         return f"{self.graph!r}, {how}"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        return _LAYERS, _float_rows(self.graph)
-
 
 @dataclass(frozen=True, repr=False)
 class QuantizedModel(_Runs):
@@ -277,11 +282,6 @@ class QuantizedModel(_Runs):
 
     quantized: QuantizedNetwork
     options: RunOptions
-
-    @property
-    def target(self) -> str:
-        """The export that it was loaded and quantized for."""
-        return self.options.load.target or target_names()[0]
 
     @property
     def graph(self) -> QuantGraph:
@@ -492,18 +492,3 @@ def _stimulus(network: LoadedNetwork, graph: Graph, chosen: int | np.ndarray) ->
 
 def _dims(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape[1:]))
-
-
-def _float_rows(graph: Graph) -> list[tuple[Cell, ...]]:
-    return [
-        (
-            node.name,
-            node.op.kind,
-            _dims(graph.shape(node.outputs[0])),
-            graph.kind(node.outputs[0]) or "float32",
-            layer_params(node),
-            layer_macs(graph, node),
-        )
-        for node in graph.nodes
-        if not node.helper
-    ]

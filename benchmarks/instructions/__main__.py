@@ -2,9 +2,8 @@
 
     python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7 | mips64el-msa | riscv64-rvv256] [layer]
 
-Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a
-plug-in of QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user
-and gcc.
+Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a plug-in of
+QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user and gcc.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
+from common import header, row  # noqa: E402
 from support import kernel_arm  # noqa: E402
 from support import kernel_cases as cases  # noqa: E402
 from support import kernel_harness as harness  # noqa: E402
@@ -45,35 +45,31 @@ def layers() -> dict[str, harness.Case]:
     """The layers of the table."""
     sweep = cases.Sweep(1)
     sweep.modes = iter(lambda: "Floating-point", None)
-    one, both = (1, 1), (1, 1, 1, 1)
-    none = (0, 0, 0, 0)
-    conv = sweep.conv
+    one, two, three, none, both = (1, 1), (2, 2), (3, 3), (0, 0, 0, 0), (1, 1, 1, 1)
+    u8, s8, s16, real = (U8, U8), (S8, S8), (S16, S16), (FLOAT32, FLOAT32)
+    small, wide, odd = (1, 32, 16, 16), (1, 64, 16, 16), (1, 40, 16, 16)
+
+    def conv(shape, outputs: int, kernel, stride, pads, groups: int, types, bits: int = 8) -> harness.Case:
+        return sweep.conv(shape, outputs, kernel, stride, pads, one, groups, types, "apart", 0, bits)
+
     made = {
-        "conv 3x3, 32 to 32, 16x16, u8": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (U8, U8), "apart"),
-        "conv 3x3, 32 to 32, 16x16, s8": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (S8, S8), "apart"),
-        "conv 1x1, 64 to 64, 12x12, u8": conv((1, 64, 12, 12), 64, one, one, none, one, 1, (U8, U8), "apart"),
-        "conv 3x3 s2, 3 to 16, 32x32, u8": conv((1, 3, 32, 32), 16, (3, 3), (2, 2), both, one, 1, (U8, U8), "apart"),
-        "depthwise 3x3, 64, 16x16, u8": conv((1, 64, 16, 16), 64, (3, 3), one, both, one, 64, (U8, U8), "apart"),
-        "depthwise 3x3 s2, 40, 16x16, s8": conv((1, 40, 16, 16), 40, (3, 3), (2, 2), both, one, 40, (S8, S8), "apart"),
-        "fully connected, 512 to 64, u8": sweep.fc((1, 512), 64, (U8, U8), "apart"),
-        "fully connected, 256 to 10, s8": sweep.fc((1, 256), 10, (S8, S8), "apart"),
-        "depthwise 3x3, 64, 16x16, u8, 16-bit weights": conv(
-            (1, 64, 16, 16), 64, (3, 3), one, both, one, 64, (U8, U8), "apart", 0, 16
-        ),
-        "depthwise 3x3 s2, 40, 16x16, s16": conv(
-            (1, 40, 16, 16), 40, (3, 3), (2, 2), both, one, 40, (S16, S16), "apart", 0, 12
-        ),
-        "conv 3x3, 32 to 32, 16x16, u8, 16-bit weights": conv(
-            (1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (U8, U8), "apart", 0, 16
-        ),
-        "conv 3x3, 32 to 32, 16x16, float32": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (FLOAT32, FLOAT32), "apart"),
+        "conv 3x3, 32 to 32, 16x16, u8": conv(small, 32, three, one, both, 1, u8),
+        "conv 3x3, 32 to 32, 16x16, s8": conv(small, 32, three, one, both, 1, s8),
+        "conv 1x1, 64 to 64, 12x12, u8": conv((1, 64, 12, 12), 64, one, one, none, 1, u8),
+        "conv 3x3 s2, 3 to 16, 32x32, u8": conv((1, 3, 32, 32), 16, three, two, both, 1, u8),
+        "depthwise 3x3, 64, 16x16, u8": conv(wide, 64, three, one, both, 64, u8),
+        "depthwise 3x3 s2, 40, 16x16, s8": conv(odd, 40, three, two, both, 40, s8),
+        "fully connected, 512 to 64, u8": sweep.fc((1, 512), 64, u8, "apart"),
+        "fully connected, 256 to 10, s8": sweep.fc((1, 256), 10, s8, "apart"),
+        "depthwise 3x3, 64, 16x16, u8, 16-bit weights": conv(wide, 64, three, one, both, 64, u8, 16),
+        "depthwise 3x3 s2, 40, 16x16, s16": conv(odd, 40, three, two, both, 40, s16, 12),
+        "conv 3x3, 32 to 32, 16x16, u8, 16-bit weights": conv(small, 32, three, one, both, 1, u8, 16),
+        "conv 3x3, 32 to 32, 16x16, float32": conv(small, 32, three, one, both, 1, real),
+        "many weights: conv 3x3, 128 to 128, 14x14, u8": conv((1, 128, 14, 14), 128, three, one, both, 1, u8),
     }
-    made["many weights: conv 3x3, 128 to 128, 14x14, u8"] = conv(
-        (1, 128, 14, 14), 128, (3, 3), one, both, one, 1, (U8, U8), "apart"
-    )
     made["conv 3x3, 32 to 32, 16x16, float32"].node.activation = None
     sweep.modes = iter(lambda: "Fixed-point", None)
-    made["conv 1x1, 64 to 64, 12x12, u8, fixed point"] = conv((1, 64, 12, 12), 64, one, one, none, one, 1, (U8, U8), "apart")
+    made["conv 1x1, 64 to 64, 12x12, u8, fixed point"] = conv((1, 64, 12, 12), 64, one, one, none, 1, u8)
     return made
 
 
@@ -92,18 +88,12 @@ def instructions(case: harness.Case, target: str, folder: Path, *flags: str) -> 
     """Instructions of one run of the layer."""
     compiler, emulator = TARGETS[target]
     (folder / "layer.cpp").write_text(program(case))
-    subprocess.run(
-        [*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o", "layer"],
-        cwd=folder,
-        check=True,
-    )
+    words = [*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o", "layer"]
+    subprocess.run(words, cwd=folder, check=True)
     counts = []
     for repeats in (0, REPEATS):
-        subprocess.run(
-            [*emulator, "-plugin", f"{folder / 'count.so'},to={folder / 'count.txt'}", "./layer", str(repeats)],
-            cwd=folder,
-            check=True,
-        )
+        plugin = f"{folder / 'count.so'},to={folder / 'count.txt'}"
+        subprocess.run([*emulator, "-plugin", plugin, "./layer", str(repeats)], cwd=folder, check=True)
         counts.append(int((folder / "count.txt").read_text()))
     return (counts[1] - counts[0]) / REPEATS
 
@@ -114,7 +104,7 @@ def main() -> None:
     parser.add_argument("layer", nargs="?", default="", help="what the names of the layers begin with")
     given = parser.parse_args()
     target = given.target
-    print(f"| Layer, {target} | portable | kernels | ratio |\n|---|---:|---:|---:|")
+    header(f"Layer, {target}", "portable", "kernels", "ratio")
     ratios = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -125,8 +115,8 @@ def main() -> None:
             portable = instructions(case, target, folder, "-DN2D2_ISA_PORTABLE")
             kernels = instructions(case, target, folder)
             ratios.append(portable / kernels)
-            print(f"| {name} | {portable:,.0f} | {kernels:,.0f} | {ratios[-1]:.2f} |", flush=True)
-    print(f"| geometric mean | | | {np.exp(np.mean(np.log(ratios))):.2f} |")
+            row(name, f"{portable:,.0f}", f"{kernels:,.0f}", f"{ratios[-1]:.2f}")
+    row("geometric mean", "", "", f"{np.exp(np.mean(np.log(ratios))):.2f}")
 
 
 if __name__ == "__main__":

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from benchmarks.common import build, header, in_turns, row, session
 
 SIZES = {"small": (32, 16, 28), "mid": (32, 32, 56), "large": (32, 64, 112)}
 BUILDS = {
@@ -45,14 +44,14 @@ def model(batch: int, channels: int, size: int):
 
 def fastest(works: dict, runs: int) -> dict[str, float]:
     """Milliseconds of the fastest run of each, all of them taking turns, so that what else the machine does hits all."""
-    best = dict.fromkeys(works, np.inf)
-    for turn in range(runs + 1):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            if turn:
-                best[name] = min(best[name], time.perf_counter() - start)
-    return {name: seconds * 1e3 for name, seconds in best.items()}
+
+    def seconds(work) -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    turns = in_turns({name: partial(seconds, work) for name, work in works.items()}, runs + 1)
+    return {name: 1e3 * min(times[1:]) for name, times in turns.items()}
 
 
 def exported(folder: Path, graph: Path) -> Path:
@@ -60,36 +59,16 @@ def exported(folder: Path, graph: Path) -> Path:
     from n2d2py.cli import main
 
     (folder / "p.ini").write_text("IncludeInputInBuffer=0\n")
-    assert (
-        main(
-            [
-                str(graph),
-                "-nbbits",
-                "-32",
-                "-export",
-                "CPP",
-                "-db-export",
-                "0",
-                "-export-parameters",
-                str(folder / "p.ini"),
-                "-quiet",
-                "-o",
-                str(folder),
-            ]
-        )
-        == 0
-    )
+    words = f"{graph} -nbbits -32 -export CPP -db-export 0 -export-parameters {folder / 'p.ini'} -quiet -o {folder}"
+    assert main(words.split()) == 0
     return folder / "export_CPP_float32"
 
 
 def library(project: Path, options: list[str]):
     """The library of the export, built with variables of its Makefile."""
-    import subprocess
-
     from n2d2py.exports.cpp.library import _Library
 
-    subprocess.run(["make", "-s", "-j2", *options, "lib"], cwd=project, check=True)
-    return _Library(next((project / "lib").glob("*.so")), "MaxPoolAdd")
+    return _Library(next((build(project, *options, "lib") / "lib").glob("*.so")), "MaxPoolAdd")
 
 
 def batch_of(lib, sources: list[np.ndarray], result: np.ndarray):
@@ -115,13 +94,10 @@ def batch_of(lib, sources: list[np.ndarray], result: np.ndarray):
 
 def peers(graph, x: np.ndarray, y: np.ndarray, threads: int) -> tuple[dict, np.ndarray]:
     """A function for each peer, and the result."""
-    import onnxruntime
     import torch
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    expected = session.run(None, {"src1": x, "src2": y})[0]
+    run = session(graph.SerializeToString(), True, threads)
+    expected = run.run(None, {"src1": x, "src2": y})[0]
     torch.set_num_threads(threads)
     a, b = torch.from_numpy(x), torch.from_numpy(y)
 
@@ -132,7 +108,7 @@ def peers(graph, x: np.ndarray, y: np.ndarray, threads: int) -> tuple[dict, np.n
     np.testing.assert_array_equal(pool(a).numpy(), expected)
     last = a.contiguous(memory_format=torch.channels_last)
     works = {
-        "ONNX Runtime": lambda: session.run(None, {"src1": x, "src2": y}),
+        "ONNX Runtime": lambda: run.run(None, {"src1": x, "src2": y}),
         "PyTorch": lambda: pool(a),
         "PyTorch, channels last": lambda: pool(last),
     }
@@ -173,20 +149,13 @@ def main() -> None:
         traffic = sum(v.nbytes for v in (*sources, result)) / times["SIMD"]
         share = traffic / (2 * sources[0].nbytes / copy)
         best = min(others.values())
-        rows.append(
-            [
-                f"{name}, {batch}x{channels}x{size}x{size}",
-                *(f"{v:.2f}" for v in times.values()),
-                *(f"{v:.2f}" for v in others.values()),
-                f"{best / times['SIMD']:.1f}",
-                f"{copy:.2f}",
-                f"{share:.0%}",
-            ]
-        )
+        title, figures = f"{name}, {batch}x{channels}x{size}x{size}", [f"{v:.2f}" for v in (*times.values(), *others.values())]
+        rows.append([title, *figures, f"{best / times['SIMD']:.1f}", f"{copy:.2f}", f"{share:.0%}"])
     head = ["Size, ms", *BUILDS, *others, "fastest peer / SIMD", "copy", "share of the copy's bytes/s"]
     print(f"Peers and `none`, `SIMD` on one thread; OpenMP on {arguments.threads}.\n")
-    for row in [head, ["---", *["---:"] * (len(head) - 1)], *rows]:
-        print("| " + " | ".join(row) + " |")
+    header(*head)
+    for cells in rows:
+        row(*cells)
 
 
 if __name__ == "__main__":

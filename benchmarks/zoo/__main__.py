@@ -18,10 +18,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(Path(__file__).resolve().parent)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-from exports import machine  # noqa: E402
+from common import machine  # noqa: E402
 from files import EXPORTERS, write  # noqa: E402
 from measure import Row, measure  # noqa: E402
 from networks import NETWORKS  # noqa: E402

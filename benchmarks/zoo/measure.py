@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from common import export_words, session
 from static_quantization import write_static
 
 import n2d2py
@@ -25,8 +26,6 @@ from n2d2py.pipeline import load_network
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.fuse import fuse_stage
-
-__all__ = ["Row", "images", "measure", "run_tool", "static_twin"]
 
 CALIBRATED, COMPARED = 8, 4
 """Stimuli for calibration; stimuli, other ones, on which integers are compared with floating point."""
@@ -120,13 +119,8 @@ def _error(found: dict[str, np.ndarray], want: list[np.ndarray]) -> float:
 
 
 def _plainly(path: Path, x: np.ndarray) -> dict[str, np.ndarray]:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads, options.log_severity_level = 2, 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return {str(index): y for index, y in enumerate(session.run(None, {session.get_inputs()[0].name: x}))}
+    run = session(path, threads=2)
+    return {str(index): y for index, y in enumerate(run.run(None, {run.get_inputs()[0].name: x}))}
 
 
 def run_tool(words: list[str]) -> None:
@@ -138,8 +132,18 @@ def run_tool(words: list[str]) -> None:
         raise RuntimeError(f"n2d2py {' '.join(words[1:])}: {printed.getvalue()[-300:]}")
 
 
+def export_calibrated(path: Path, folder: Path, size: int, bits: int, stored: int) -> list[str]:
+    """Exports a file in integers with `stored` stimuli; returns the words of the command."""
+    data = folder / "data.npy"
+    np.save(data, images(CALIBRATED, size, 2))
+    options = f"-nbbits {bits} -calib {CALIBRATED} -calib-data {data} -db-export {stored}"
+    words = export_words(path, folder, options)
+    run_tool(words)
+    return words
+
+
 def _compiled(path: Path, folder: Path, x: np.ndarray, want: list[np.ndarray]) -> float:
-    run_tool([str(path), "-seed", "1", "-export", "CPP", "-nbbits", "-32", "-db-export", "0", "-quiet", "-o", str(folder)])
+    run_tool(export_words(path, folder, "-nbbits -32 -db-export 0"))
     network = n2d2py.load_export(folder / "export_CPP_float32")
     return _error(_named(network(x)), want)
 
@@ -150,28 +154,8 @@ def _named(found: np.ndarray | tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
 
 def _typed(path: Path, folder: Path, x: np.ndarray, bits: int) -> tuple[list[np.ndarray], list[np.ndarray], n2d2py.Simulator]:
     """(outputs in floating point, outputs of the integers, the integers) of an export of `bits` bits into `folder`."""
-    data = folder / "data.npy"
-    np.save(data, images(CALIBRATED, x.shape[-1], 2))
-    words = [
-        str(path),
-        "-seed",
-        "1",
-        "-export",
-        "CPP",
-        "-nbbits",
-        str(bits),
-        "-calib",
-        str(CALIBRATED),
-        "-calib-data",
-        str(data),
-        "-db-export",
-        "0",
-        "-quiet",
-        "-o",
-        str(folder),
-    ]
+    words = export_calibrated(path, folder, x.shape[-1], bits, 0)
     fused: Graph = fuse_stage(load_network(*read_command(words)), integer=True)[0].graph
-    run_tool(words)
     simulator = n2d2py.load_simulator(folder / f"export_CPP_int{bits}")
     return _lines(FloatEngine(fused).run(x)), _lines(_named(simulator(x))), simulator
 
@@ -203,15 +187,18 @@ def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool)
     row.islands = sorted({_label(node.op) for node in own if typed.type(node.output).is_float})
     row.cosine, row.correlation = min(_cosine(y, z) for y, z in zip(real, got, strict=True)), _correlation(real, got)
     if with_cpp:
-        compiled = n2d2py.load_export(folder / "export_CPP_int8").layers(x[:2])
-        expected = simulator.layers(x[:2])
-        wrong = [
-            name
-            for name, y in expected.items()
-            if name in compiled
-            and not np.array_equal(y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")
-        ]
-        row.identical, row.first_difference = not wrong, wrong[0] if wrong else ""
+        row.first_difference = first_difference(folder / "export_CPP_int8", simulator, x[:2])
+        row.identical = not row.first_difference
+
+
+def first_difference(built: Path, simulator: n2d2py.Simulator, x: np.ndarray) -> str:
+    """The first layer whose compiled integers are not Python's; empty where all are."""
+    compiled = n2d2py.load_export(built).layers(x)
+    for name, y in simulator.layers(x).items():
+        found = compiled.get(name)
+        if found is not None and not np.array_equal(y.reshape(found.shape), found, equal_nan=y.dtype.kind == "f"):
+            return name
+    return ""
 
 
 def _label(op: Op) -> str:

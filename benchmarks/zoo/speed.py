@@ -26,13 +26,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(Path(__file__).resolve().parent)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-import numpy as np  # noqa: E402  NumPy reads the variable when it is first imported
-from exports import machine  # noqa: E402
+from common import build, machine, row, run_export  # noqa: E402
 from latency import rows  # noqa: E402
-from measure import CALIBRATED, images, run_tool, static_twin  # noqa: E402
+from measure import export_calibrated, first_difference, images, static_twin  # noqa: E402
 from networks import NETWORKS  # noqa: E402
 
 import n2d2py  # noqa: E402
@@ -85,60 +83,17 @@ def prepare(network: str, size: int, exporter: str, folder: Path) -> Path:
         write(network, exporter, source, size)
     built = folder / "export_CPP_int8"
     if not (built / "bin" / "run_export").is_file():
-        data = folder / "data.npy"
-        np.save(data, images(CALIBRATED, size, 2))
-        run_tool(
-            [
-                str(source),
-                "-seed",
-                "1",
-                "-export",
-                "CPP",
-                "-nbbits",
-                "8",
-                "-calib",
-                str(CALIBRATED),
-                "-calib-data",
-                str(data),
-                "-db-export",
-                "2",
-                "-quiet",
-                "-o",
-                str(folder),
-            ]
-        )
-        subprocess.run(["make", "-s", "-j2", "all", "lib"], cwd=built, check=True, stdout=subprocess.DEVNULL)
+        export_calibrated(source, folder, size, 8, 2)
+        build(built, "all", "lib")
     return built
-
-
-def first_difference(built: Path, size: int) -> str:
-    """The first layer whose compiled integers are not Python's on two stimuli; empty where all are."""
-    x = images(2, size, 1)
-    compiled, expected = n2d2py.load_export(built).layers(x), n2d2py.load_simulator(built).layers(x)
-    return next(
-        (
-            name
-            for name, y in expected.items()
-            if name in compiled
-            and not np.array_equal(y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")
-        ),
-        "",
-    )
 
 
 def profile(built: Path, threads: int) -> list[Layer]:
     """The layers of a built export with their least times."""
-    done = subprocess.run(
-        ["bin/run_export", "-profile", str(PROFILED)],
-        cwd=built,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-    )
+    printed = run_export(built, "-profile", str(PROFILED), threads=threads)
     with open(built / "statistics" / "layers.csv", newline="") as file:
         kinds = {row["name"]: _kind(row) for row in csv.DictReader(file)}
-    found = [match for line in done.stdout.splitlines() if (match := _LINE.match(line))]
+    found = [match for line in printed.splitlines() if (match := _LINE.match(line))]
     return [
         Layer(m["layer"], kinds.get(m["layer"], m["operation"]), float(m["least"]), float(m["macs"]), float(m["bytes"]))
         for m in found
@@ -167,28 +122,22 @@ def peer_kinds(python: str, twin: Path, threads: int) -> dict[str, float]:
     return json.loads(done.stdout) if done.returncode == 0 else {}
 
 
-def line(speed: Speed) -> str:
-    """The row of docs/lab/networks.md."""
+def line(speed: Speed) -> list[str]:
+    """The cells of a row of docs/lab/networks.md."""
     whole = sum(layer.us for layer in speed.layers)
     ours = speed.peers[0][4] if speed.peers else f"{whole / 1e3:.3f}"
     peers = {row[2]: f"{row[3]} ({row[5]})" for row in speed.peers}
     slow = ", ".join(f"{kind} {100 * share:.0f} %" for kind, _, share in speed.kinds()[:3])
-    return (
-        "| "
-        + " | ".join(
-            (
-                speed.network,
-                f"{speed.size}x{speed.size}",
-                str(len(speed.layers)),
-                "yes" if not speed.first_difference else f"no: {speed.first_difference}",
-                ours,
-                peers.get("openvino", "-"),
-                peers.get("onnxruntime", "-"),
-                slow,
-            )
-        )
-        + " |"
-    )
+    return [
+        speed.network,
+        f"{speed.size}x{speed.size}",
+        str(len(speed.layers)),
+        "yes" if not speed.first_difference else f"no: {speed.first_difference}",
+        ours,
+        peers.get("openvino", "-"),
+        peers.get("onnxruntime", "-"),
+        slow,
+    ]
 
 
 def main() -> None:
@@ -215,24 +164,19 @@ def main() -> None:
             print(f"{network}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             continue
         found.append(speed)
-        print(line(speed), flush=True)
+        row(*line(speed))
     print(f"\n{machine()}; {arguments.threads} thread(s)\n")
-    header = (
-        "network",
-        "input",
-        "layers",
-        "identical",
-        "export, ms",
-        "OpenVINO, ms (ratio)",
-        "ONNX Runtime, ms (ratio)",
-        "slowest kinds of layer",
-    )
-    print("\n".join(["| " + " | ".join(header) + " |", "|---|---|---:|---|---:|---:|---:|---|", *map(line, found)]))
+    titles = "network|input|layers|identical|export, ms|OpenVINO, ms (ratio)|ONNX Runtime, ms (ratio)|slowest kinds of layer"
+    row(*titles.split("|"))
+    print("|---|---|---:|---|---:|---:|---:|---|")
+    for speed in found:
+        row(*line(speed))
 
 
 def _one(network: str, size: int, folder: Path, arguments: argparse.Namespace) -> Speed:
     built = prepare(network, size, arguments.exporter, folder)
-    speed = Speed(network, size, first_difference(built, size), profile(built, arguments.threads))
+    difference = first_difference(built, n2d2py.load_simulator(built), images(2, size, 1))
+    speed = Speed(network, size, difference, profile(built, arguments.threads))
     for kind, us, share in speed.kinds():
         parts = [layer for layer in speed.layers if layer.kind == kind]
         print(

@@ -18,16 +18,20 @@
 //
 // What is not a number stays so, but for Step, which has it below the threshold.
 // `Parameters` is a struct of the layer with the static functions low(), high(), slope(), alpha(), threshold(),
-// below(), above(), gain(), shift(), rate() that the function reads. But for Exp itself, exp only ever gets
-// arguments <= 0, so nothing overflows.
+// below(), above(), gain(), shift(), rate() that the function reads. T may be a vector in the functions that are
+// `OfVectors` (float_functions.hpp).
 #ifndef N2D2_ACTIVATION_HPP
 #define N2D2_ACTIVATION_HPP
 
 #include <cmath>
+#include <type_traits>
 
+#include "n2d2/float_functions.hpp"
 #include "n2d2/steady.hpp"
 
 namespace n2d2 {
+
+struct OfVectors {};
 
 template <class T>
 struct Linear {
@@ -51,26 +55,23 @@ struct LeakyRectifier {
 };
 
 template <class T>
-struct Logistic {
-    static N2D2_INLINE T apply(T x) {
-        const T power = std::exp(-std::fabs(x));
-        return (x >= T(0) ? T(1) : power) / (T(1) + power);
-    }
+struct Logistic : OfVectors {
+    static N2D2_INLINE T apply(T x) { return reals::sigmoid(x); }
 };
 
 template <class T>
-struct Softplus {
-    static N2D2_INLINE T apply(T x) { return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x))); }
+struct Softplus : OfVectors {
+    static N2D2_INLINE T apply(T x) { return reals::softplus(x); }
 };
 
 template <class T>
-struct Swish {
-    static N2D2_INLINE T apply(T x) { return x * Logistic<T>::apply(x); }
+struct Swish : OfVectors {
+    static N2D2_INLINE T apply(T x) { return x * reals::sigmoid(x); }
 };
 
 template <class T, class Parameters>
-struct Tanh {
-    static N2D2_INLINE T apply(T x) { return std::tanh(Parameters::alpha() * x); }
+struct Tanh : OfVectors {
+    static N2D2_INLINE T apply(T x) { return reals::tanh(Parameters::alpha() * x); }
 };
 
 // KeepBelow, KeepAbove: x itself on that side of the threshold.
@@ -84,9 +85,9 @@ struct Step {
 };
 
 template <class T, class Parameters>
-struct Elu {
+struct Elu : OfVectors {
     static N2D2_INLINE T apply(T x) {
-        return Parameters::gain() * (x > T(0) ? x : Parameters::alpha() * std::expm1(Parameters::rate() * x));
+        return Parameters::gain() * (x > T() ? x : T(Parameters::alpha() * reals::expm1(Parameters::rate() * x)));
     }
 };
 
@@ -105,20 +106,25 @@ struct HardSwish {
 };
 
 template <class T>
-struct Gelu {
-    static N2D2_INLINE T apply(T x) { return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))); }
-};
-
-template <class T>
-struct GeluTanh {
+struct Gelu : OfVectors {
     static N2D2_INLINE T apply(T x) {
-        return T(0.5) * x * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+        typedef typename reals::Lanes<T>::Element Real;
+        return x * Real(0.5) * (Real(1) + reals::erf(x * Real(0.70710678118654752440)));
     }
 };
 
 template <class T>
-struct Mish {
-    static N2D2_INLINE T apply(T x) { return x * std::tanh(Softplus<T>::apply(x)); }
+struct GeluTanh : OfVectors {
+    static N2D2_INLINE T apply(T x) {
+        typedef typename reals::Lanes<T>::Element Real;
+        return x * Real(0.5) *
+               (Real(1) + reals::tanh(Real(0.79788456080286535588) * (x + reals::rounded(Real(0.044715) * x * x * x))));
+    }
+};
+
+template <class T>
+struct Mish : OfVectors {
+    static N2D2_INLINE T apply(T x) { return x * reals::tanh(reals::softplus(x)); }
 };
 
 template <class T>
@@ -132,13 +138,13 @@ struct Abs {
 };
 
 template <class T>
-struct Erf {
-    static N2D2_INLINE T apply(T x) { return std::erf(x); }
+struct Erf : OfVectors {
+    static N2D2_INLINE T apply(T x) { return reals::erf(x); }
 };
 
 template <class T>
-struct Exp {
-    static N2D2_INLINE T apply(T x) { return std::exp(x); }
+struct Exp : OfVectors {
+    static N2D2_INLINE T apply(T x) { return reals::exp(x); }
 };
 
 template <class T>
@@ -149,6 +155,14 @@ struct Log {
 template <class T>
 struct Sqrt {
     static N2D2_INLINE T apply(T x) { return std::sqrt(x); }
+};
+
+// F, a function of T, as one of V.
+template <class F, class V>
+struct OnVectors;
+template <template <class, class...> class F, class T, class... Parameters, class V>
+struct OnVectors<F<T, Parameters...>, V> {
+    static N2D2_INLINE V apply(V x) { return F<V, Parameters...>::apply(x); }
 };
 
 }  // namespace n2d2

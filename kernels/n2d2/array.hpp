@@ -8,10 +8,14 @@
 #ifndef N2D2_ARRAY_HPP
 #define N2D2_ARRAY_HPP
 
+#include <cstring>
 #include <type_traits>
 
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#if defined(__AVX512F__)
+#include "n2d2/x86/intrinsics.hpp"
+#endif
 
 namespace n2d2 {
 
@@ -91,6 +95,41 @@ N2D2_INLINE std::int64_t widePlus(std::int64_t a, std::int64_t b) {
 N2D2_INLINE double wideTimes(double a, double b) { return a * b; }
 N2D2_INLINE std::int64_t wideTimes(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+// Eight numbers in double.
+#if defined(__GNUC__)
+typedef double Eight __attribute__((vector_size(64)));
+#else
+struct Eight {
+    double x[8];
+    double& operator[](int k) { return x[k]; }
+};
+N2D2_INLINE Eight operator+(Eight a, const Eight& b) {
+    for (int k = 0; k < 8; ++k)
+        a.x[k] += b.x[k];
+    return a;
+}
+N2D2_INLINE Eight operator*(Eight a, const Eight& b) {
+    for (int k = 0; k < 8; ++k)
+        a.x[k] *= b.x[k];
+    return a;
+}
+#endif
+
+// Not returned: without such registers, how would depend on the compiler.
+N2D2_INLINE void loadEight(const double* x, Eight& wide) { std::memcpy(&wide, x, sizeof wide); }
+N2D2_INLINE void loadEight(const float* x, Eight& wide) {
+#if defined(__AVX512F__)
+    wide = _mm512_cvtps_pd(_mm256_loadu_ps(x));
+#elif defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 9)
+    float narrow __attribute__((vector_size(32)));
+    std::memcpy(&narrow, x, sizeof narrow);
+    wide = __builtin_convertvector(narrow, Eight);
+#else
+    for (int k = 0; k < 8; ++k)
+        wide[k] = static_cast<double>(x[k]);
+#endif
 }
 
 // Element i counts where bit i % 8 of byte i / 8 is set.

@@ -1,4 +1,4 @@
-// Softmax and normalisation of lines of an array, sums in double from the first element to the last.
+// Softmax and normalisation of lines of an array, sums in double in eight lanes.
 //
 //   arraySoftmax      exp(x - largest) / sum along the middle axis of (Outer, Size, Inner), or its logarithm
 //   arrayMaskedSoftmax  lines of Size elements, of which those count whose bit of row line % Masks of the mask is set
@@ -10,61 +10,91 @@
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
-template <int Count, int Inner, class T>
-N2D2_INLINE void shiftedPowers(const T* x, double highest, double* powers) {
-    for (long i = 0; i < Count; ++i)
-        powers[i] = static_cast<double>(x[i * Inner]) - highest;
-    exact::exps<Count>(powers, powers);
-}
+// A sum in double: element i goes to the lane i % 8; at the end the lanes are added in pairs.
+struct LaneSum {
+    Eight lanes;
+    LaneSum() : lanes() {}
+    // Count elements, or their squares; from the second call on, all before were of whole eights.
+    template <int Count, bool Squares, class T>
+    N2D2_INLINE void add(const T* x) {
+        constexpr int rest = Count % 8;
+        for (int i = 0; i < Count - rest; i += 8)
+            addEight<Squares>(x + i);
+        for (int k = 0; k < rest; ++k)
+            lanes[k] += Squares ? product(x[Count - rest + k], x[Count - rest + k]) : static_cast<double>(x[Count - rest + k]);
+    }
+    // The sum with 0 rounds squares of doubles; those of floats are exact.
+    template <bool Squares, class T>
+    N2D2_INLINE void addEight(const T* x) {
+        Eight wide;
+        loadEight(x, wide);
+        lanes = lanes + (Squares ? wide * wide + Eight() : wide);
+    }
+    N2D2_INLINE double total() const {
+        double x[8];
+        std::memcpy(x, &lanes, sizeof x);
+        return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+    }
+};
 
-// The largest element, found side by side at eight places.
+// The largest element, found side by side in vectors where elements follow each other.
 template <int Size, int Inner, class T>
 N2D2_INLINE T largestOf(const T* x) {
-    constexpr int side = Size < 8 ? Size : 8;
-    T largest[side];
-    for (long i = 0; i < side; ++i)
-        largest[i] = x[i * Inner];
-    for (long k = side; k + side <= Size; k += side)
-        for (long i = 0; i < side; ++i)
-            largest[i] = x[(k + i) * Inner] > largest[i] ? x[(k + i) * Inner] : largest[i];
-    for (long i = 1; i < side; ++i)
-        largest[0] = largest[i] > largest[0] ? largest[i] : largest[0];
-    for (long k = Size - Size % side; k < Size; ++k)
-        largest[0] = x[k * Inner] > largest[0] ? x[k * Inner] : largest[0];
-    return largest[0];
+    typedef typename Choice<Inner == 1 && std::is_same<T, float>::value, reals::Widest, T>::Type V;
+    constexpr int width = static_cast<int>(sizeof(V) / sizeof(T)), whole = Size / width * width;
+    T lanes[width] = {x[0]};
+    long k = 1;
+    if (whole > 0) {
+        V largest, next;
+        std::memcpy(&largest, x, sizeof largest);
+        for (k = width; k < whole; k += width) {
+            std::memcpy(&next, x + k * Inner, sizeof next);
+            largest = next > largest ? next : largest;
+        }
+        std::memcpy(lanes, &largest, sizeof lanes);
+    }
+    for (int i = 1; i < width && whole > 0; ++i)
+        lanes[0] = lanes[i] > lanes[0] ? lanes[i] : lanes[0];
+    for (; k < Size; ++k)
+        lanes[0] = x[k * Inner] > lanes[0] ? x[k * Inner] : lanes[0];
+    return lanes[0];
 }
 
-// One line; the powers of some elements at a time, so that they are vectors, and those of the next are made while these are added. Those
-// of long lines are made twice.
+// Of Count elements of a line the powers, to `y` unless a logarithm is wanted, and to their sum.
+template <int Count, int Inner, bool Log, class T>
+N2D2_INLINE void softmaxPowers(const T* x, T highest, T* y, LaneSum& sum) {
+    T powers[Count];
+    for (long i = 0; i < Count; ++i)
+        powers[i] = x[i * Inner] - highest;
+    reals::apply<exact::Exp, Count>(powers, powers);
+    sum.add<Count, false>(powers);
+    for (long i = 0; i < Count && !Log; ++i)
+        y[i * Inner] = powers[i];
+}
+
 template <int Size, int Inner, bool Log, class T>
 N2D2_INLINE void softmaxLine(const T* x, T* y) {
-    constexpr int piece = Size < 32 ? Size : 16, last = Size % piece;
-    constexpr bool kept = !Log && Size <= 1024;
-    const double highest = static_cast<double>(largestOf<Size, Inner>(x));
-    double sum = 0.0, powers[kept ? Size : piece];
-    for (long k = 0; k + piece <= Size; k += piece) {
-        double* const part = powers + (kept ? k : 0);
-        shiftedPowers<piece, Inner>(x + k * Inner, highest, part);
-        for (int i = 0; i < piece; ++i)
-            sum = sum + part[i];
+    constexpr int piece = 64, rest = Size % piece;
+    const T highest = largestOf<Size, Inner>(x);
+    LaneSum sum;
+    for (long k = 0; k + piece <= Size; k += piece)
+        softmaxPowers<piece, Inner, Log>(x + k * Inner, highest, y + k * Inner, sum);
+    if (rest > 0)
+        softmaxPowers<(rest > 0 ? rest : 1), Inner, Log>(x + (Size - rest) * long(Inner), highest,
+                                                         y + (Size - rest) * long(Inner), sum);
+    if (Log) {
+        const double logarithm = exact::log(sum.total());
+        for (long k = 0; k < Size; ++k)
+            y[k * Inner] = static_cast<T>(static_cast<double>(x[k * Inner]) - static_cast<double>(highest) - logarithm);
+        return;
     }
-    if (last > 0) {
-        double* const part = powers + (kept ? Size - last : 0);
-        shiftedPowers<(last > 0 ? last : 1), Inner>(x + (Size - last) * long(Inner), highest, part);
-        for (int i = 0; i < last; ++i)
-            sum = sum + part[i];
-    }
-    const double logarithm = Log ? exact::log(sum) : 0.0;
-    for (long k = 0; k < Size; ++k) {
-        const double shifted = static_cast<double>(x[k * Inner]) - highest;
-        if (Log)
-            y[k * Inner] = static_cast<T>(shifted - logarithm);
-        else
-            y[k * Inner] = static_cast<T>((kept ? powers[kept ? k : 0] : exact::exp(shifted)) / sum);
-    }
+    const T share = static_cast<T>(1.0 / sum.total());
+    for (long k = 0; k < Size; ++k)
+        y[k * Inner] *= share;
 }
 
 template <int Outer, int Size, int Inner, bool Log, class T>
@@ -88,62 +118,48 @@ N2D2_INLINE void arrayMaskedSoftmax(const T* in, const std::uint8_t* mask, T* ou
     }
 }
 
-// The difference to the mean, to the power.
-template <int Power, class T>
-N2D2_INLINE double differencePower(T x, double mean) {
-    const double away = static_cast<double>(static_cast<T>(static_cast<double>(x) - mean));
-    return Power == 1 ? std::fabs(away) : rounded(away * away);
+// Rounded to T: of vectors GCC 12 takes a conversion to float and back to double for none.
+template <class T>
+N2D2_INLINE T differenceTo(double mean, T x) {
+    return unfused(static_cast<T>(static_cast<double>(x) - mean));
 }
 
-// Count lines together: their sums wait for each other's additions, not for their own.
-// x * gain + shift, both rounded to T: a sum of two floats is rounded in double without effect on that to float.
+// x * gain + shift, both rounded to T.
 template <bool Affine, class T>
 N2D2_INLINE T affineOf(T x, const T* gains, const T* shifts, long i) {
-    if (!Affine)
-        return x;
-    const T scaled = static_cast<T>(rounded(static_cast<double>(x) * static_cast<double>(gains[i])));
-    return static_cast<T>(static_cast<double>(scaled) + static_cast<double>(shifts[i]));
+    return Affine ? unfused(x * gains[i]) + shifts[i] : x;
 }
 
-template <int Count, int Inner, bool Centred, int Power, bool Summed, int Part, bool Affine, class T>
-N2D2_INLINE void normalizedLines(const T* x, double epsilon, double added, const T* gains, const T* shifts, T* out) {
-    double mean[Count] = {}, squares[Count] = {}, inverse[Count];
-    if (Centred) {
-        for (long i = 0; i < Inner; ++i)
-            for (int l = 0; l < Count; ++l)
-                mean[l] = mean[l] + static_cast<double>(x[l * Inner + i]);
-        for (int l = 0; l < Count; ++l)
-            mean[l] = mean[l] / Inner;
-    }
-    for (long i = 0; i < Inner; ++i)
-        for (int l = 0; l < Count; ++l)
-            squares[l] = squares[l] + differencePower<Power>(x[l * Inner + i], mean[l]);
-    for (int l = 0; l < Count; ++l)
-        inverse[l] =
-            1.0 /
-            ((Power == 1 ? squares[l] / (Summed ? 1 : Inner) : std::sqrt(squares[l] / (Summed ? 1 : Inner) + epsilon)) + added);
-    if (Part != 0) {
-        for (int l = 0; l < Count; ++l)
-            out[l] = static_cast<T>(Part == 1 ? mean[l] : inverse[l]);
-        return;
-    }
-    for (int l = 0; l < Count; ++l)
-        for (long i = 0; i < Inner; ++i)
-            out[l * Inner + i] = affineOf<Affine>(
-                static_cast<T>(static_cast<double>(static_cast<T>(static_cast<double>(x[l * Inner + i]) - mean[l])) *
-                               inverse[l]),
-                gains, shifts, i);
+// The powers of the differences of Count elements to the mean.
+template <int Count, int Power, class T>
+N2D2_INLINE void addDifferences(const T* x, double mean, LaneSum& powers) {
+    T away[Count];
+    for (int i = 0; i < Count; ++i)
+        away[i] = Power == 1 ? std::fabs(differenceTo(mean, x[i])) : differenceTo(mean, x[i]);
+    powers.add<Count, Power != 1>(away);
 }
 
 template <int Outer, int Inner, bool Centred, int Power, bool Summed, int Part, bool Affine, class T>
 N2D2_INLINE void arrayNorm(const T* in, double epsilon, double added, const T* gains, const T* shifts, T* out) {
-    constexpr int together = 8, whole = Outer / together * together, pitch = Part != 0 ? 1 : Inner;
-    for (long o = 0; o < whole; o += together)
-        normalizedLines<together, Inner, Centred, Power, Summed, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts,
-                                                                               out + o * pitch);
-    for (long o = whole; o < Outer; ++o)
-        normalizedLines<1, Inner, Centred, Power, Summed, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts,
-                                                                        out + o * pitch);
+    constexpr int piece = 64, rest = Inner % piece;
+    for (long o = 0; o < Outer; ++o) {
+        const T* const x = in + o * Inner;
+        LaneSum sum, powers;
+        if (Centred)
+            sum.add<Inner, false>(x);
+        const double mean = sum.total() / Inner;
+        for (int i = 0; i + piece <= Inner; i += piece)
+            addDifferences<piece, Power>(x + i, mean, powers);
+        if (rest > 0)
+            addDifferences<(rest > 0 ? rest : 1), Power>(x + Inner - rest, mean, powers);
+        const double size = powers.total() / (Summed ? 1 : Inner);
+        const double inverse = 1.0 / ((Power == 1 ? size : std::sqrt(size + epsilon)) + added);
+        if (Part != 0)
+            out[o] = static_cast<T>(Part == 1 ? mean : inverse);
+        for (long i = 0; i < Inner && Part == 0; ++i)
+            out[o * Inner + i] =
+                affineOf<Affine>(static_cast<T>(static_cast<double>(differenceTo(mean, x[i])) * inverse), gains, shifts, i);
+    }
 }
 
 template <int Outer, int Size, int Inner, int Lines, int Taps, class T, class W>

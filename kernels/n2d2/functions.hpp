@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "n2d2/env.hpp"
+#include "n2d2/float_functions.hpp"
 
 namespace n2d2 {
 
@@ -29,31 +30,6 @@ N2D2_INLINE double rounded(double x) {
 // A product in double; of floats it is exact, so that it may be contracted with a sum.
 N2D2_INLINE double product(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
 N2D2_INLINE double product(double a, double b) { return rounded(a * b); }
-
-// Vectors of doubles of an instruction set.
-template <class Isa>
-struct NativeDoubles {
-    // out[i] = exp(in[i]) for whole vectors; how many there are.
-    template <int>
-    static N2D2_INLINE int run(const double*, double*) {
-        return 0;
-    }
-    // sums[i] += sum over k < Count of weights[i / 8][k][i % 8] * x[k] for i < 8 * Panels, from k = 0 on.
-    template <int Count, int Panels, class Real>
-    static N2D2_INLINE void addProducts(const Real* weights, const Real* x, double* sums) {
-        for (int panel = 0; panel < Panels; ++panel, sums += 8)
-            for (int k = 0; k < Count; ++k, weights += 8)
-                for (int i = 0; i < 8; ++i)
-                    sums[i] += product(weights[i], x[k]);
-    }
-};
-
-}  // namespace n2d2
-
-#define N2D2_BIND_EXP
-#include "n2d2/bindings.hpp"
-
-namespace n2d2 {
 
 namespace exact {
 
@@ -92,13 +68,6 @@ inline double exp(double x) {
         polynomial(rest, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
                    1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0);
     return series * powerOfTwo(half) * powerOfTwo(k - half);
-}
-
-// out[i] = exp(in[i]) for i < Count.
-template <int Count>
-N2D2_INLINE void exps(const double* in, double* out) {
-    for (int i = NativeDoubles<Native>::template run<Count>(in, out); i < Count; ++i)
-        out[i] = exp(in[i]);
 }
 
 // s * (2 + 2/3 s^2 + ...) = log((1 + s) / (1 - s))
@@ -146,30 +115,19 @@ inline double tanh(double x) {
     return std::copysign(-twice / (2.0 + twice), x);
 }
 
-// x[i] = sigmoid(x[i]) for i < Count.
-template <int Count>
-N2D2_INLINE void sigmoids(double* x) {
-    double small[Count];
-    for (int i = 0; i < Count; ++i)
-        small[i] = -std::fabs(x[i]);
-    exps<Count>(small, small);
-    for (int i = 0; i < Count; ++i)
-        x[i] = (x[i] >= 0.0 ? 1.0 : small[i]) / (1.0 + small[i]);
-}
-
-// x[i] = tanh(x[i]) for i < Count.
-template <int Count>
-N2D2_INLINE void tanhs(double* x) {
-    double power[Count];
-    for (int i = 0; i < Count; ++i)
-        power[i] = -(std::fabs(x[i]) + std::fabs(x[i]));
-    exps<Count>(power, power);
-    for (int i = 0; i < Count; ++i) {
-        const double argument = -(std::fabs(x[i]) + std::fabs(x[i]));
-        const double twice = argument >= -0.25 ? expm1(argument) : power[i] - 1.0;
-        x[i] = x[i] != x[i] ? x[i] : std::copysign(-twice / (2.0 + twice), x[i]);
-    }
-}
+// Of double here, of float and its vectors in float_functions.hpp.
+#define N2D2_OF_BOTH(NAME, FUNCTION)                                      \
+    struct NAME {                                                         \
+        template <class V>                                                \
+        static N2D2_INLINE V apply(V x) {                                 \
+            return reals::FUNCTION(x);                                    \
+        }                                                                 \
+        static N2D2_INLINE double apply(double x) { return FUNCTION(x); } \
+    };
+N2D2_OF_BOTH(Exp, exp)
+N2D2_OF_BOTH(Sigmoid, sigmoid)
+N2D2_OF_BOTH(Tanh, tanh)
+#undef N2D2_OF_BOTH
 
 inline double softplus(double x) { return (x > 0.0 || x != x ? x : 0.0) + log1p(exp(-std::fabs(x))); }
 

@@ -99,7 +99,7 @@ struct Converted {
 
 // A run of sums: out[i] = Epilogue(sums[i], Varying ? index + i : index) for i < Count.
 template <class Epilogue, bool Varying>
-struct PortableRun {
+struct ElementRun {
     template <int Count, class Sum>
     static N2D2_INLINE void run(const Sum* sums, int index, typename Epilogue::Type* out) {
 #if N2D2_SCALAR_TILES
@@ -114,6 +114,23 @@ struct PortableRun {
             out[i] = Epilogue::apply(sums[i], Varying ? index + i : index);
     }
 };
+
+// The activations of vectors: a function of its own, which the many places that end with one share.
+template <class Epilogue>
+struct FunctionRun {
+    enum : bool { fits = false };
+};
+template <class Function>
+struct FunctionRun<Activated<float, Function> > {
+    enum : bool { fits = std::is_base_of<OfVectors, Function>::value };
+    template <int Count>
+    static N2D2_NOINLINE void run(const float* sums, int, float* out) {
+        reals::apply<OnVectors<Function, reals::Widest>, Count>(sums, out);
+    }
+};
+
+template <class Epilogue, bool Varying>
+struct PortableRun : Choice<FunctionRun<Epilogue>::fits, FunctionRun<Epilogue>, ElementRun<Epilogue, Varying> >::Type {};
 
 // The floating-point rescale in steps of one loop each: in one loop GCC turns the clamp into branches, which cannot
 // be vectorised.

@@ -1,10 +1,11 @@
-// LSTM, GRU and RNN over the steps of sequences side by side, in floating point: sums in double, bias first, then inputs, then states, each
-// from the first element to the last. States are rounded to the type of the output.
+// LSTM, GRU and RNN over the steps of sequences side by side, in the floating-point type of the output: each product and each sum rounded,
+// bias first, then inputs, then states, each from the first element to the last.
 //
 // Config: planes Input, Output, of one pixel; type Isa; enum Sequences, Steps, Size, Hidden, Backward, LinearBeforeReset, LastCell, Limited,
 // Relu (of an RNN), Peepholes and Coupled (of an LSTM). Where Limited, gates and cell states are held within +- limits[0] and limits[1]. Input and
 // output are (Steps, Sequences, Size) and (Steps, Sequences, Hidden), of LastCell (Sequences, Hidden). The output lies apart from the input.
-// Rows of weights of each gate are in panels of 8, [panel][input][8], the last one completed with zeros; biases have their order.
+// Rows of weights of each gate are in groups of 64, [group][input][64], the last group of a multiple of 8, completed with zeros; biases have
+// their order.
 // States and gates lie on the stack. The initial states (Sequences, Hidden) are constants, or inputs.
 #ifndef N2D2_RECURRENT_HPP
 #define N2D2_RECURRENT_HPP
@@ -12,42 +13,111 @@
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
 #include "n2d2/parallel.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
+
+// Products of Rows rows of weights with Lines vectors of Count elements: sums[line * Pitch + row] += weights[k][row] * x[line * step + k], from
+// k = 0 on.
+template <class Real, int Count, int Rows, int Lines, int Pitch>
+struct RowSums {
+    typedef typename Choice<Rows * sizeof(float) % sizeof(reals::Widest) == 0, reals::Widest, reals::PanelPart>::Type Floats;
+    typedef typename Choice<std::is_same<Real, float>::value, Floats, Real>::Type V;
+    // Vectors of sums that have registers.
+    enum : int {
+        Width = static_cast<int>(sizeof(V) / sizeof(Real)),
+        Vectors = Rows / Width,
+        Most = (sizeof(V) == 64 ? 16 : 8) / Lines,
+        Piece = Vectors < Most ? Vectors : int(Most),
+        Rest = Vectors % Piece
+    };
+
+    static N2D2_INLINE void add(const Real* weights, const Real* x, long step, Real* sums) {
+        for (int v = 0; v + Piece <= Vectors; v += Piece)
+            some<Piece>(weights + v * Width, x, step, sums + v * Width);
+        if (Rest > 0)
+            some<(Rest > 0 ? Rest : 1)>(weights + (Vectors - Rest) * Width, x, step, sums + (Vectors - Rest) * Width);
+    }
+
+    template <int Some>
+    static N2D2_INLINE void some(const Real* weights, const Real* x, long step, Real* sums) {
+        V total[Lines][Some], part;
+        for (int line = 0; line < Lines; ++line)
+            std::memcpy(total[line], sums + line * Pitch, sizeof total[line]);
+        for (int k = 0; k < Count; ++k, weights += Rows) {
+            N2D2_UNROLL
+            for (int v = 0; v < Some; ++v) {
+                std::memcpy(&part, weights + v * Width, sizeof part);
+                N2D2_UNROLL
+                for (int line = 0; line < Lines; ++line)
+                    total[line][v] += reals::rounded(part * x[line * step + k]);
+            }
+        }
+        for (int line = 0; line < Lines; ++line)
+            std::memcpy(sums + line * Pitch, total[line], sizeof total[line]);
+    }
+};
 
 template <class Cfg>
 struct Recurrent {
     typedef typename Cfg::Output::Type Real;
-    typedef NativeDoubles<Native> Doubles;
-    enum : int { Size = Cfg::Size, Hidden = Cfg::Hidden, Panels = (Hidden + 7) / 8, Rows = Panels * 8 };
+    enum : int {
+        Size = Cfg::Size,
+        Hidden = Cfg::Hidden,
+        Rows = (Hidden + 7) / 8 * 8,  // of a gate
+        Group = 64,
+        Last = Rows % Group,
+        Steps = Cfg::Steps,
+        Together = N2D2_FLOAT_VECTORS ? least(4, Steps) : 1  // steps whose inputs are multiplied at once
+    };
 
     const Real* weights;
     const Real* recurrent;
     const Real* bias;
     const Real* limits;
 
-    N2D2_INLINE double held(double gate) const {
-        const double limit = static_cast<double>(limits[0]);
-        return Cfg::Limited != 0 ? least(largest(gate, -limit), limit) : gate;
-    }
-    N2D2_INLINE void hold(double* gates, int count) const {
+    N2D2_INLINE Real held(Real gate) const { return Cfg::Limited != 0 ? least(largest(gate, -limits[0]), limits[0]) : gate; }
+    N2D2_INLINE void hold(Real* gates, int count) const {
         for (int i = 0; i < count && Cfg::Limited != 0; ++i)
             gates[i] = held(gates[i]);
     }
     N2D2_INLINE Real heldCell(Real cell) const {
         return Cfg::Limited != 0 ? least(largest(cell, -limits[1]), limits[1]) : cell;
     }
-    // The sums of all gates over the bias and an input.
+    // The index of the sequence's elements of a step.
+    static N2D2_INLINE long at(int step) {
+        return (Cfg::Backward != 0 ? Steps - 1 - step : step) * static_cast<long>(Cfg::Sequences);
+    }
+    // The sums of all gates over the bias and the inputs of a step, and of the next ones, which stay in `sums`.
     template <int Gates>
-    N2D2_INLINE void begin(const Real* x, double* gates) const {
-        for (int i = 0; i < Gates * Rows; ++i)
-            gates[i] = static_cast<double>(bias[i]);
-        Doubles::template addProducts<Size, Gates * Panels>(weights, x, gates);
+    N2D2_INLINE Real* begin(int step, const Real* in, Real* sums) const {
+        constexpr int each = Gates * Rows, last = Steps % Together;
+        Real* const gates = sums + step % Together * each;
+        if (step % Together != 0)
+            return gates;
+        for (int line = 0; line < Together; ++line)
+            for (int i = 0; i < each; ++i)
+                sums[line * each + i] = bias[i];
+        const long pitch = at(1) * Size - at(0) * Size;
+        if (step + Together <= Steps)
+            addGates<Size, Gates, Together, each>(weights, in + at(step) * Size, pitch, sums);
+        else
+            addGates<Size, Gates, (last > 0 ? last : 1), each>(weights, in + at(step) * Size, pitch, sums);
+        return gates;
+    }
+    template <int Count, int Gates, int Lines, int Pitch>
+    static N2D2_INLINE void addGates(const Real* rows, const Real* x, long step, Real* sums) {
+        for (int gate = 0; gate < Gates; ++gate, rows += Last * Count, sums += Last) {
+            for (int group = 0; group < Rows / Group; ++group, rows += Group * Count, sums += Group)
+                RowSums<Real, Count, Group, Lines, Pitch>::add(rows, x, step, sums);
+            if (Last > 0)
+                RowSums<Real, Count, (Last > 0 ? Last : 8), Lines, Pitch>::add(rows, x, step, sums);
+        }
     }
     // Adds the products of `Gates` gates, from gate `first` on, with states.
     template <int Gates>
-    N2D2_INLINE void add(int first, const Real* h, double* gates) const {
-        Doubles::template addProducts<Hidden, Gates * Panels>(recurrent + static_cast<long>(first) * Rows * Hidden, h, gates);
+    N2D2_INLINE void add(int first, const Real* h, Real* gates) const {
+        addGates<Hidden, Gates, 1, 0>(recurrent + static_cast<long>(first) * Rows * Hidden, h, 0, gates);
     }
 };
 
@@ -63,40 +133,38 @@ N2D2_INLINE void lstm(const unsigned char* in, unsigned char* out, const typenam
         const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         constexpr int rows = Recurrent<Cfg>::Rows;
-        Real h[count], c[count];
-        double gates[4 * rows], cells[rows] = {};
-        double *const entered = gates, *const shown = gates + rows, *const kept = shown + rows, *const fresh = kept + rows;
+        Real h[count], c[count], begun[Recurrent<Cfg>::Together * 4 * rows], cells[rows] = {};
         for (int j = 0; j < count; ++j) {
             h[j] = initialH[s * count + j];
             c[j] = initialC[s * count + j];
         }
         for (int step = 0; step < Cfg::Steps; ++step) {
-            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * static_cast<long>(Cfg::Sequences);
-            sums.template begin<4>(from + t * size, gates);
+            const long t = sums.at(step);
+            Real *const gates = sums.template begin<4>(step, from, begun), *const entered = gates, *const shown = gates + rows,
+                        *const kept = shown + rows, *const fresh = kept + rows;
             sums.template add<4>(0, h, gates);
             for (int j = 0; j < count && Cfg::Peepholes != 0; ++j) {
-                entered[j] += rounded(static_cast<double>(peepholes[j]) * static_cast<double>(c[j]));
-                kept[j] += rounded(static_cast<double>(peepholes[2 * count + j]) * static_cast<double>(c[j]));
+                entered[j] += unfused(peepholes[j] * c[j]);
+                kept[j] += unfused(peepholes[2 * count + j] * c[j]);
             }
             sums.hold(entered, rows);
             sums.hold(kept, 2 * rows);
-            exact::sigmoids<rows>(entered);
+            reals::apply<exact::Sigmoid, rows>(entered, entered);
             if (Cfg::Coupled == 0)
-                exact::sigmoids<rows>(kept);
-            exact::tanhs<rows>(fresh);
+                reals::apply<exact::Sigmoid, rows>(kept, kept);
+            reals::apply<exact::Tanh, rows>(fresh, fresh);
             for (int j = 0; j < count; ++j) {
-                const double keep = Cfg::Coupled != 0 ? 1.0 - entered[j] : kept[j];
-                const double old = rounded(keep * static_cast<double>(c[j]));
-                c[j] = sums.heldCell(static_cast<Real>(old + rounded(entered[j] * fresh[j])));
-                cells[j] = static_cast<double>(c[j]);
+                const Real keep = Cfg::Coupled != 0 ? Real(1) - entered[j] : kept[j];
+                c[j] = sums.heldCell(unfused(keep * c[j]) + unfused(entered[j] * fresh[j]));
+                cells[j] = c[j];
                 if (Cfg::Peepholes != 0)
-                    shown[j] += rounded(static_cast<double>(peepholes[count + j]) * cells[j]);
+                    shown[j] += unfused(peepholes[count + j] * cells[j]);
             }
             sums.hold(shown, rows);
-            exact::sigmoids<rows>(shown);
-            exact::tanhs<rows>(cells);
+            reals::apply<exact::Sigmoid, rows>(shown, shown);
+            reals::apply<exact::Tanh, rows>(cells, cells);
             for (int j = 0; j < count; ++j)
-                h[j] = static_cast<Real>(shown[j] * cells[j]);
+                h[j] = shown[j] * cells[j];
             if (Cfg::LastCell == 0)
                 for (int j = 0; j < count; ++j)
                     to[t * count + j] = h[j];
@@ -119,29 +187,27 @@ N2D2_INLINE void gru(const unsigned char* in, unsigned char* out, const typename
         const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         constexpr int rows = Recurrent<Cfg>::Rows;
-        Real h[count], reset[count];
-        double gates[3 * rows], linear[rows];
-        double *const update = gates, *const gate = gates + 2 * rows;
+        Real h[count], reset[count], begun[Recurrent<Cfg>::Together * 3 * rows], linear[rows];
         for (int j = 0; j < count; ++j)
             h[j] = initialH[s * count + j];
         for (int step = 0; step < Cfg::Steps; ++step) {
-            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * static_cast<long>(Cfg::Sequences);
-            sums.template begin<3>(from + t * size, gates);
+            const long t = sums.at(step);
+            Real *const gates = sums.template begin<3>(step, from, begun), *const update = gates,
+                        *const gate = gates + 2 * rows;
             sums.template add<2>(0, h, gates);
             sums.hold(gates, 2 * rows);
-            exact::sigmoids<2 * rows>(gates);
+            reals::apply<exact::Sigmoid, 2 * rows>(gates, gates);
             for (int j = 0; j < count && Cfg::LinearBeforeReset == 0; ++j)
-                reset[j] = static_cast<Real>(gates[rows + j] * static_cast<double>(h[j]));
+                reset[j] = gates[rows + j] * h[j];
             for (int j = 0; j < rows && Cfg::LinearBeforeReset != 0; ++j)
-                linear[j] = static_cast<double>(recurrentBias[j]);
+                linear[j] = recurrentBias[j];
             sums.template add<1>(2, Cfg::LinearBeforeReset != 0 ? h : reset, Cfg::LinearBeforeReset != 0 ? linear : gate);
             for (int j = 0; j < rows && Cfg::LinearBeforeReset != 0; ++j)
-                gate[j] += rounded(gates[rows + j] * linear[j]);
+                gate[j] += unfused(gates[rows + j] * linear[j]);
             sums.hold(gate, rows);
-            exact::tanhs<rows>(gate);
+            reals::apply<exact::Tanh, rows>(gate, gate);
             for (int j = 0; j < count; ++j) {
-                const double added = rounded((1.0 - update[j]) * gate[j]);
-                h[j] = static_cast<Real>(added + rounded(update[j] * static_cast<double>(h[j])));
+                h[j] = unfused((Real(1) - update[j]) * gate[j]) + unfused(update[j] * h[j]);
                 to[t * count + j] = h[j];
             }
         }
@@ -159,19 +225,18 @@ N2D2_INLINE void rnn(const unsigned char* in, unsigned char* out, const typename
         const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         constexpr int rows = Recurrent<Cfg>::Rows;
-        Real h[count];
-        double gates[rows];
+        Real h[count], begun[Recurrent<Cfg>::Together * rows];
         for (int j = 0; j < count; ++j)
             h[j] = initialH[s * count + j];
         for (int step = 0; step < Cfg::Steps; ++step) {
-            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * static_cast<long>(Cfg::Sequences);
-            sums.template begin<1>(from + t * size, gates);
+            const long t = sums.at(step);
+            Real* const gates = sums.template begin<1>(step, from, begun);
             sums.template add<1>(0, h, gates);
             sums.hold(gates, rows);
             if (Cfg::Relu == 0)
-                exact::tanhs<rows>(gates);
+                reals::apply<exact::Tanh, rows>(gates, gates);
             for (int j = 0; j < count; ++j)
-                to[t * count + j] = static_cast<Real>(Cfg::Relu != 0 ? largest(gates[j], 0.0) : gates[j]);
+                to[t * count + j] = Cfg::Relu != 0 ? largest(gates[j], Real(0)) : gates[j];
             for (int j = 0; j < count; ++j)
                 h[j] = to[t * count + j];
         }

@@ -174,10 +174,9 @@ def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = 
         return N2D2Error("E003", f"-input-format {text}: {what}", remedy=remedy)
 
     form, colon, rest = text.partition(":")
-    parts = rest.split(",") if colon else []
-    name = parts.pop(0) if parts and "=" not in parts[0] else None
+    name, comma, words = (None, colon, rest) if not colon or "=" in rest.split(",")[0] else rest.partition(",")
     require_known("format", form, FORMATS, wrong)
-    _, settings = read_settings(f"{form}:{','.join(parts)}", {form: _KEYS}, wrong)
+    _, settings = read_settings(f"{form}:{words}" if comma else form, {form: _KEYS}, wrong)
     for what, value, known in (
         ("filter", name, FILTERS),
         ("round", settings.get("round"), ("nearest", "down")),

@@ -272,3 +272,15 @@ def sequential_sum(values: np.ndarray) -> np.ndarray:
     """Return the sum over the last axis in float64 (integers: int64), from its first element to its last."""
     wide = np.asarray(values, np.float64 if values.dtype.kind == "f" else None)
     return np.add.accumulate(wide, axis=-1)[..., -1]
+
+
+def lane_sum(values: np.ndarray) -> np.ndarray:
+    """The sum over the last axis in float64: element i goes to lane i % 8; at the end the lanes are added in pairs."""
+    count = values.shape[-1]
+    lanes = np.zeros((*values.shape[:-1], 8))
+    for first in range(0, count, 8):
+        some = values[..., first : first + 8]
+        lanes[..., : some.shape[-1]] += some
+    fours = lanes[..., :4] + lanes[..., 4:]
+    twos = fours[..., :2] + fours[..., 2:]
+    return twos[..., 0] + twos[..., 1]

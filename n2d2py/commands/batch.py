@@ -2,14 +2,12 @@
 
     n2d2py-batch [-m NET ...] [-p PARAMS ...] [-n NBBITS ...] [-o DIR] [-workers N | -cluster ADDRESS] [-- N2D2PY OPTIONS]
 
-Without names: LeNet.ini and MobileNet.ini of the installation, all presets of export parameters, 8 bits. A network with
-NET.npz next to it runs with these weights, any other with -w /dev/null. Options after -- go to every run
-(-seed 1 -calib -1 -db-export 100 by default). Each export goes to DIR/<network>__<params>__<nbbits>/, its messages to run.log
-there; the table also to DIR/summary.tsv. A score says on how many samples it was measured; "as float" compares the labels of
-the
-compiled export with those of the float network on the samples of both. The exit status is 1 when a run failed; the others run
-all the same. An export with
-files that were edited or added since is not replaced: -- -force does it.
+Without names: LeNet.ini and MobileNet.ini of the installation, all presets of export parameters, 8 bits. A network with NET.npz
+next to it runs with these weights, any other with -w /dev/null. Options after -- go to every run (-seed 1 -calib -1 -db-export
+100 by default). Each export goes to DIR/<network>__<params>__<nbbits>/, its messages to run.log there; the table also to
+DIR/summary.tsv. A score says on how many samples it was measured; "as float" compares the labels of the compiled export with
+those of the float network on the samples of both. The exit status is 1 when a run failed; the others run all the same. An
+export with files that were edited or added since is not replaced: -- -force does it.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
     n2d2py-sweep SWEEP.ini [-o DIR] [-workers N | -cluster ADDRESS]
 
 SWEEP.ini has a section [sweep] with Network, Options, Objectives, Sampler, Trials and Seed, and sections [parameters] and
-[options] with the values to try:
-docs/how-to/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a sweep that was stopped goes on where
-it was. DIR/sweep.csv holds the
-table, DIR/sweep.png the plot. The result is the same for every number of workers.
+[options] with the values to try: docs/how-to/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a
+sweep that was stopped goes on where it was. DIR/sweep.csv holds the table, DIR/sweep.png the plot. The result is the same for
+every number of workers.
 """
 
 from __future__ import annotations
@@ -314,14 +313,8 @@ def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> 
         x, y = [at for at, _, _ in points], [at for _, at, _ in points]
         axes.plot(x, y, "o--" if front else "o", color=colour, label=label, linewidth=1)
         for across_at, down_at, name in points:
-            axes.annotate(
-                name.lstrip("0") or "0",
-                (across_at, down_at),
-                textcoords="offset points",
-                xytext=(4, 4),
-                fontsize=7,
-                color=colour,
-            )
+            how = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": 7, "color": colour}
+            axes.annotate(name.lstrip("0") or "0", (across_at, down_at), **how)
     axes.set_xlabel(OBJECTIVES[across][0])
     axes.set_ylabel(OBJECTIVES[down][0])
     axes.legend(loc="lower right")

@@ -82,7 +82,8 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
                 raise N2D2Error("E414", what, remedy="store float32 or smaller integers")
         return np.array(sample, np.int32)
     kinds = {"b": np.dtype(np.uint8), "f": np.dtype(np.float32)}
-    return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
+    with np.errstate(over="ignore"):
+        return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
 
 
 def _damaged(name: str, kind: str, error: DamagedArray) -> N2D2Error:

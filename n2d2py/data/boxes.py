@@ -43,10 +43,11 @@ def read_boxes(labels: Path, root: Path, files: Sequence[str], names: Sequence[s
     return tuple(boxes), names
 
 
-def _yolo(
-    labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
-) -> tuple[list[list[list[float]] | None], tuple[str, ...]]:
-    found: list[list[list[float]] | None] = []
+Rows = list[list[list[float]] | None]
+
+
+def _yolo(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+    found: Rows = []
     for file in files:
         places = [path for name in (file, Path(file).name) if (path := (labels / name).with_suffix(".txt")).is_file()]
         rows = []
@@ -62,9 +63,7 @@ def _yolo(
     return found, names
 
 
-def _coco(
-    labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
-) -> tuple[list[list[list[float]] | None], tuple[str, ...]]:
+def _coco(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
     try:
         data = json.loads(read_bytes(labels))
         kinds: dict[Any, str] = {one["id"]: str(one["name"]) for one in sorted(data["categories"], key=lambda one: one["id"])}
@@ -85,7 +84,7 @@ def _coco(
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         remedy = "give images, annotations and categories, as COCO's instances_*.json has them"
         raise N2D2Error("E410", f"{labels} is not a file of boxes: {error!r}", remedy=remedy) from None
-    found: list[list[list[float]] | None] = []
+    found: Rows = []
     for file in files:
         here = rows.get(file, rows.get(Path(file).name))
         if here:

@@ -15,7 +15,7 @@ import numpy as np
 from n2d2py.data.arrays import check_type, open_npy, to_sample_type
 from n2d2py.data.sound import read_wav
 from n2d2py.data.text import TABLES, read_table, unreadable_error
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.files import open_picture
 
 PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp")
@@ -25,19 +25,15 @@ RECORDINGS = (".csv",)
 SOUNDS = (".pcm", ".raw", ".wav")
 """WAV files, and 16-bit samples without a header."""
 
+_ORIENTATION = 0x0112
+"""Tag of EXIF; 1 is upright."""
+
 _PLAIN_MODES = {
     "1": "L",
-    "P": "RGB",
-    "PA": "RGBA",
-    "LA": "RGBA",
-    "La": "RGBA",
-    "RGBa": "RGBA",
-    "CMYK": "RGB",
-    "YCbCr": "RGB",
-    "LAB": "RGB",
-    "HSV": "RGB",
-    "RGBX": "RGB",
+    **dict.fromkeys(("PA", "LA", "La", "RGBa"), "RGBA"),
+    **dict.fromkeys(("P", "CMYK", "YCbCr", "LAB", "HSV", "RGBX"), "RGB"),
 }
+"""Mode that an image is converted to, by Pillow's mode of the file."""
 
 
 def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
@@ -46,10 +42,10 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
     Raises:
         N2D2Error: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
     """
-    reader = _READERS.get(path.suffix.lower())
+    reader = READERS.get(path.suffix.lower())
     if reader is None:
         what = f"{name or path} has the unsupported file type '{path.suffix}'"
-        raise N2D2Error("E406", what, remedy="convert it to one of " + " ".join(readable_extensions()))
+        raise N2D2Error("E406", what, remedy="convert it to one of " + " ".join(sorted(READERS)))
     return reader(path, name or str(path))
 
 
@@ -68,16 +64,18 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
     Raises:
         N2D2Error: as read_picture.
     """
-    return _open_image(path, name or str(path), lambda image: image.size)
+    return picture_header(path, name)[0]
 
 
-def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str]:
-    """Return (width, height) and Pillow's mode ("RGB", "CMYK", ...) of an image file, from its header.
+def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str, bool]:
+    """Return (width, height), Pillow's mode ("RGB", "CMYK", ...) and whether EXIF rotates or flips an image file, from its header.
 
     Raises:
         N2D2Error: as read_picture.
     """
-    return _open_image(path, name or str(path), lambda image: (image.size, image.mode))
+    return _open_image(
+        path, name or str(path), lambda image: (image.size, image.mode, image.getexif().get(_ORIENTATION, 1) != 1)
+    )
 
 
 def _open_image(path: Path, name: str, look: Callable):
@@ -130,28 +128,10 @@ def as_image(sample: np.ndarray) -> np.ndarray:
     return sample[None, :, None]
 
 
-_READERS: dict[str, Callable[[Path, str], np.ndarray]] = {}
-
-
-def register_reader(extension: str, reader: Callable[[Path, str], np.ndarray]) -> None:
-    """Register a reader of stimulus files with this extension (lower case, with dot).
-
-    Raises:
-        InternalError: if the extension has another reader.
-    """
-    if _READERS.get(extension, reader) is not reader:
-        raise InternalError(f"two readers for {extension}")
-    _READERS[extension] = reader
-
-
-def readable_extensions() -> list[str]:
-    """Return the extensions with a reader, sorted."""
-    return sorted(_READERS)
-
-
-for _extension in PICTURES:
-    register_reader(_extension, read_picture)
-register_reader(".npy", _read_npy)
-register_reader(".wav", read_wav)
-for _extension in TABLES:
-    register_reader(_extension, read_table)
+READERS: dict[str, Callable[[Path, str], np.ndarray]] = {
+    **dict.fromkeys(PICTURES, read_picture),
+    ".npy": _read_npy,
+    ".wav": read_wav,
+    **dict.fromkeys(TABLES, read_table),
+}
+"""Reader of stimulus files by extension."""

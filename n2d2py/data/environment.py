@@ -122,13 +122,10 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
     values = _SCHEMA.read(section, _CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
-        raise values.fail(
-            "E417",
-            f"QuantizationLevels={values['QuantizationLevels']} from {values['QuantizationMin']:g} to "
-            f"{values['QuantizationMax']:g} is not a valid quantization",
-            "give at least 2 levels, and QuantizationMin below QuantizationMax",
-            "QuantizationLevels",
-        )
+        ends = f"{values['QuantizationMin']:g} to {values['QuantizationMax']:g}"
+        what = f"QuantizationLevels={values['QuantizationLevels']} from {ends} is not a valid quantization"
+        remedy = "give at least 2 levels, and QuantizationMin below QuantizationMax"
+        raise values.fail("E417", what, remedy, "QuantizationLevels")
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
@@ -136,15 +133,9 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         _check_targets(values, {"X": x, "Y": y, "D": 1}, channels)
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
-    return Environment(
-        section.name,
-        shape,
-        values["BatchSize"],
-        values["DataSignedMapping"],
-        section.location,
-        values["CompositeStimuli"],
-        levels if levels.count else None,
-    )
+    signed, composite = values["DataSignedMapping"], values["CompositeStimuli"]
+    known = levels if levels.count else None
+    return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, known)
 
 
 def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:

@@ -119,13 +119,10 @@ def _warn_about_numeric_names(found: list[str]) -> None:
     """Warn W412 if names in text order, as torchvision's ImageFolder and Keras sort them, are not in numeric order."""
     moved = [name for name, number in zip(found, sorted(found, key=int), strict=True) if name != number]
     if moved:
-        log.warning(
-            "W412",
-            f"the class folders have numbers as names and are sorted as text: '{moved[0]}' becomes class "
-            f"{found.index(moved[0])}",
-            remedy="keep this order for models from torchvision or Keras; otherwise give -class-names with the numbers in "
-            "the order of the outputs",
-        )
+        place = f"'{moved[0]}' becomes class {found.index(moved[0])}"
+        what = f"the class folders have numbers as names and are sorted as text: {place}"
+        remedy = "keep this order for models from torchvision or Keras; otherwise give -class-names with the numbers in the order of the outputs"
+        log.warning("W412", what, remedy=remedy)
 
 
 def _labels_by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:

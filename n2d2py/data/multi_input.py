@@ -95,11 +95,8 @@ def open_multi_input(
 
 def array_files(folder: Path, inputs: Iterable[str]) -> dict[str, Path]:
     """Return the array file of each input in a folder, by input name."""
-    return {name: folder / f"{_file_name(name)}.npy" for name in inputs}
-
-
-def _file_name(name: str) -> str:
-    return next(iter(file_names([re.sub(r"[^\w.-]", "_", name)]).values()))
+    plain = {name: re.sub(r"[^\w.-]", "_", name) for name in inputs}
+    return {name: folder / f"{file_names([text])[text]}.npy" for name, text in plain.items()}
 
 
 def _shape(inputs: Inputs) -> tuple[int, ...]:

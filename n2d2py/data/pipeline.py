@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from n2d2py.data.environment import Levels
-from n2d2py.data.transformations import Inapplicable, RandomTransformation, Range, Transformation
+from n2d2py.data.transformations import RandomTransformation, Range, Transformation, reported
 from n2d2py.errors import Location, N2D2Error
 
 
@@ -141,22 +142,17 @@ class Pipeline:
         steps = (*self.steps, *(self.branches[0] if self.branches else ()))
         for step in steps:
             transformation = step.transformation
-            try:
+            with reported(f"{transformation.type} failed on the labels of stimulus {name}: ", step.where):
                 if image is not None and random is not None:
                     transformation = transformation.draw_parameters(image, random)
                     image = transformation.apply(image)
                 labels = transformation.map_labels(transformation.apply_to_map(labels), names)
-            except Inapplicable as problem:
-                what = f"{step.transformation.type} failed on the labels of stimulus {name}: {problem.what}"
-                raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
         if labels.shape != self.shape[-2:]:
-            raise N2D2Error(
-                "E407",
-                f"the labels of stimulus {name} have size {size_text(labels.shape[::-1])} after the transformations, but the "
-                f"stimulus has size {size_text(self.shape)}",
-                where=self.where,
-                remedy="use transformations that also apply to labels: Rescale, PadCrop, SliceExtraction, Flip",
+            sizes = (
+                f"{size_text(labels.shape[::-1])} after the transformations, but the stimulus has size {size_text(self.shape)}"
             )
+            remedy = "use transformations that also apply to labels: Rescale, PadCrop, SliceExtraction, Flip"
+            raise N2D2Error("E407", f"the labels of stimulus {name} have size {sizes}", where=self.where, remedy=remedy)
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
@@ -184,19 +180,13 @@ class Pipeline:
         if point.image.dtype.kind != "f":
             dtype = point.image.dtype
             bounds = normalize_integers(np.array(point.bounds).astype(dtype), self.signed)
-            point = TracePoint(
-                f"implicit normalization of {dtype}",
-                normalize_integers(point.image, self.signed),
-                (float(bounds[0]), float(bounds[1])),
-            )
+            limits = float(bounds[0]), float(bounds[1])
+            point = TracePoint(f"implicit normalization of {dtype}", normalize_integers(point.image, self.signed), limits)
             yield point
         if self.levels is not None:
             bounds = self.levels.nearest(np.array(point.bounds or (-np.inf, np.inf)))
-            yield TracePoint(
-                f"{self.levels.count} levels",
-                self.levels.nearest(point.image.astype(np.float32)),
-                (float(bounds[0]), float(bounds[1])),
-            )
+            limits, image = (float(bounds[0]), float(bounds[1])), self.levels.nearest(point.image.astype(np.float32))
+            yield TracePoint(f"{self.levels.count} levels", image, limits)
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Return the label ids after the steps that change labels.
@@ -205,17 +195,12 @@ class Pipeline:
             N2D2Error: E408 a label that the database does not have.
         """
         for step in self._all_steps():
-            try:
+            with reported(f"{step.transformation.type}: ", step.where):
                 labels = step.transformation.map_labels(labels, names)
-            except Inapplicable as problem:
-                what = f"{step.transformation.type}: {problem.what}"
-                raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
         return labels
 
     def _all_steps(self) -> Iterator[PipelineStep]:
-        yield from self.steps
-        for branch in self.branches:
-            yield from branch
+        return chain(self.steps, *self.branches)
 
     def _chain(
         self, steps: Iterable[PipelineStep], image: np.ndarray, name: str, random: np.random.Generator | None
@@ -231,13 +216,9 @@ class Pipeline:
         return TracePoint(f"{prefix}{transformation}", image, bounds, transformation)
 
     def _apply(self, step: PipelineStep, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
-        try:
-            if random is None:
-                return step.transformation.apply(image)
-            return step.transformation.draw_parameters(image, random).apply(image)
-        except Inapplicable as problem:
-            what = f"{step.transformation.type} failed on stimulus {name}: {problem.what}"
-            raise N2D2Error("E408", what, where=step.where, remedy=problem.remedy) from None
+        transformation = step.transformation
+        with reported(f"{transformation.type} failed on stimulus {name}: ", step.where):
+            return (transformation if random is None else transformation.draw_parameters(image, random)).apply(image)
 
     def _joined(self, parts: list[np.ndarray], name: str) -> np.ndarray:
         kinds = {(part.shape[:2], part.dtype) for part in parts}
@@ -256,13 +237,11 @@ class Pipeline:
         vector = height == 1 and channels == 1
         if vector and max(self.shape) == image.size == int(np.prod(self.shape)):
             return image.reshape(self.shape)
-        raise N2D2Error(
-            "E407",
-            f"stimulus {name} has size {size_text((channels, height, width))} after the transformations, but the input has "
-            f"size {size_text(self.shape)}",
-            where=self.where,
-            remedy=self._remedy(height, width, channels),
+        sizes = (
+            f"{size_text((channels, height, width))} after the transformations, but the input has size {size_text(self.shape)}"
         )
+        what, remedy = f"stimulus {name} has size {sizes}", self._remedy(height, width, channels)
+        raise N2D2Error("E407", what, where=self.where, remedy=remedy)
 
     def _remedy(self, height: int, width: int, channels: int) -> str:
         if len(self.shape) == 1:

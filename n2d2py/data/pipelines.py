@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
-from n2d2py.data.database.base import Items
 from n2d2py.data.database.partition import SETS
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
@@ -166,12 +164,8 @@ class _PipelineReader:
         )
         if transformation is None:
             if sets:
-                log.warning(
-                    "W430",
-                    f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it",
-                    where=section.location,
-                    remedy="remove it, or augment the images beforehand",
-                )
+                what = f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it"
+                log.warning("W430", what, where=section.location, remedy="remove it, or augment the images beforehand")
             return
         step = PipelineStep(transformation.with_matrices(self._matrices), section.location)
         for name in sets:
@@ -186,12 +180,9 @@ class _PipelineReader:
             return None
         if kind in _ALL_CHANNELS:
             if not count:
-                raise N2D2Error(
-                    "E417",
-                    "the section transforms channels, but none exists so far",
-                    where=section.location,
-                    remedy="add ChannelTransformation sections before, or use a Transformation section for the whole image",
-                )
+                what = "the section transforms channels, but none exists so far"
+                remedy = "add ChannelTransformation sections before, or use a Transformation section for the whole image"
+                raise N2D2Error("E417", what, where=section.location, remedy=remedy)
             return range(count)
         if not section.has("Channel"):
             for way in self.ways.values():
@@ -284,14 +275,11 @@ class _PipelineReader:
         """Yield the images of the selected sets with the transformations so far, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
             positions = database.sets[name].tolist()
+            items, pipeline = database.items, self._partial_pipeline(name)
             yield from ordered_map(
-                partial(_read_transformed, database.items, self._partial_pipeline(name)),
+                lambda index, items=items, pipeline=pipeline: pipeline.transform(items.read(index), items.name(index)),
                 log.progress(positions, f"statistics of {name}", len(positions)),
             )
-
-
-def _read_transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
-    return pipeline.transform(items.read(index), items.name(index))
 
 
 _CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")

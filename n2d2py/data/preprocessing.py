@@ -23,6 +23,9 @@ from n2d2py.graph.inputs import ORDERS, InputContract, InputSource, PixelMap
 Size = tuple[int, ...]
 """(N,) or (width, height)."""
 
+_MOST_PIXELS = 1 << 27
+"""Limit of a resized image, 400 MB in color."""
+
 
 @dataclass(frozen=True)
 class Preprocessing:
@@ -161,11 +164,14 @@ class Preprocessing:
         """Return an image of bytes (H, W, C) after the requested resize and crop.
 
         Raises:
-            N2D2Error: E407 an image smaller than the crop.
+            N2D2Error: E407 an image smaller than the crop, or huge after the resize.
         """
         if self.resize is not None:
             height, width = picture.shape[:2]
             size = shorter_side(width, height, self.resize[0]) if len(self.resize) == 1 else self.resize
+            if size[0] * size[1] > _MOST_PIXELS:
+                what = f"-resize makes {_size(size)} pixels of the image {name} of {width}x{height}"
+                raise N2D2Error("E407", what, remedy="give a smaller -resize")
             picture = resize_antialiased(picture, size[0], size[1])
         return picture if self.crop is None else centre_crop(picture, self.crop[0], self.crop[-1], name)
 

@@ -88,12 +88,9 @@ class StimuliProvider:
         if not problem and (found.pixels is None or self._pipelines["Test"].levels is not None):
             problem = "together they are more, or the images do not have 8 bits"
         if problem:
-            raise N2D2Error(
-                "E417",
-                f"-input-format requires a Rescale to the input, colors, and an affine map of the bytes: {problem}",
-                where=steps[-1].where if steps else self._pipelines["Test"].where,
-                remedy="remove -input-format, or the transformation",
-            )
+            what = f"-input-format requires a Rescale to the input, colors, and an affine map of the bytes: {problem}"
+            where = steps[-1].where if steps else self._pipelines["Test"].where
+            raise N2D2Error("E417", what, where=where, remedy="remove -input-format, or the transformation")
         other = copy(self)
         other.source, other.__dict__["contract"] = source, replace(found, source=source)
         return other
@@ -157,7 +154,7 @@ class StimuliProvider:
             if maps is None:
                 return np.full(self.shape[-2:], labels[position], np.int64)
             image = read(index) if pipeline.draws else None
-            return pipeline.run_map(maps.read(index), self.labels, items.name(index), image, random(index))
+            return pipeline.run_map(maps(index), self.labels, items.name(index), image, random(index))
 
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
         names = [items.name(int(index)) for index in positions]

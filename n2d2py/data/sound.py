@@ -78,10 +78,6 @@ def _find_chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     return found[b"fmt "], found[b"data"]
 
 
-def _decode_uint8(data: bytes) -> np.ndarray:
-    return (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128
-
-
 def _decode_int24(data: bytes) -> np.ndarray:
     parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
     values = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
@@ -89,7 +85,7 @@ def _decode_int24(data: bytes) -> np.ndarray:
 
 
 _DECODERS = {
-    (_PCM, 8): _decode_uint8,
+    (_PCM, 8): lambda data: (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128,
     (_PCM, 16): lambda data: np.frombuffer(data, "<i2") / 2.0**15,
     (_PCM, 24): _decode_int24,
     (_PCM, 32): lambda data: np.frombuffer(data, "<i4") / 2.0**31,

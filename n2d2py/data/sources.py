@@ -28,13 +28,11 @@ from n2d2py.data.preprocessing import Preprocessing, scale_bytes
 from n2d2py.data.sound import read_samples
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.text import read_table
-from n2d2py.data.transformations import Inapplicable, Range
+from n2d2py.data.transformations import Range, reported
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.port import FilePort, plain_port
-
-_RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
 def open_source(
@@ -79,7 +77,7 @@ def source_database(given: InputData, shape: tuple[int, ...], *, fit: bool) -> D
     path = given.path
     items: Items
     if given.is_folder:
-        files = _find_pictures(path)
+        files = _find_files(path)
         labels, names = _picture_labels(given, len(files)), ()
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
     else:
@@ -102,7 +100,7 @@ class _FittedItems(FileItems):
     shape: tuple[int, ...]
 
     def read(self, index: int) -> np.ndarray:
-        return _fit_picture(self.root, self.files, self.shape, _BGR, index)
+        return _fit_picture(self.root, self.files[index], self.shape, Preprocessing(bgr=True))
 
 
 def _check_path(given: InputData) -> None:
@@ -118,18 +116,12 @@ def _check_path(given: InputData) -> None:
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
     """Return `count` stimuli of uniform noise in the input range, with a warning: W402."""
-    log.warning(
-        "W402",
-        f"the calibration uses {count} samples of noise in [{input_range[0]:g}, {input_range[1]:g}], so the accuracy of the "
-        "export is unknown",
-        remedy="give real data with -calib-data",
-    )
-    return Stimuli(
-        [f"synthetic[{index}]" for index in range(count)],
-        np.full(count, -1),
-        shape,
-        lambda index: scale_bytes(random_bytes(shape, seed, index), input_range),
-    )
+    interval = f"[{input_range[0]:g}, {input_range[1]:g}]"
+    what = f"the calibration uses {count} samples of noise in {interval}, so the accuracy of the export is unknown"
+    log.warning("W402", what, remedy="give real data with -calib-data")
+    names = [f"synthetic[{index}]" for index in range(count)]
+    load = lambda index: scale_bytes(random_bytes(shape, seed, index), input_range)  # noqa: E731
+    return Stimuli(names, np.full(count, -1), shape, load)
 
 
 def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
@@ -139,19 +131,19 @@ def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, a
     if len(shape) != 3 or shape[0] not in (1, 3):
         what = f"images cannot be fed to the input of shape {size_text(shape)}"
         raise N2D2Error("E414", what, where=str(folder), remedy="give the data as a .npy or .npz file")
-    files = _find_pictures(folder)
+    files = _find_files(folder)
     if how.layout is not None:
         raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
-    first = _convert_colours(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB)
+    first = _convert_colours(read_picture(folder / files[0], files[0]), files[0], shape[0])
     first = how.resize_and_crop(first, files[0]) if how.source is None else first
     sizes = _survey_headers(folder, files, shape[0])
     if how.source is None and (first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None)):
         found = f"{files[0]} is {first.shape[1]}x{first.shape[0]}"
-        found += "" if len(sizes) == 1 else f"; files are {_extent_text(sizes[0])} to {_extent_text(sizes[-1])}"
+        found += "" if len(sizes) == 1 else f"; files are {size_text(sizes[0])} to {size_text(sizes[-1])}"
         log.notice("%s: images are resized to %dx%d, bilinear (%s)", folder.name, shape[2], shape[1], found)
 
     def load(index: int) -> np.ndarray:
-        return _read_real_picture(folder, files, shape, how, index).transpose(np.argsort(axes))
+        return how.real(_fit_picture(folder, files[index], shape, how).transpose(2, 0, 1)).transpose(np.argsort(axes))
 
     boxes = (
         None
@@ -161,7 +153,7 @@ def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, a
     stimuli = Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
     if how.source is None:
         return stimuli
-    return stimuli.from_raw(lambda at: _convert_colours(read_picture(folder / files[at], files[at]), files[at], 3, _RGB))
+    return stimuli.from_raw(lambda at: _convert_colours(read_picture(folder / files[at], files[at]), files[at], 3))
 
 
 def _place_boxes(
@@ -234,10 +226,6 @@ def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
     return source.measured(found)
 
 
-def _extent_text(size: tuple[int, int]) -> str:
-    return f"{size[0]}x{size[1]}"
-
-
 _MAX_SURVEYED = 256
 """Limit of images whose headers are read in advance."""
 _MODES = {
@@ -248,38 +236,36 @@ _MODES = {
 
 
 def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[tuple[int, int]]:
-    """Return the different image sizes, the smallest first; warn W415 for alpha, CMYK, and gray among colour images.
+    """Return the different image sizes, the smallest first; warn W415 for EXIF rotations, alpha, CMYK, and gray among colour images.
 
     Unreadable files are reported when they are read.
     """
-    sizes, modes = set(), []
+    sizes, modes, rotated = set(), [], 0
     for name in (files[int(at)] for at in even_positions(len(files), _MAX_SURVEYED)):
         try:
-            size, mode = picture_header(folder / name, name)
+            size, mode, is_rotated = picture_header(folder / name, name)
         except N2D2Error:
             continue
         sizes.add(size)
+        rotated += is_rotated
         modes.append(_MODES.get(mode, "color"))
     counts = {kind: modes.count(kind) for kind in sorted(set(modes))}
     usual = "gray" if channels == 1 and "gray" in counts else "color"
     odd = {kind: count for kind, count in counts.items() if kind != usual and (kind != "gray" or usual in counts)}
     odd = {kind: count for kind, count in odd.items() if kind != "color" or "gray" in counts}
-    if odd:
+    if odd or rotated:
         texts = [
             f"{count} {kind}" + f" (converted to {'gray' if channels == 1 else 'RGB'})" * (kind in ("gray", "color"))
             for kind, count in odd.items()
         ]
+        texts += [f"{rotated} with an EXIF rotation (ignored)"] * (rotated > 0)
         remedy = "convert the images to one mode, as the application delivers them"
         log.warning("W415", f"of {len(modes)} images, {', '.join(texts)}", where=str(folder), remedy=remedy)
     return sorted(sizes, key=lambda size: (size[0] * size[1], size))
 
 
-def _find_pictures(folder: Path) -> list[str]:
-    """Return the images of a folder and its sub-folders, by name."""
-    return _find_files(folder, PICTURES, "image")
-
-
-def _find_files(folder: Path, extensions: Sequence[str], what: str) -> list[str]:
+def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = "image") -> list[str]:
+    """Return the images of a folder and its sub-folders, or other files, by name."""
     files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
     if not files:
         raise N2D2Error("E416", f"{folder} contains no {what}", remedy=f"give a folder with {what}s")
@@ -293,41 +279,26 @@ def _picture_labels(given: InputData, count: int) -> np.ndarray:
     return label_ids(given.labels, np.empty((count, 1)), given.path)
 
 
-def _read_real_picture(folder: Path, files: list[str], shape: tuple[int, ...], how: Preprocessing, index: int) -> np.ndarray:
-    colours = _BGR if how.bgr else _RGB
-    return how.real(_fit_picture(folder, files, shape, colours, index, how).transpose(2, 0, 1))
-
-
-def _fit_picture(
-    folder: Path,
-    files: Sequence[str],
-    shape: tuple[int, ...],
-    colours: ColorSpace,
-    index: int,
-    how: Preprocessing = Preprocessing(),
-) -> np.ndarray:
+def _fit_picture(folder: Path, name: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray:
     """Return an image as uint8 (H, W, C) of `shape` (C, H, W)."""
-    name = files[index]
+    image = read_picture(folder / name, name)
     if isinstance(how.source, FrameSource):
-        pixels = _convert_colours(read_picture(folder / name, name), name, 3, _RGB)
+        pixels = _convert_colours(image, name, 3)
         taken = how.source.convert(how.source.frame(pixels), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
         return taken[:, :, ::-1] if how.bgr else taken
-    return resize_bilinear(
-        how.resize_and_crop(_convert_colours(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:]
-    )
+    pixels = _convert_colours(image, name, shape[0], "BGR" if how.bgr else "RGB")
+    return resize_bilinear(how.resize_and_crop(pixels, name), *shape[1:])
 
 
-def _convert_colours(image: np.ndarray, name: str, channels: int, colours: ColorSpace) -> np.ndarray:
+def _convert_colours(image: np.ndarray, name: str, channels: int, order: str = "RGB") -> np.ndarray:
     """Return an image as uint8 (H, W, C), gray for one channel."""
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     if image.dtype != np.uint8:
         what = f"image {name} has type {image.dtype} instead of 8 or 16 bits"
         raise N2D2Error("E415", what, remedy="convert it, or give the data as a .npy file")
-    try:
-        return gray(image) if channels == 1 else colours.apply(image)
-    except Inapplicable as problem:
-        raise N2D2Error("E408", f"image {name}: {problem.what}", remedy=problem.remedy) from None
+    with reported(f"image {name}: "):
+        return gray(image) if channels == 1 else ColorSpace(order).apply(image)
 
 
 def _open_array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
@@ -349,9 +320,10 @@ def _open_array(given: InputData, shape: tuple[int, ...], how: Preprocessing, po
     check_integers(x, how.type, str(path))
     if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
         raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "bf":
         if how.by_formula and not how.from_metadata:
-            what = f"{path} contains float values, which are used unchanged; -mean, -std and -scale apply to bytes"
+            kind = "float" if x.dtype.kind == "f" else "truth"
+            what = f"{path} contains {kind} values, which are used unchanged; -mean, -std and -scale apply to bytes"
             raise N2D2Error("E417", what, remedy="remove these options, or store bytes")
         _warn_about_range(x, path, how.declared)
 
@@ -390,6 +362,8 @@ def _shape_error(path: Path, found: tuple[int, ...], shape: tuple[int, ...], por
         remedy = f"give -layout {other}, or transpose it from {orders[1]} to {orders[0]}"
     elif found == port.sample:
         remedy = "add an axis of stimuli in front"
+    elif port.axis is None:
+        remedy = f"stack the samples along a new first axis, Nx{wanted}"
     else:
         remedy = "store the inputs of the network"
     return N2D2Error("E414", f"{path} contains an array {text}, but the model takes {wanted}", remedy=remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.data.database.base import FileItems, Items
 from n2d2py.files import DamagedArray, read_npz
 
-Size = tuple[int, int, int]
+Size = tuple[int, ...]
 MIN_CACHED = 1000
 """Number of stimuli from which on the statistics are cached."""
 
@@ -48,11 +48,6 @@ class ImageStatistics:
         )
 
 
-def _combine_sizes(choose: Callable[[int, int], int], one: Size, other: Size) -> Size:
-    width, height, channels = map(choose, one, other)
-    return width, height, channels
-
-
 def compute_statistics(
     images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False
 ) -> ImageStatistics | None:
@@ -63,13 +58,13 @@ def compute_statistics(
     """
     count, size, mean, squares = 0, 0, 0.0, 0.0
     low, high = np.inf, -np.inf
-    smallest: Size = (0, 0, 0)
-    largest: Size = (0, 0, 0)
+    smallest = largest = (0, 0, 0)
     moments: tuple[np.ndarray, np.ndarray] | None = None
     for image in images:
         wide = image.astype(np.float64)
         sides = (image.shape[1], image.shape[0], image.shape[2])
-        smallest, largest = _combine_sizes(min, smallest, sides) if count else sides, _combine_sizes(max, largest, sides)
+        smallest = tuple(map(min, smallest, sides)) if count else sides
+        largest = tuple(map(max, largest, sides))
         count += 1
         low, high = min(low, float(wide.min())), max(high, float(wide.max()))
         own = float(wide.mean())
@@ -85,17 +80,9 @@ def compute_statistics(
     if not count:
         return None
     means, deviations = moments if moments is not None and smallest == largest else (None, None)
-    return ImageStatistics(
-        count,
-        smallest,
-        largest,
-        low,
-        high,
-        mean,
-        float(np.sqrt(squares / size)),
-        means if mean_data else None,
-        np.sqrt(deviations / count) if deviation_data and deviations is not None else None,
-    )
+    deviation, means = float(np.sqrt(squares / size)), means if mean_data else None
+    by_place = np.sqrt(deviations / count) if deviation_data and deviations is not None else None
+    return ImageStatistics(count, smallest, largest, low, high, mean, deviation, means, by_place)
 
 
 def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 
 import numpy as np
 
+from n2d2py import log
+from n2d2py.concurrency import ordered_map
 from n2d2py.errors import InternalError
 
 Batch = tuple[np.ndarray, np.ndarray, list[str]]
 
 _CHUNK = 8
-_MAX_WORKERS = 8
-
-
-def default_workers() -> int:
-    """Return the number of cores of this process, at most 8: decoding and NumPy run in parallel."""
-    available = getattr(os, "sched_getaffinity", None)
-    return min(len(available(0)) if available else os.cpu_count() or 1, _MAX_WORKERS)
+"""Stimuli that a thread reads at a time."""
 
 
 def even_positions(total: int, count: int) -> np.ndarray:
@@ -80,19 +73,14 @@ class Stimuli:
             raise IndexError(f"positions outside the {len(self)} stimuli")
         names = [self.names[int(position)] for position in chosen]
         inner, raw = self.label_map, self.raw
-        taken = Stimuli(
-            names,
-            self.labels[chosen],
-            self.shape,
-            lambda position: self._load(int(chosen[position])),
-            None if inner is None else lambda position: inner(int(chosen[position])),
-            None if self.boxes is None else [self.boxes[int(position)] for position in chosen],
-        )
+        label_map = None if inner is None else lambda position: inner(int(chosen[position]))
+        boxes = None if self.boxes is None else [self.boxes[int(position)] for position in chosen]
+        taken = Stimuli(names, self.labels[chosen], self.shape, lambda at: self._load(int(chosen[at])), label_map, boxes)
         taken.raw = None if raw is None else lambda position: raw(int(chosen[position]))
         return taken
 
     def from_raw(self, raw: Callable[[int], np.ndarray]) -> Stimuli:
-        """The same stimuli, which the export makes of what `raw` gives."""
+        """Return the same stimuli, which an export converts from the values of `raw`."""
         other = copy(self)
         other.raw = raw
         return other
@@ -111,43 +99,33 @@ class Stimuli:
             return self.take(range(count)).as_calls(self.calls)
         return self.take(even_positions(len(self), count))
 
-    def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
+    def batches(self, size: int) -> Iterator[Batch]:
         """Yield batches of `size` (the last may be smaller), of calls from reset to reset: x float32 (n, *shape), labels (n,),
         names.
 
-        At most a few chunks of stimuli are read ahead. The first error of a stimulus is raised in its turn.
+        Chunks of stimuli are read by threads, at most one more than there are cores ahead. The first error of a stimulus is
+        raised in its turn.
         """
         if size < 1:
             raise InternalError(f"batches of {size} stimuli")
         size = self.calls or size
-        starts = range(0, len(self), size)
-        chunks = self._chunks(size, workers or default_workers())
-        for start in starts:
-            stop = min(start + size, len(self))
-            x = np.empty((stop - start, *self.shape), np.float32)
-            for first in range(start, stop, _CHUNK):
-                part = next(chunks)
-                x[first - start : first - start + len(part)] = part
-            yield x, self.labels[start:stop], list(self.names[start:stop])
-
-    def _chunks(self, size: int, workers: int) -> Iterator[list[np.ndarray]]:
-        """Yield runs of stimuli in order; no run crosses a multiple of `size`."""
-        runs = (
-            range(first, min(first + _CHUNK, start + size, len(self)))
-            for start in range(0, len(self), size)
-            for first in range(start, min(start + size, len(self)), _CHUNK)
-        )
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="stimuli")
-        waiting: deque[Future[list[np.ndarray]]] = deque()
+        batches = [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
+        chunks = (batch[first : first + _CHUNK] for batch in batches for first in range(0, len(batch), _CHUNK))
+        arrays = ordered_map(lambda chunk: [self._load(position) for position in chunk], chunks)
         try:
-            for run in runs:
-                waiting.append(pool.submit(self._run, run))
-                if len(waiting) > 2 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            for batch in batches:
+                x = np.empty((len(batch), *self.shape), np.float32)
+                for first in range(0, len(batch), _CHUNK):
+                    x[first : first + _CHUNK] = next(arrays)
+                yield x, self.labels[batch.start : batch.stop], list(self.names[batch.start : batch.stop])
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            arrays.close()
 
-    def _run(self, positions: range) -> list[np.ndarray]:
-        return [self._load(position) for position in positions]
+    def watched_batches(self, size: int, activity: str) -> Iterator[Batch]:
+        """Yield `batches` with a progress bar; `activity`: its title."""
+        count = -(-len(self) // (self.calls or size))
+        return log.progress(self.batches(size), activity, total=count, unit="batch")
+
+    def array(self, size: int) -> np.ndarray:
+        """Return all stimuli as one array (n, *shape), read in batches of `size`."""
+        return np.concatenate([x for x, _, _ in self.batches(size)])

@@ -4,6 +4,7 @@ from n2d2py.graph.graph import Graph, Tensor, complete_params
 from n2d2py.graph.node import Node
 from n2d2py.graph.precision import Precision
 from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor, ResidualAdd, StripPiece
+from n2d2py.graph.shapes import Shape
 
 __all__ = [
     "Graph",
@@ -13,6 +14,7 @@ __all__ = [
     "QuantNode",
     "QuantTensor",
     "ResidualAdd",
+    "Shape",
     "StripPiece",
     "Tensor",
     "complete_params",

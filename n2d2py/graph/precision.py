@@ -34,7 +34,7 @@ class Precision:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Precision:
-        """Return the precision from typed INI values by key (n2d2py/ini/precision.py)."""
+        """Return the precision from typed INI values by key (PRECISION_KEYS of n2d2py/ini/params.py)."""
         bits, weight_bits = (None if (text := values[key]) is None else int(text) for key in ("QuantBits", "QuantWeightBits"))
         return Precision(bits, weight_bits, values["Quantize"])
 

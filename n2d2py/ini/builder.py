@@ -7,7 +7,8 @@ rendered with the properties of this section, and its lines are inserted there.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from n2d2py import resources
@@ -39,13 +40,10 @@ class Inclusions:
             N2D2Error: E116 for a missing file, E117 refused, E118 malformed, E120 for its parameters.
         """
         self._count += 1
-        if self._count > MAX_INCLUSIONS or _inclusion_depth(section) > MAX_NESTING:
-            limit = (
-                f"more than {MAX_INCLUSIONS} inclusions"
-                if self._count > MAX_INCLUSIONS
-                else f"more than {MAX_NESTING} nested inclusions"
-            )
-            what = f"template '{header.template}' is refused: {limit}"
+        many = self._count > MAX_INCLUSIONS
+        if many or len(section.includers()) >= MAX_NESTING:
+            limit = f"{MAX_INCLUSIONS} inclusions" if many else f"{MAX_NESTING} nested inclusions"
+            what = f"template '{header.template}' is refused: more than {limit}"
             raise N2D2Error("E117", what, where=header.where, remedy="remove the recursion")
         for name in _RESERVED:
             if name in section.keys():
@@ -54,7 +52,7 @@ class Inclusions:
         section.mark_used()
         name = expand_text(section, header.template or "", header.where)
         path = self._find(name, header.where)
-        parameters: dict[str, Parameter] = {key: _text_reader(section, key) for key in section.keys()}
+        parameters: dict[str, Parameter] = {key: partial(section.text, key) for key in section.keys()}
         parameters["SECTION_NAME"] = section.name
         parameters["SECTION_FILE_NAME"] = str(path)
         return self._renderer.render(path, parameters, section.name)
@@ -91,17 +89,6 @@ def _models_folders() -> Iterator[Path]:
         yield resources.folder("models")
     except N2D2Error:
         return
-
-
-def _inclusion_depth(section: Section) -> int:
-    depth = 1
-    while section.includer is not None:
-        depth, section = depth + 1, section.includer
-    return depth
-
-
-def _text_reader(section: Section, key: str) -> Callable[[], str]:
-    return lambda: section.text(key)
 
 
 MAX_ERRORS = 20
@@ -145,26 +132,20 @@ class _Builder:
             except N2D2Error as error:
                 if error.code == "E123":
                     raise
-                self._add_errors(error)
+                self.errors += error.errors
                 if line.text.lstrip().startswith("["):
-                    section, header = self._detached_section(line), None
+                    # properties after an unreadable header stay out of other sections
+                    section, header = Section(self._document, "", Location(line.file, line.line)), None
             if len(self.errors) >= MAX_ERRORS:
                 return
         self._include(section, header)
-
-    def _add_errors(self, error: N2D2Error) -> None:
-        self.errors.extend(error.errors)
-
-    def _detached_section(self, line: lexer.SourceLine) -> Section:
-        """Return a section for the properties after an unreadable header, which keeps them out of other sections."""
-        return Section(self._document, "", Location(line.file, line.line))
 
     def _open(self, header: lexer.Header, includer: Section | None, lines: Sequence[lexer.SourceLine], index: int) -> Section:
         bases = []
         for name in header.bases:
             base = self._document.section(name)
             if base is None:
-                self._add_errors(self._unknown_base(name, header, lines[index + 1 :]))
+                self.errors += self._unknown_base(name, header, lines[index + 1 :]).errors
             else:
                 bases.append(base)
         section = Section(self._document, header.name, header.where, tuple(bases), includer)
@@ -190,7 +171,7 @@ class _Builder:
         try:
             lines = self._inclusions.render(section, header)
         except N2D2Error as error:
-            self._add_errors(error)
+            self.errors += error.errors
         else:
             self.add_lines(lines, section)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest, readable
-from n2d2py.ini.expand import Expandable, expand_property
+from n2d2py.ini.expand import expand_property
 from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.kinds import shorten
 
@@ -63,13 +63,14 @@ class Section:
         old = self._properties.get(key)
         again = old is not None and (old.value, old.where) == (value, where)
         if old is not None and not old.inherited and not again:
-            log.warning(
-                "W101",
-                f"'{key}' is given twice (first at {_place_text(old.where)}: '{shorten(old.value)}'); the last value is used",
-                where=where,
-                remedy="remove one of them",
-            )
+            place = f"line {old.where.line}" if old.where.file is None else f"{old.where.file}:{old.where.line}"
+            what = f"'{key}' is given twice (first at {place}: '{shorten(old.value)}'); the last value is used"
+            log.warning("W101", what, where=where, remedy="remove one of them")
         self._properties[key] = Property(value, where)
+
+    def includers(self) -> list[Section]:
+        """Return the sections that included this one by template, the innermost first."""
+        return [] if self.includer is None else [self.includer, *self.includer.includers()]
 
     def keys(self) -> list[str]:
         """Return the property names in order, with inherited ones and without macros."""
@@ -131,10 +132,6 @@ class Section:
             remedy = f"add {key}=<value> to [{self.name}]" if self.name else f"add {key}=<value>"
         owner = f"section [{self.name}]" if self.name else "the global section"
         return N2D2Error("E108", f"property '{key}' is missing in {owner}", where=where, remedy=remedy)
-
-
-def _place_text(where: Location) -> str:
-    return f"line {where.line}" if where.file is None else f"{where.file}:{where.line}"
 
 
 class Document:
@@ -218,20 +215,12 @@ class Document:
         """Return the section of a reference `[name]`, or None."""
         return self._sections.get(name) or self._hidden.get(name)
 
-    def previous_section_name(self, section: Expandable) -> str:
+    def previous_section_name(self, section: Section) -> str:
         """Return the name of the section before `section`, skipping those that include it by template."""
-        names = list(self._sections)
+        names, including = list(self._sections), {one.name for one in section.includers()}
         if section.name not in self._sections:
             return ""
-        including = set()
-        includer = section.includer
-        while includer is not None:
-            including.add(includer.name)
-            includer = includer.includer
-        for name in reversed(names[: names.index(section.name)]):
-            if name not in including:
-                return name
-        return ""
+        return next((name for name in reversed(names[: names.index(section.name)]) if name not in including), "")
 
     def is_first_time(self, token: Hashable) -> bool:
         """True at the first call with `token`: avoids repeated messages for an inherited value."""

@@ -8,11 +8,15 @@ PREV_SECTION_NAME, the reader, the global section, the environment (literal, wit
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.expression import ExpressionError, evaluate
+from n2d2py.ini.kinds import shorten
 from n2d2py.ini.paths import read_environment_variable
+
+if TYPE_CHECKING:
+    from n2d2py.ini.document import Section
 
 MAX_STEPS = 10_000
 MAX_CHARACTERS = 4 << 20
@@ -26,67 +30,7 @@ _CONTINUES = re.compile(r"[A-Za-z0-9_]|\.[A-Za-z0-9_]")
 _PAREN_OR_QUOTE = re.compile(r"[()'\"]")
 
 
-class Expandable(Protocol):
-    """Section interface for expansion."""
-
-    @property
-    def name(self) -> str:
-        """Section name; "" for the global section."""
-        ...
-
-    @property
-    def document(self) -> References:
-        """Document in which references and macros are looked up."""
-        ...
-
-    @property
-    def includer(self) -> Expandable | None:
-        """Section that included this one by template."""
-        ...
-
-    def has(self, key: str) -> bool:
-        """True if it has the property."""
-        ...
-
-    def raw(self, key: str) -> str:
-        """Return the unexpanded value."""
-        ...
-
-    def where(self, key: str) -> Location:
-        """Return the place of the value."""
-        ...
-
-    def macros(self) -> list[str]:
-        """Return the names of its macros, without `$`."""
-        ...
-
-    def mark_used(self) -> None:
-        """Mark the section as read."""
-        ...
-
-    def missing(self, key: str, where: Location) -> N2D2Error:
-        """Return the error for a missing property."""
-        ...
-
-
-class References(Protocol):
-    """Document interface for expansion."""
-
-    @property
-    def globals(self) -> Expandable:
-        """Properties before the first header."""
-        ...
-
-    def find_referenced(self, name: str) -> Expandable | None:
-        """Return the section of a reference `[name]`."""
-        ...
-
-    def previous_section_name(self, section: Expandable) -> str:
-        """Return the name of the preceding section."""
-        ...
-
-
-def expand_property(section: Expandable, key: str) -> str:
+def expand_property(section: Section, key: str) -> str:
     """Return the expanded value of a property, read from `section`.
 
     Raises:
@@ -96,7 +40,7 @@ def expand_property(section: Expandable, key: str) -> str:
     return _Expansion(section).property(section, key)
 
 
-def expand_text(reader: Expandable, text: str, where: Location) -> str:
+def expand_text(reader: Section, text: str, where: Location) -> str:
     """Return the expansion of a text at `where`, read from the section `reader`."""
     return _Expansion(reader).text(text, where)
 
@@ -110,7 +54,7 @@ def _match_at(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
 class _Expansion:
     """State of one read: the chain of definitions being expanded, and the work done."""
 
-    def __init__(self, reader: Expandable):
+    def __init__(self, reader: Section):
         self._reader = reader
         self._document = reader.document
         self._chain: list[str] = []
@@ -118,7 +62,7 @@ class _Expansion:
         self._steps = 0
         self._characters = 0
 
-    def property(self, owner: Expandable, key: str) -> str:
+    def property(self, owner: Section, key: str) -> str:
         label = f"${{{key[1:]}}}" if key.startswith("$") else f"[{owner.name}]{key}"
         if key.startswith("$") and owner.name:
             label += f" of [{owner.name}]"
@@ -188,12 +132,9 @@ class _Expansion:
         like = nearest(name, [*known, "SECTION_NAME", "PREV_SECTION_NAME"])
         listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
-        return N2D2Error(
-            "E110",
-            f"macro ${{{name}}} is not defined (known here: {listed or 'none'})",
-            where=where,
-            remedy=f"{remedy}define ${name}=<value> or set the environment variable {name}",
-        )
+        what = f"macro ${{{name}}} is not defined (known here: {listed or 'none'})"
+        remedy += f"define ${name}=<value> or set the environment variable {name}"
+        return N2D2Error("E110", what, where=where, remedy=remedy)
 
     def _expression(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = _find_closing(text, start)
@@ -204,9 +145,9 @@ class _Expansion:
         try:
             return evaluate(expanded), end + 1
         except ExpressionError as error:
-            quoted = f"$({_shorten(written)})"
+            quoted = f"$({shorten(written, 80)})"
             if expanded != written:
-                quoted += f", that is $({_shorten(expanded)}),"
+                quoted += f", that is $({shorten(expanded, 80)}),"
             what = f"expression {quoted} has no value: {error}"
             raise N2D2Error("E112", what, where=where, remedy="correct the expression") from None
 
@@ -247,7 +188,3 @@ def _find_closing(text: str, start: int) -> int | None:
             closing = text.find(mark, position)
             position = closing + 1 if closing >= 0 else position
     return None
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."

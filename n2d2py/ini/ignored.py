@@ -58,11 +58,6 @@ COVERED = Ignored("*", "")
 """All keys of a section that is read elsewhere, or that a separate message reports as not computed."""
 
 
-def covered_keys(*patterns: str) -> tuple[Ignored, ...]:
-    """Return keys of sections that a separate message reports as not computed."""
-    return COVERED.for_keys(*patterns)
-
-
 class IgnoredKeys:
     """Keys without effect found in a document, by kind, for one warning each."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -83,7 +82,7 @@ class Unreadable(ValueError):
 def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = ()) -> tuple[Any, list[Remark]]:
     """Return `text` as a value of `kind`, for the property `name`, with remarks; lists become tuples. Raise Unreadable."""
     remarks: list[Remark] = []
-    value = _READERS[kind](kind, name, text.strip() if kind is not Kind.STRING else text, choices, remarks)
+    value = _read(kind, name, text.strip() if kind is not Kind.STRING else text, choices, remarks)
     return value, remarks
 
 
@@ -95,8 +94,11 @@ def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
 
 
 def _unreadable(kind: Kind, name: str, text: str, remedy: str | None = None) -> Unreadable:
-    article = "an" if kind.value[0] in "aeiou" else "a"
-    return Unreadable(f"{name}={shorten(text)} is not {article} {kind.value}", remedy or f"give {article} {kind.value}")
+    return Unreadable(f"{name}={shorten(text)} is not {_with_article(kind)}", remedy or f"give {_with_article(kind)}")
+
+
+def _with_article(kind: Kind) -> str:
+    return f"{'an' if kind.value[0] in 'aeiou' else 'a'} {kind.value}"
 
 
 def _parse_integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
@@ -107,13 +109,8 @@ def _parse_integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> i
         if number is None or number != math.floor(number):
             raise _unreadable(kind, name, text, "use // or int(...) for a whole number" if number is not None else None)
         value = int(number)
-        remarks.append(
-            Remark(
-                "W103",
-                f"{name}={shorten(text)} is read as the integer {value}",
-                "write it without a fraction (// or int(...) in an expression)",
-            )
-        )
+        what = f"{name}={shorten(text)} is read as the integer {value}"
+        remarks.append(Remark("W103", what, "write it without a fraction (// or int(...) in an expression)"))
     low, high = (0, UINT_MAX) if kind is Kind.UINT else (-INT_MAX - 1, INT_MAX)
     if kind is Kind.UINT and text.startswith("-"):
         raise Unreadable(f"{name}={shorten(text)} is negative", "give an unsigned integer")
@@ -129,32 +126,49 @@ def _parse_float(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _read_integer(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> int:
-    return _parse_integer(kind, name, text, remarks)
+def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> Any:
+    if kind in _ELEMENTS:
+        return tuple(_read_item(_ELEMENTS[kind], name, item, text, remarks) for item in text.split())
+    if kind in (Kind.UINT, Kind.INT):
+        return _parse_integer(kind, name, text, remarks)
+    if kind is Kind.FLOAT:
+        value = _parse_float(text)
+        if value is None:
+            raise _unreadable(kind, name, text)
+        return value
+    if kind is Kind.BOOL:
+        return _read_bool(name, text, remarks)
+    if kind in (Kind.ENUM, Kind.DATATYPE):
+        return _read_enum(name, text, DATA_TYPES if kind is Kind.DATATYPE else choices)
+    if kind is Kind.STRINGS:
+        return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
+    return _read_names(name, text) if kind is Kind.NAMES else text
 
 
-def _read_float(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> float:
-    value = _parse_float(text)
-    if value is None:
-        raise _unreadable(kind, name, text)
-    return value
+_ELEMENTS = {Kind.UINTS: Kind.UINT, Kind.INTS: Kind.INT, Kind.FLOATS: Kind.FLOAT, Kind.BOOLS: Kind.BOOL}
 
 
-def _read_bool(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> bool:
+def _read_item(kind: Kind, name: str, item: str, text: str, remarks: list[Remark]) -> Any:
+    """Return an item of the list `text`."""
+    try:
+        return _read(kind, name, item, (), remarks)
+    except Unreadable as problem:
+        if problem.code != "E109":
+            raise
+        what = f"{name}={shorten(text)}: '{shorten(item)}' is not {_with_article(kind)}"
+        raise Unreadable(what, "separate the items by blanks") from None
+
+
+def _read_bool(name: str, text: str, remarks: list[Remark]) -> bool:
     if text.lower() not in _TRUE + _FALSE:
-        raise _unreadable(kind, name, text, "give 0 or 1")
+        raise _unreadable(Kind.BOOL, name, text, "give 0 or 1")
     value = text.lower() in _TRUE
     if text not in ("0", "1"):
         remarks.append(Remark(None, f"{name}={text} is read as {int(value)}"))
     return value
 
 
-def _read_text(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> str:
-    return text
-
-
-def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> str:
-    names = DATA_TYPES if kind is Kind.DATATYPE else choices
+def _read_enum(name: str, text: str, names: tuple[str, ...]) -> str:
     if text not in names:
         like = nearest(text, names)
         what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
@@ -162,51 +176,8 @@ def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...], remar
     return text
 
 
-def _read_list(element: Kind) -> Callable[..., tuple]:
-    def read(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> tuple:
-        values = []
-        for item in text.split():
-            try:
-                values.append(_READERS[element](element, name, item, choices, remarks))
-            except Unreadable as problem:
-                if problem.code != "E109":
-                    raise
-                raise Unreadable(
-                    f"{name}={shorten(text)}: '{shorten(item)}' is not "
-                    f"a{'n' if element.value[0] in 'aeiou' else ''} {element.value}",
-                    "separate the items by blanks",
-                ) from None
-        return tuple(values)
-
-    return read
-
-
-def _read_strings(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> tuple[str, ...]:
-    return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
-
-
-def _read_names(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> tuple[str, ...]:
-    if not text:
-        return ()
-    names = tuple(item.strip() for item in text.split(","))
+def _read_names(name: str, text: str) -> tuple[str, ...]:
+    names = tuple(item.strip() for item in text.split(",")) if text else ()
     if "" in names:
         raise Unreadable(f"{name}={shorten(text)} has an empty name", "remove the extra comma")
     return names
-
-
-_READERS: dict[Kind, Callable[..., Any]] = {
-    Kind.UINT: _read_integer,
-    Kind.INT: _read_integer,
-    Kind.FLOAT: _read_float,
-    Kind.BOOL: _read_bool,
-    Kind.STRING: _read_text,
-    Kind.PATH: _read_text,
-    Kind.ENUM: _read_enum,
-    Kind.DATATYPE: _read_enum,
-    Kind.UINTS: _read_list(Kind.UINT),
-    Kind.INTS: _read_list(Kind.INT),
-    Kind.FLOATS: _read_list(Kind.FLOAT),
-    Kind.BOOLS: _read_list(Kind.BOOL),
-    Kind.STRINGS: _read_strings,
-    Kind.NAMES: _read_names,
-}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.ini.kinds import shorten
 
 MAX_BYTES = 64 << 20
 _COMMENT_OR_QUOTE = re.compile(r'[;#"]')
@@ -174,8 +175,8 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     name, equals, value = text.partition("=")
     name = name.rstrip()
     if not equals:
-        remedy = f"write {_shorten(text)}=<value>, or comment the line out with ;"
-        raise N2D2Error("E104", f"property '{_shorten(text)}' has no value", where=where, remedy=remedy)
+        remedy = f"write {shorten(text, 60)}=<value>, or comment the line out with ;"
+        raise N2D2Error("E104", f"property '{shorten(text, 60)}' has no value", where=where, remedy=remedy)
     if name in ("", "$"):
         raise N2D2Error("E104", "a property has no name", where=where, remedy="write name=value")
     return Assignment(name, unquote(value.lstrip()), where)
@@ -184,10 +185,10 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
 def _parse_header(text: str, where: Location) -> Header:
     name, bracket, bases = text[1:].partition("]")
     if not bracket:
-        raise N2D2Error("E105", f"section header '{_shorten(text)}' has no closing ]", where=where, remedy="write [name]")
+        raise N2D2Error("E105", f"section header '{shorten(text, 60)}' has no closing ]", where=where, remedy="write [name]")
     name, at, template = (part.strip() for part in name.partition("@"))
     if not name or (at and not template):
-        what = f"section header '{_shorten(text)}' has no " + ("name" if not name else "template file")
+        what = f"section header '{shorten(text, 60)}' has no " + ("name" if not name else "template file")
         raise N2D2Error("E105", what, where=where, remedy="write [name] or [name@file.ini.tpl]")
     return Header(name, template or None, tuple(bases.split()), where.within(name))
 
@@ -197,7 +198,3 @@ def unquote(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] == '"' and '"' not in value[1:-1]:
         return value[1:-1]
     return value
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,8 +14,7 @@ from n2d2py.errors import ErrorList, Location, N2D2Error, listed, nearest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Kind, Unreadable
-from n2d2py.ini.precision import PRECISION_KEYS
-from n2d2py.ini.schema import Key, Schema
+from n2d2py.ini.schema import Key, Schema, keys
 
 GENERAL = Schema(
     "export parameters",
@@ -43,6 +42,19 @@ GENERAL = Schema(
     "the warning W109.",
 )
 """Rules common to the parameters of all targets."""
+
+_PRECISION = """
+QuantBits: Bit width of the integers that the layer reads and writes. Overrides -nbbits.
+QuantWeightBits: Bit width of the weights. Overrides -wt-bits and -nbbits. Less than 8 for convolutions and fully connected
+    layers only.
+"""
+PRECISION_KEYS = keys(
+    _PRECISION,
+    Key("QuantBits", Kind.ENUM, None, choices=("8", "16")),
+    Key("QuantWeightBits", Kind.ENUM, None, choices=("2", "3", "4", "5", "6", "7", "8", "16")),
+    Key("Quantize", Kind.BOOL, None, "0: compute the layer in floating point in an integer export."),
+)
+"""Keys of the precision of one layer, in its section of the INI or of the export parameters. Missing ones follow the rest of the network."""
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,21 +10,19 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import copy
 from n2d2py.exports.cpp.forms.select import table
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
-from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.graph.node import TWICE
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
-from n2d2py.operators.affine import Affine
+from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
@@ -37,15 +34,10 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Activation(Op):
     """y = function(x), element-wise."""
 
     function: FunctionRow
-    kind: ClassVar[str] = "Activation"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self.function(inputs[0])]
@@ -55,8 +47,8 @@ class Activation(Op):
         kind = graph.type(node.inputs[0])
         if isinstance(node.form, Interpolated):
             output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
-            found = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
-            return [found.astype(output.dtype)]
+            result = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
+            return [result.astype(output.dtype)]
         return [node.form_as(Table).table[inputs[0].astype(np.int64) - kind.qmin].astype(graph.type(node.output).dtype)]
 
 
@@ -73,7 +65,7 @@ _SCHEMA = ACTIVATED.extended(
 @ini("Activation", _SCHEMA)
 def _build(context: LayerContext) -> None:
     tensor = context.concat_inputs()
-    require_channels(context, tensor)
+    context.require_channels(tensor)
     function = read_activation(context.values)
     context.add(Identity() if function is None else Activation(function), [tensor])
 
@@ -111,7 +103,7 @@ def threshold_function(operation: str, threshold: float, maximum: float) -> Func
 @ini("Threshold", _THRESHOLD, _THRESHOLD_CONFIG)
 def _threshold(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
-    require_channels(context, tensor)
+    context.require_channels(tensor)
     context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
 
 
@@ -143,8 +135,7 @@ def _prelu(node: OnnxNode, builder: Builder) -> None:
 
 @onnx("Neg")
 def _neg(node: OnnxNode, builder: Builder) -> None:
-    count = channels(node.shape())
-    builder.layer(node, Affine(), [node.tensor()], {"weights": np.full(count, -1.0), "bias": np.zeros(count)})
+    builder.layer(node, Affine(), [node.tensor()], uniform_gain(channels(node.shape()), -1.0))
 
 
 # ---- integers ------------------------------------------------------------------------------------
@@ -201,13 +192,13 @@ class ActivationQuantizer(Quantizer):
 def _tflite_table(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
     """Return the outputs of TFLite's QUANTIZE, RELU or LEAKY_RELU kernel for all stored integers of x."""
     away, ratio = np.arange(x.qmin, x.qmax + 1) - x.zero_point, np.float32(x.scale) / np.float32(y.scale)
-    found, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
+    result, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
     if isinstance(function, LeakyRectifier):
         slope = np.float32(x.scale) * np.float32(function.slope) / np.float32(y.scale)
-        found = np.where(away < 0, multiplied(away, float(slope)), found)
+        result = np.where(away < 0, multiplied(away, float(slope)), result)
     elif isinstance(function, Clip):
         low, high = map(int, y.quantize_linear(np.array([function.low, function.high], np.float64)))
-    return np.clip(found + y.zero_point, low, high).astype(y.dtype)
+    return np.clip(result + y.zero_point, low, high).astype(y.dtype)
 
 
 def _nan_error(node: Node) -> N2D2Error:
@@ -226,7 +217,6 @@ def _extend_table(values: np.ndarray, kind: NumType) -> np.ndarray:
 
 @cpp("Activation")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an activation layer."""
     layer, node, kind = layer.pointwise(), layer.node, layer.inputs[0]
     if not layer.integer:
         if node.activation is not None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.graph import Node, QuantGraph, QuantNode, forms
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, forms
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
@@ -25,14 +20,8 @@ _MAX_8_BIT_ERROR = 1e-3
 
 
 @register
-@dataclass(frozen=True)
 class AddConstants(Op):
     """y[i] = x[i] + constants[i mod C] of a vector (N). Parameter "constants" (C), C a divisor of N."""
-
-    kind: ClassVar[str] = "AddConstants"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(output))

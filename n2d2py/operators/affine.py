@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import pack, vectors
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
@@ -26,14 +20,8 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Affine(Op):
     """y[c] = weights[c] * x[c] + bias[c], broadcast over the positions. Parameters: "weights", "bias" (C)."""
-
-    kind: ClassVar[str] = "Affine"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(output))
@@ -57,15 +45,15 @@ _SCHEMA = LAYER.extended(
 )
 
 
+def uniform_gain(count: int, gain: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+    """Return the parameters of an Affine with one gain and shift for all `count` channels."""
+    return {"weights": np.full(count, gain, np.float32), "bias": np.full(count, shift, np.float32)}
+
+
 @ini("Scaling", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
-    count = require_channels(context, tensor)
-    context.add(
-        Affine(),
-        [tensor],
-        {"weights": np.full(count, context.values["Factor"], np.float32), "bias": np.zeros(count, np.float32)},
-    )
+    context.add(Affine(), [tensor], uniform_gain(context.require_channels(tensor), context.values["Factor"]))
 
 
 @onnx_emitter("Affine")
@@ -104,7 +92,6 @@ class AffineQuantizer(WeightedQuantizer):
 
 @cpp("Affine")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an affine layer."""
     layer, selection = layer.pointwise(), vectors(layer)
     packed = pack(layer, selection, layer.values("weights"))
     types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}

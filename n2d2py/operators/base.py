@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.registry import Registry
+from n2d2py.registry import Registry, dataclass_transform
 
 
 class OpNode(Protocol):
@@ -32,7 +33,7 @@ class Op:
     Arrays are (N, C, H, W) or (N, C). N may be any batch size, although shapes are declared with N = 1.
 
     Attributes:
-        kind: name in the registry and in reports.
+        kind: name in the registry and in reports; the name of the class unless it says another.
         moves_values: the output contains values of the first input unchanged, or means of them. It shares the input's
             number type (max pooling, padding, resizing, layout changes).
         nonnegative: no output is below zero for any input.
@@ -49,12 +50,22 @@ class Op:
     same_bits: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: OpNode) -> list[Shape]:
-        """Return the shapes of the outputs for inputs of these shapes.
+        """Return the shapes of the outputs for inputs of these shapes; by default, the shape of the first input.
 
         Raises:
             N2D2Error: E2xx if the operator does not accept them.
         """
-        raise NotImplementedError
+        return inputs[:1]
+
+    def error(self, code: str, node: OpNode, what: str, remedy: str = "correct the layer before it") -> N2D2Error:
+        """Return an error of the layer; `what` follows its kind and name."""
+        return N2D2Error(code, f"{self.kind} '{node.name}' {what}", where=node.location, remedy=remedy)
+
+    def require_rank(self, shape: Shape, rank: int, node: OpNode) -> None:
+        """Raise E201 unless `shape` has `rank` axes (batch included)."""
+        if len(shape) != rank:
+            text = "x".join(map(str, shape))
+            raise self.error("E201", node, f"requires an input of rank {rank}, but its input has shape {text}")
 
     def output_kinds(self, kinds: list[str], node: OpNode) -> list[str]:
         """Return the kinds of the outputs for inputs of these kinds ("" for real numbers)."""
@@ -71,11 +82,13 @@ class Op:
     def run_integer(self, inputs: list[np.ndarray], node: Any, graph: Any) -> list[np.ndarray]:
         """Return the stored integers of the outputs for those of the inputs; exports must match them exactly.
 
-        `node` is a QuantNode, `graph` its QuantGraph.
+        `node` is a QuantNode, `graph` its QuantGraph. By default, an operator that moves values moves integers in the same way.
 
         Raises:
             N2D2Error: E510 if the operator has no integer form.
         """
+        if self.moves_values:
+            return self.run(inputs, node)
         what = f"{self.kind} is not supported in integers"
         remedy = "remove the layer, or export with -nbbits -32"
         raise N2D2Error("E510", what, where=node.location or node.name, remedy=remedy)
@@ -88,33 +101,26 @@ OPERATORS: Registry[type[Op]] = Registry("the operator", "n2d2py.operators.catal
 OpT = TypeVar("OpT", bound=type[Op])
 
 
+@dataclass_transform(frozen_default=True)
 def register(op: OpT) -> OpT:
-    """Register an operator by its kind (class decorator).
+    """Make a class a frozen dataclass and register it as an operator, by its kind (class decorator).
 
     Raises:
         InternalError: if another class has the same kind.
     """
+    if "__dataclass_params__" not in vars(op):
+        dataclass(frozen=True)(op)
+    op.kind = vars(op).get("kind") or op.__name__
     OPERATORS.add(op.kind, op)
     return op
 
 
 def make_operator(kind: str, *attributes: Any) -> Op:
     """Return an operator by kind and attributes, for callers that cannot import its class."""
-    made: Any = OPERATORS[kind]
-    return made(*attributes)
+    result: Any = OPERATORS[kind]
+    return result(*attributes)
 
 
 def operator_kinds() -> dict[str, type[Op]]:
     """Return all registered operators by kind."""
     return OPERATORS.snapshot()
-
-
-def require_rank(shape: Shape, rank: int, node: OpNode, kind: str) -> None:
-    """Raise E201 unless `shape` has `rank` axes (batch included)."""
-    if len(shape) != rank:
-        raise N2D2Error(
-            "E201",
-            f"{kind} '{node.name}' requires an input of rank {rank}, but its input has shape {'x'.join(map(str, shape))}",
-            where=node.location,
-            remedy="correct the layer before it",
-        )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph.shapes import Shape
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import emit_gain_and_shift
@@ -20,7 +17,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class BatchNorm(Op):
     """y = scale * (x - mean) / sqrt(variance + epsilon) + bias, per channel.
 
@@ -28,10 +24,6 @@ class BatchNorm(Op):
     """
 
     epsilon: float = 1e-5
-    kind: ClassVar[str] = "BatchNorm"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(output))
@@ -81,10 +73,7 @@ _CONFIG = CONFIGURATION.extended(
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     tensor = context.concat_inputs()
-    count = channels(context.graph.shape(tensor))
-    if count != outputs:
-        what = f"NbOutputs={outputs}, but the input has {count} channels"
-        raise context.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
+    context.require_channels(tensor)
     ones, zeros = np.ones(outputs, np.float32), np.zeros(outputs, np.float32)
     params = {
         "scale": context.parameter("scales", (outputs,), ones),

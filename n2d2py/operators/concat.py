@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Call
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import requantized
@@ -24,7 +18,7 @@ from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.transpose import Transpose, transpose_source
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
@@ -33,7 +27,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Concat(ArrayOp):
     """Concatenation of images along an axis, channels by default, or of arrays row by row: each of `rows` rows holds the next
     part of each operand.
@@ -49,9 +42,8 @@ class Concat(ArrayOp):
     slots: tuple[int, ...] = ()
     result: str = ""
     alike: bool = field(default=False, repr=False)
-    kind: ClassVar[str] = "Concat"
-    mixes_types: ClassVar[bool] = False
-    same_bits: ClassVar[bool] = True
+    mixes_types = False
+    same_bits = True
 
     @property
     def concatenates_reals(self) -> bool:
@@ -83,8 +75,7 @@ class Concat(ArrayOp):
         for shape in inputs:
             if len(shape) != len(first) or (*shape[1:axis], *shape[axis + 1 :]) != (*first[1:axis], *first[axis + 1 :]):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
-                what = f"Concat '{node.name}' has inputs of different sizes {dims}"
-                raise N2D2Error("E206", what, where=node.location, remedy="use inputs of equal width and height")
+                raise self.error("E206", node, f"has inputs of different sizes {dims}", "use inputs of equal width and height")
         return [(*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -124,8 +115,8 @@ def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
     values = [value for value in values if value.dims[axis]]
     constants = [value.constant for value in values if value.constant is not None]
     if len(constants) == len(values):
-        made = np.concatenate(constants, axis)
-        return Value(made.shape, values[0].kind, None, made)
+        result = np.concatenate(constants, axis)
+        return Value(result.shape, values[0].kind, None, result)
     if len(values) == 1:
         return values[0]
     dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
@@ -206,7 +197,6 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a concatenation of pixels or rows that the memory plan cannot do in place."""
     if not layer.op.concatenates_pixels(layer.output_shape):
         return _lower_rows(layer.requiring_whole_input())
     scales = layer.integer and layer.node.rescale is not None

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic import conv_sums, exact_float
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
 from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation, read_window, window_keys
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.windows import image_size, pair, read_pads, windowed_layer
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, onnx
+from n2d2py.frontend.onnx.windows import image_size, pair, read_kernel, read_pads, windowed_layer
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, Window, memory_access
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.base import register
@@ -31,7 +26,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Conv(GroupedKernel):
     """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].
 
@@ -43,8 +37,6 @@ class Conv(GroupedKernel):
         pads: zeros added (top, left, bottom, right).
         groups: 1 dense, C depthwise.
     """
-
-    kind: ClassVar[str] = "Conv"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, extent = self.outputs_and_extent(inputs[0], node)
@@ -100,19 +92,11 @@ def _build(context: LayerContext) -> None:
 # ---- ONNX import ---------------------------------------------------------------------------------
 @onnx("Conv", images=True)
 def _conv(node: OnnxNode, builder: Builder) -> None:
-    weights = node.constant(1, "weights")
-    if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
-        raise Unsupported(f"it is a {weights.ndim - 2}-D convolution, only 1-D and 2-D are supported")
-    kernel = node.attribute("kernel_shape")
-    if kernel is not None and tuple(kernel) != weights.shape[2:]:
-        raise Unsupported("its kernel_shape differs from the shape of its weights")
-    bias = node.optional_constant(2, "bias")
-    weights = weights.reshape(*weights.shape[:2], *(1,) * (4 - weights.ndim), *weights.shape[2:])
+    weights, bias = read_kernel(node, "convolution")
     stride, dilation = pair(node, "strides"), pair(node, "dilations")
     extent = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilation, strict=True)]
     pads = read_pads(node, image_size(node), extent, stride)
     op = Conv(stride, pads, dilation, int(node.attribute("group", 1)))
-    bias = None if bias is None else bias.reshape(-1)
     windowed_layer(node, builder, op, {"weights": weights, "bias": bias})
 
 

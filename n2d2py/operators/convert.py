@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic import make_rescale
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import converting_epilogue
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.graph.quant import requantized
-from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
@@ -23,7 +18,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Convert(Op):
     """y represents the same real numbers as x in another number type.
 
@@ -38,11 +32,7 @@ class Convert(Op):
     """
 
     to_float: bool = False
-    kind: ClassVar[str] = "Convert"
-    mixes_types: ClassVar[bool] = True
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
+    mixes_types = True
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [inputs[0]]
@@ -86,7 +76,6 @@ class ConvertQuantizer(Quantizer):
 
 @cpp("Convert")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a conversion between number types."""
     layer = layer.pointwise()
     types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
     config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})

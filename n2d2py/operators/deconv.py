@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Layer, cpp, window
-from n2d2py.exports.cpp.parts import Call
+from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp, window
 from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, windowed_layer
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, read_kernel, windowed_layer
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.base import OpNode, register
@@ -43,18 +38,12 @@ def transposed_extent(
     """
     height, width = ((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
     if min(height, width) < 1:
-        raise N2D2Error(
-            "E203",
-            f"{node.op.kind} '{node.name}' has a padding that removes the whole output of "
-            f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)",
-            where=node.location,
-            remedy="reduce the padding",
-        )
+        full = f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)"
+        raise node.op.error("E203", node, f"has a padding that removes the whole output of {full}", "reduce the padding")
     return height, width
 
 
 @register
-@dataclass(frozen=True)
 class Deconv(GroupedKernel):
     """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].
 
@@ -67,8 +56,6 @@ class Deconv(GroupedKernel):
             positions with only the bias.
         groups: 1 dense, C depthwise.
     """
-
-    kind: ClassVar[str] = "Deconv"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, extent = self.outputs_and_extent(inputs[0], node)
@@ -136,22 +123,16 @@ def _build(context: LayerContext) -> None:
 # ---- ONNX import ---------------------------------------------------------------------------------
 @onnx("ConvTranspose", images=True)
 def _deconv(node: OnnxNode, builder: Builder) -> None:
-    weights = node.constant(1, "weights")
-    if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
-        raise Unsupported(f"it is a {weights.ndim - 2}-D transposed convolution, only 1-D and 2-D are supported")
-    if tuple(node.attribute("kernel_shape") or weights.shape[2:]) != weights.shape[2:]:
-        raise Unsupported("its kernel_shape differs from the shape of its weights")
+    weights, bias = read_kernel(node, "transposed convolution")
     groups, channels = int(node.attribute("group", 1)), node.shape()[1]
     if groups < 1 or weights.shape[0] != channels or channels % groups:
         raise Unsupported(
             f"its weights for {weights.shape[0]} channels in {groups} groups do not fit its input of {channels} channels"
         )
     # (C, O / groups, ...) in ONNX
-    per_group, kernel = weights.shape[1], (*(1,) * (4 - weights.ndim), *weights.shape[2:])
+    per_group, *kernel = weights.shape[1:]
     parts = weights.reshape(groups, channels // groups, per_group, *kernel)
     weights = parts.transpose(0, 2, 1, 3, 4).reshape(groups * per_group, channels // groups, *kernel)
-    bias = node.optional_constant(2, "bias")
-    bias = None if bias is None else bias.reshape(-1)
     stride, dilation = pair(node, "strides"), pair(node, "dilations")
     pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)], stride)
     windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})
@@ -178,8 +159,7 @@ class DeconvQuantizer(WeightedQuantizer):
 # ---- memory --------------------------------------------------------------------------------------
 @memory_access("Deconv")
 def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel.
-    Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
+    """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
     op, kernel = node.op, node.params["weights"].shape[2:]
     tables: list[Ranges] = []
     for outputs, inputs, k, s, p, d in zip(
@@ -188,7 +168,7 @@ def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
         ranges = []
         for position in range(outputs):
             reached = [(position + p - u * d) // s for u in range(k) if (position + p - u * d) % s == 0]
-            inside = [at for at in reached if 0 <= at < inputs]
+            inside = [index for index in reached if 0 <= index < inputs]
             ranges.append((min(inside), max(inside) + 1) if inside else (0, 0))
         tables.append(tuple(ranges))
     return LineTable((tables[0],), (tables[1],))

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic import exact_float, matmul_sums
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import REMAP, remap_outputs
 from n2d2py.frontend.ini.fillers import filler_keys
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.frontend.ini.trained import with_trained_weights
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
@@ -38,25 +32,18 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Fc(Op):
     """y[o] = bias[o] + sum over k of w[o, k] * x[k], x flattened in C, H, W order.
 
     Parameters: "weights" (O, K), "bias" (O, always present after loading).
     """
 
-    kind: ClassVar[str] = "Fc"
-
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, features = node.params["weights"].shape
         if elements(inputs[0]) != features:
-            raise N2D2Error(
-                "E204",
-                f"Fc '{node.name}' has weights for {features} inputs, but its input has {elements(inputs[0])} elements "
-                f"({'x'.join(map(str, inputs[0][1:]))})",
-                where=node.location,
-                remedy="check the layer before it",
-            )
+            size = f"{elements(inputs[0])} elements ({'x'.join(map(str, inputs[0][1:]))})"
+            what = f"has weights for {features} inputs, but its input has {size}"
+            raise self.error("E204", node, what, "check the layer before it")
         return [(inputs[0][0], outputs)]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:

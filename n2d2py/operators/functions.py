@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from n2d2py.registry import Registry
+from n2d2py.registry import Registry, dataclass_transform
 
 
 class OnnxSource(Protocol):
@@ -89,11 +89,7 @@ class FunctionRow:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  (subclasses are dataclasses)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
-        """Add nodes of ONNX's opset 17 that compute y = f(x).
-
-        Raises:
-            ValueError: if no ONNX nodes compute it.
-        """
+        """Add nodes of ONNX's opset 17 that compute y = f(x). Raise ValueError if no ONNX nodes compute it."""
         if self.gate:
             inner = x
             for each in self.gate:
@@ -135,8 +131,10 @@ def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], FunctionRow]], 
 FunctionType = TypeVar("FunctionType", bound="type[FunctionRow]")
 
 
+@dataclass_transform(frozen_default=True)
 def function(made: FunctionType) -> FunctionType:
-    """Register a function, a frozen dataclass of its attributes."""
+    """Make a class a frozen dataclass of its attributes and register it as a function (class decorator)."""
+    made = made if "__dataclass_params__" in vars(made) else dataclass(frozen=True)(made)
     made.kind = vars(made).get("kind") or made.__name__
     FUNCTIONS.add(made.kind, made)
     if made.onnx:
@@ -151,12 +149,12 @@ def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **
         return real(x).astype(x.dtype, copy=False)
 
     named = {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}
-    return function(dataclass(frozen=True)(type(kind, (FunctionRow,), named)))
+    return function(type(kind, (FunctionRow,), named))
 
 
 def ini_functions() -> dict[str, FunctionRow]:
     """Return the functions with default attributes by value of `ActivationFunction=`."""
-    return {value: made() for made in FUNCTIONS.values() for value in made.ini_values}
+    return {value: kind() for kind in FUNCTIONS.values() for value in kind.ini_values}
 
 
 def _without_warnings(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
@@ -187,13 +185,12 @@ GELU_POLYNOMIAL = sqrt(2 / pi) * np.array([0, 1, 0, _GELU_CUBE])
 
 # ---- clamps and rectifiers ----------------------------------------------------------------------
 @function
-@dataclass(frozen=True)
 class Clip(FunctionRow):
     """min(max(x, low), high); Clip(0) is the rectifier, Clip(0, 6) ReLU6, Clip(-t, t) N2D2's Saturation."""
 
     low: float = -np.inf
     high: float = np.inf
-    is_clamp: ClassVar[bool] = True
+    is_clamp = True
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
@@ -211,11 +208,6 @@ class Clip(FunctionRow):
         emitter.emit("Clip", [x, low, high], y)
 
 
-@from_onnx("Relu")
-def _relu(node: OnnxSource) -> FunctionRow:
-    return Clip(0.0)
-
-
 @from_onnx("Clip")
 def _clip(node: OnnxSource) -> FunctionRow:
     limits = []
@@ -230,13 +222,12 @@ def _clip(node: OnnxSource) -> FunctionRow:
 
 
 @function
-@dataclass(frozen=True)
 class ChannelClip(FunctionRow):
     """min(max(x, low), highs[c]) for channel c of x (N, C, H, W)."""
 
     low: float
     highs: tuple[float, ...]
-    is_clamp: ClassVar[bool] = True
+    is_clamp = True
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
@@ -252,7 +243,6 @@ class ChannelClip(FunctionRow):
 
 
 @function
-@dataclass(frozen=True)
 class LeakyRectifier(FunctionRow):
     """slope * x below zero, x above, at most `high`."""
 
@@ -270,11 +260,6 @@ class LeakyRectifier(FunctionRow):
             emitter.emit("Clip", [leaky, "", emitter.constant(float(self.high))], y)
 
 
-@from_onnx("LeakyRelu")
-def _leaky(node: OnnxSource) -> FunctionRow:
-    return LeakyRectifier(float(node.attribute("alpha", 0.01)))
-
-
 def rectifier(slope: float = 0.0, clipping: float = 0.0) -> FunctionRow:
     """Return N2D2's Rectifier: slope * x below zero, x above, at most `clipping` unless it is 0."""
     high = clipping if clipping > 0 else np.inf
@@ -282,7 +267,6 @@ def rectifier(slope: float = 0.0, clipping: float = 0.0) -> FunctionRow:
 
 
 @function
-@dataclass(frozen=True)
 class Step(FunctionRow):
     """`below` if x <= threshold, else `above`; None means x itself."""
 
@@ -310,19 +294,13 @@ class Step(FunctionRow):
         emitter.emit("Where", [above, *sides], y)
 
 
-@from_onnx("ThresholdedRelu")
-def _thresholded(node: OnnxSource) -> FunctionRow:
-    return Step(float(node.attribute("alpha", 1.0)), 0.0, None)
-
-
 # ---- functions with attributes ------------------------------------------------------------------
 @function
-@dataclass(frozen=True)
 class Tanh(FunctionRow):
     """tanh(alpha * x)."""
 
     alpha: float = 1.0
-    onnx: ClassVar[str] = "Tanh"
+    onnx = "Tanh"
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return np.tanh(x.dtype.type(self.alpha) * x)
@@ -337,7 +315,6 @@ class Tanh(FunctionRow):
 
 
 @function
-@dataclass(frozen=True)
 class Elu(FunctionRow):
     """gain * x above zero, gain * alpha * (exp(rate * x) - 1) below: ELU, SELU (gain) and CELU (rate = 1 / alpha)."""
 
@@ -361,17 +338,6 @@ class Elu(FunctionRow):
             emitter.emit("Elu", [x], y, alpha=float(self.alpha))
 
 
-@from_onnx("Elu")
-def _elu(node: OnnxSource) -> FunctionRow:
-    return Elu(float(node.attribute("alpha", 1.0)))
-
-
-@from_onnx("Selu")
-def _selu(node: OnnxSource) -> FunctionRow:
-    alpha, gamma = node.attribute("alpha", 1.67326319217681884765625), node.attribute("gamma", 1.05070102214813232421875)
-    return Elu(float(alpha), float(gamma))
-
-
 @from_onnx("Celu")
 def _celu(node: OnnxSource) -> FunctionRow:
     alpha = float(node.attribute("alpha", 1.0))
@@ -381,14 +347,13 @@ def _celu(node: OnnxSource) -> FunctionRow:
 
 
 @function
-@dataclass(frozen=True)
 class HardSigmoid(FunctionRow):
     """min(max(gain * x + shift, 0), 1)."""
 
     gain: float = _onnx_field("alpha", 0.2)
     shift: float = _onnx_field("beta", 0.5)
-    onnx: ClassVar[str] = "HardSigmoid"
-    nonnegative: ClassVar[bool] = True
+    onnx = "HardSigmoid"
+    nonnegative = True
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         dtype = x.dtype.type
@@ -396,7 +361,6 @@ class HardSigmoid(FunctionRow):
 
 
 @function
-@dataclass(frozen=True)
 class HardSwish(FunctionRow):
     """x * min(max(gain * x + shift, 0), high); 1/6, 1/2, 1 by default."""
 
@@ -415,13 +379,7 @@ class HardSwish(FunctionRow):
         emitter.emit("Mul", [x, gate], y)
 
 
-@from_onnx("HardSwish")
-def _hard_swish(node: OnnxSource) -> FunctionRow:
-    return HardSwish()
-
-
 @function
-@dataclass(frozen=True)
 class Gelu(FunctionRow):
     """x * (1 + erf(x / sqrt(2))) / 2."""
 
@@ -435,7 +393,6 @@ class Gelu(FunctionRow):
 
 
 @function
-@dataclass(frozen=True)
 class GeluTanh(FunctionRow):
     """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2."""
 
@@ -459,6 +416,24 @@ def _gelu(node: OnnxSource) -> FunctionRow:
     if form not in forms:
         raise ValueError(f"approximate={form} is not supported")
     return forms[form]
+
+
+def _number(node: OnnxSource, name: str, default: float) -> float:
+    """Return an attribute that is a number."""
+    return float(node.attribute(name, default))
+
+
+for _operator, _read in {
+    "Relu": lambda node: Clip(0.0),
+    "LeakyRelu": lambda node: LeakyRectifier(_number(node, "alpha", 0.01)),
+    "ThresholdedRelu": lambda node: Step(_number(node, "alpha", 1.0), 0.0, None),
+    "Elu": lambda node: Elu(_number(node, "alpha", 1.0)),
+    "Selu": lambda node: Elu(
+        _number(node, "alpha", 1.67326319217681884765625), _number(node, "gamma", 1.05070102214813232421875)
+    ),
+    "HardSwish": lambda node: HardSwish(),
+}.items():
+    ONNX_FUNCTIONS.add(_operator, _read)
 
 
 # ---- the table ----------------------------------------------------------------------------------

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.exports.cpp.epilogue import copy
 from n2d2py.exports.cpp.layer import cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
@@ -23,30 +18,20 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Identity(Op):
     """y = x."""
 
-    kind: ClassVar[str] = "Identity"
-    moves_values: ClassVar[bool] = True
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
+    moves_values = True
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [inputs[0]]
 
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        return [inputs[0]]
-
 
 @register
-@dataclass(frozen=True)
 class Dropout(Identity):
     """y = x at inference; `ratio` is the fraction of values dropped in training."""
 
     ratio: float = 0.5
-    kind: ClassVar[str] = "Dropout"
 
 
 _RATIO = Key("Dropout", Kind.FLOAT, 0.5, "Fraction of values dropped in training.")

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import moving_epilogue
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Array, Constants, Expression
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Array, Constants, Expression, Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.emitting import emit_constant, emit_take
 from n2d2py.operators.arrays.lowering import loop_type
@@ -26,7 +20,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class IndexSelect(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].
 
@@ -40,9 +33,8 @@ class IndexSelect(Op):
 
     indices: tuple[tuple[int, ...] | None, ...]
     fill: float = 0.0
-    kind: ClassVar[str] = "IndexSelect"
-    moves_values: ClassVar[bool] = True
-    same_bits: ClassVar[bool] = True
+    moves_values = True
+    same_bits = True
 
     @property
     def fills(self) -> bool:
@@ -62,12 +54,8 @@ class IndexSelect(Op):
             fits = len(shape) == 2 and all(taken) and sum(max(0, max(one or (0,))) for one in taken) < shape[1]
             sizes = [prod(len(one or ()) for one in taken)]
         if not fits:
-            raise N2D2Error(
-                "E243",
-                f"IndexSelect '{node.name}' reads positions outside its input of shape {'x'.join(map(str, shape[1:]))}",
-                where=node.location,
-                remedy="correct the layer before it",
-            )
+            text = "x".join(map(str, shape[1:]))
+            raise self.error("E243", node, f"reads positions outside its input of shape {text}")
         return [(shape[0], *sizes)]
 
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
@@ -138,11 +126,7 @@ _AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", 
 
 @cpp("IndexSelect")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a selection of positions.
-
-    Raises:
-        N2D2Error: E703 for a tensor with more than three axes after the batch.
-    """
+    """Return the C++ of a selection of positions. Raise E703 for a tensor with more than three axes after the batch."""
     rank = len(layer.input_shape)
     if not layer.op.by_axes(layer.input_shape):
         return _lower_array(layer)
@@ -205,5 +189,5 @@ def _shuffle_groups(positions: tuple[int, ...]) -> tuple[int, int, int] | None:
     """Return (first, groups, step) if the positions interleave `groups` runs, as a channel shuffle does; else None."""
     first, step = positions[0], positions[1] - positions[0]
     groups = next((i for i, p in enumerate(positions) if p != first + i * step), len(positions))
-    made = tuple(first + i % groups * step + i // groups for i in range(len(positions)))
-    return (first, groups, step) if made == tuple(positions) else None
+    result = tuple(first + i % groups * step + i // groups for i in range(len(positions)))
+    return (first, groups, step) if result == tuple(positions) else None

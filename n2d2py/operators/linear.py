@@ -101,7 +101,7 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
     """
     if tensor in graph.outputs:
         return "it is a network output"
-    found: WeightedReaders = []
+    result: WeightedReaders = []
     for reader in graph.consumers(tensor):
         if isinstance(reader.op, IndexSelect) and reader.op.fills:
             return f"{reader.name} fills positions"
@@ -110,7 +110,7 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
             further = weighted_readers(graph, reader.output, passed, products)
             if isinstance(further, str):
                 return further
-            found += further
+            result += further
             continue
         if (
             not isinstance(reader.op, (Conv, Fc, ArrayRecurrent))
@@ -126,8 +126,8 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
             inputs = numbers.reshape(numbers.shape[1] if isinstance(reader.op, Conv) else numbers.size, -1)
         if (inputs != inputs[:, :1]).any():
             return f"an input channel of {reader.name} has several gains"
-        found.append((reader, inputs[:, 0].astype(np.int64)))
-    return found or "nothing reads it"
+        result.append((reader, inputs[:, 0].astype(np.int64)))
+    return result or "nothing reads it"
 
 
 def _gain_numbers_after(graph: Graph, reader: Node, tensor: str, numbers: np.ndarray, products: bool) -> np.ndarray | None:

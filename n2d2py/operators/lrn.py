@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
@@ -34,7 +28,6 @@ def clip_window(size: int, channels: int) -> int:
 
 
 @register
-@dataclass(frozen=True)
 class LRN(Op):
     """y[c] = x[c] / (k + alpha * sum of x[i]^2)^beta, i from c - (size-1)/2 to c + size/2, within the channels.
 
@@ -45,11 +38,7 @@ class LRN(Op):
     alpha: float = 1e-4
     beta: float = 0.75
     k: float = 2.0
-    kind: ClassVar[str] = "LRN"
-    same_bits: ClassVar[bool] = True
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
+    same_bits = True
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(output)) * min(self.size, output[1])
@@ -109,7 +98,7 @@ def _from_onnx(a: Arrays) -> None:
 )
 def _from_ini(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
-    size = clip_window(values["N"], require_channels(context, tensor))
+    size = clip_window(values["N"], context.require_channels(tensor))
     context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
 
 
@@ -134,11 +123,7 @@ memory_access("LRN")(whole)
 
 @cpp("LRN")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a local response normalization.
-
-    Raises:
-        N2D2Error: E702 in an integer network.
-    """
+    """Return the C++ of a local response normalization. Raise E702 in an integer network."""
     if layer.integer:
         raise layer.no_integers("remove the layer, or export with -nbbits -32")
     op = layer.op

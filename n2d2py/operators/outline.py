@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph.shapes import Shape, channels, height, width
-from n2d2py.ini.ignored import covered_keys
+from n2d2py.ini.ignored import COVERED
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.operators.base import Op
 
@@ -42,23 +42,10 @@ def _anchor(context: LayerContext) -> Shape:
     return (1, channel_count, height(context.shapes[0]), width(context.shapes[0]))
 
 
-def _boxes(context: LayerContext) -> Shape:
-    return (1, _BOX, 1, 1)
-
-
-def _proposal(context: LayerContext) -> Shape:
-    return (1, _BOX + int(context.values["WithCls"]), 1, 1)
-
-
 def _objects(context: LayerContext) -> Shape:
     """Return box and class, two values for each part and three for each template."""
     parts, templates = context.values["NumParts"], context.values["NumTemplates"]
     return (1, _BOX + 1 + 2 * max(parts, default=0) + 3 * max(templates, default=0), 1, 1)
-
-
-def _roi_pooling(context: LayerContext) -> Shape:
-    values = context.values
-    return (1, values["NbOutputs"], values["OutputsHeight"], values["OutputsWidth"])
 
 
 def _fractional(context: LayerContext) -> Shape:
@@ -66,16 +53,14 @@ def _fractional(context: LayerContext) -> Shape:
     return (1, values["NbOutputs"], *(int(extent / ratio) for extent in (height(context.shapes[0]), width(context.shapes[0]))))
 
 
-def _vector(context: LayerContext) -> Shape:
-    return (1, context.values["NbOutputs"], 1, 1)
-
-
 def _register_type(
     name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
 ) -> None:
     """Register a layer type whose result has a shape but no arithmetic, and the reason."""
-    schema = LAYER.extended(*keys, accepted=covered_keys(*accepted.split()), name=name, doc="Layer known to -describe only.")
-    configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered_keys(*config.split())))
+    schema = LAYER.extended(
+        *keys, accepted=COVERED.for_keys(*accepted.split()), name=name, doc="Layer known to -describe only."
+    )
+    configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *COVERED.for_keys(*config.split())))
 
     @ini(name, schema, configuration, why)
     def build(context: LayerContext) -> None:
@@ -110,9 +95,19 @@ _DETECTION = (
 
 _register_type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
 _register_type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
-_register_type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
-_register_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")), _DETECTION)
-_register_type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling")
+_register_type("RP", lambda context: (1, _BOX, 1, 1), (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
+_register_type(
+    "Proposal",
+    lambda context: (1, _BOX + int(context.values["WithCls"]), 1, 1),
+    (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")),
+    _DETECTION,
+)
+_register_type(
+    "ROIPooling",
+    lambda context: (1, *(context.values[key] for key in ("NbOutputs", "OutputsHeight", "OutputsWidth"))),
+    (NB_OUTPUTS, *_SIZES),
+    f"{_WINDOW} Pooling",
+)
 _register_type(
     "FMP",
     _fractional,
@@ -121,4 +116,10 @@ _register_type(
     "Overlapping PseudoRandom",
     "its regions are drawn at random",
 )
-_register_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why="it is a loss of training")
+_register_type(
+    "Distance",
+    lambda context: (1, context.values["NbOutputs"], 1, 1),
+    (NB_OUTPUTS,),
+    "Margin CenterCoef WeightsFiller*",
+    why="it is a loss of training",
+)

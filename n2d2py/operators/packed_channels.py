@@ -6,15 +6,11 @@ first channel in the lowest bits, as in weights and in ONNX's INT4 and INT2. Unu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.access import Access, Repacked, memory_access
@@ -37,7 +33,6 @@ def packed_bytes(count: int, bits: int) -> int:
 
 
 @register
-@dataclass(frozen=True)
 class PackChannels(Op):
     """Integers (N, C, ...) from low to low + 2^bits - 1, packed into bytes (N, ceil(C bits / 8), ...).
 
@@ -48,7 +43,6 @@ class PackChannels(Op):
 
     bits: int
     low: int = 0
-    kind: ClassVar[str] = "PackChannels"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         batch, count, *rest = inputs[0]
@@ -68,7 +62,6 @@ class PackChannels(Op):
 
 
 @register
-@dataclass(frozen=True)
 class UnpackChannels(Op):
     """The integers (N, channels, ...) that PackChannels packed.
 
@@ -80,7 +73,6 @@ class UnpackChannels(Op):
     bits: int
     low: int
     channels: int
-    kind: ClassVar[str] = "UnpackChannels"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         return [(inputs[0][0], self.channels, *inputs[0][2:])]
@@ -89,8 +81,8 @@ class UnpackChannels(Op):
         stored, each = inputs[0].astype(np.int64), 8 // self.bits
         batch, count, *rest = stored.shape
         values = np.empty((batch, count * each, *rest), np.int64)
-        for at in range(each):
-            values[:, at::each] = (stored >> (at * self.bits)) & (2**self.bits - 1)
+        for index in range(each):
+            values[:, index::each] = (stored >> (index * self.bits)) & (2**self.bits - 1)
         return [(values[:, : self.channels] + self.low).astype(graph.type(node.output).dtype)]
 
 
@@ -102,7 +94,6 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
 
 @cpp("PackChannels", "UnpackChannels")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of packing or unpacking."""
     op, packs = layer.op, isinstance(layer.op, PackChannels)
     count = channels(layer.input_shape if packs else layer.output_shape)
     what = "into" if packs else "from"

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import move
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import check_positions
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, PoolWindow, memory_access
-from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.arrays.values import Arrays, check_positions, onnx_array
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import transpose_source
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.quant.contract import quantizer
@@ -29,22 +22,20 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Padding(Op):
     """Adds zeros (top, left, bottom, right); negative values crop."""
 
     pads: Pads
-    kind: ClassVar[str] = "Padding"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape = inputs[0]
-        require_rank(shape, 4, node, "Padding")
+        self.require_rank(shape, 4, node)
         top, left, bottom, right = self.pads
         size = (shape[2] + top + bottom, shape[3] + left + right)
         if min(size) < 1:
-            what = f"Padding '{node.name}' removes the whole input of {shape[3]}x{shape[2]} (width x height)"
-            raise N2D2Error("E207", what, where=node.location, remedy="crop less")
+            what = f"removes the whole input of {shape[3]}x{shape[2]} (width x height)"
+            raise self.error("E207", node, what, "crop less")
         return [(*shape[:2], *size)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -133,7 +124,6 @@ quantizer("Padding")(Moving)
 
 @cpp("Padding")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a padding or a crop."""
     top, left = layer.op.pads[:2]
     zero = layer.inputs[0].zero_point
     return move(layer, "padding", {"PadTop": top, "PadLeft": left, "InputZero": zero, "Serial": layer.serial})

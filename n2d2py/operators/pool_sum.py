@@ -8,18 +8,13 @@ the pool stays a separate pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.layer import Layer, cpp, window
-from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.graph.chains import chain
-from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, Whole, memory_access
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
@@ -30,7 +25,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class PoolSum(Op):
     """y = max pool of the first input + the second; axes of length 1 of either are broadcast.
 
@@ -41,7 +35,6 @@ class PoolSum(Op):
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     pads: Pads = (0, 0, 0, 0)
-    kind: ClassVar[str] = "PoolSum"
 
     @property
     def pool(self) -> Pool:
@@ -52,9 +45,8 @@ class PoolSum(Op):
         pooled = self.pool.output_shapes(inputs[:1], node)[0]
         if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1], strict=True)):
             dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
-            what = f"PoolSum '{node.name}' has operands of different shapes {dims}"
             remedy = "use equal shapes; axes of length 1 are broadcast"
-            raise N2D2Error("E205", what, where=node.location, remedy=remedy)
+            raise self.error("E205", node, f"has operands of different shapes {dims}", remedy)
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -112,7 +104,6 @@ STREAMING_BYTES = 1 << 18
 
 @cpp("PoolSum")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a max pool with a sum."""
     plain = layer.integer and all(kind.plain for kind in (*layer.inputs, layer.output))
     if layer.serial or (layer.integer and not plain):
         raise InternalError(f"{layer.name}: a PoolSum of integers with scales, or over its input")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, apply_function, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
 from n2d2py.graph import Graph, Node, QuantNode
-from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.base import Op, make_operator, register
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.elemwise.integer import dequantize_and_combine
-from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
+from n2d2py.operators.elemwise.op import dequantize_and_combine
+from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import LayerTypes, Quantizer, prequantize_layer, quantizer
@@ -26,7 +24,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Quantize(Op):
     """y = s (clamp(round(x / s) + z) - z): the real numbers after a QuantizeLinear and a DequantizeLinear.
 
@@ -34,10 +31,6 @@ class Quantize(Op):
     """
 
     type: NumType
-    kind: ClassVar[str] = "Quantize"
-
-    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        return [inputs[0]]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
@@ -201,11 +194,7 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
 def _clip(node: OnnxNode, builder: Builder) -> None:
     """Add a Quantize of fewer bits for a Clip of a QuantizeLinear's integers (QCDQ); else an activation function."""
     if node.is_constant(0) or node.inputs[0] not in builder.integers:
-        try:
-            function = ONNX_FUNCTIONS["Clip"](node)
-        except ValueError as error:
-            raise Unsupported(str(error)) from error
-        builder.layer(node, make_operator("Activation", function), [node.tensor()])
+        apply_function(node, builder)
         return
     tensor = node.tensor()
     kind = grid_type(builder.graph, tensor)

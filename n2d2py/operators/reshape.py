@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import image_axes, move
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
@@ -26,29 +21,20 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Reshape(Op):
     """The elements in row-major (C, H, W) order as `dims`, the shape without the batch axis."""
 
     dims: tuple[int, ...]
-    kind: ClassVar[str] = "Reshape"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         if prod(self.dims) != prod(inputs[0][1:]):
-            raise N2D2Error(
-                "E208",
-                f"Reshape '{node.name}' cannot change {'x'.join(map(str, inputs[0][1:]))} to {'x'.join(map(str, self.dims))}",
-                where=node.location,
-                remedy="keep the number of elements",
-            )
+            old, new = ("x".join(map(str, dims)) for dims in (inputs[0][1:], self.dims))
+            raise self.error("E208", node, f"cannot change {old} to {new}", "keep the number of elements")
         return [(inputs[0][0], *self.dims)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [inputs[0].reshape(len(inputs[0]), *self.dims)]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        return self.run(inputs, node)
 
 
 _SCHEMA = LAYER.extended(
@@ -75,7 +61,7 @@ def _from_ini(context: LayerContext) -> None:
     if -1 in dims:
         dims[dims.index(-1)] = elements(shape) // -prod(dims) or 1
     context.add(Reshape(tuple(reversed(dims))), [tensor])
-    require_channels(context, context.name)
+    context.require_channels(context.name)
 
 
 @onnx_emitter("Reshape")
@@ -91,11 +77,7 @@ quantizer("Reshape")(MovingAnyIntegers)
 
 @cpp("Reshape")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a reshape that is not a view.
-
-    Raises:
-        N2D2Error: E703 for a tensor with more than three axes after the batch.
-    """
+    """Return the C++ of a reshape that is not a view. Raise E703 for a tensor with more than three axes after the batch."""
     for shape in (layer.requiring_whole_input().input_shape, layer.output_shape):
         image_axes(layer, shape)
     return move(layer, "reshape", {"Serial": 0})

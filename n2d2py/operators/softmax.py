@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import FloatRescale, make_rescale
 from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shares, taken_of
 from n2d2py.arithmetic.exact import by_lines
-from n2d2py.arithmetic.functions import exp, log, sequential_sum
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Expression
+from n2d2py.arithmetic.float32 import functions_of
+from n2d2py.arithmetic.functions import lane_sum, log
+from n2d2py.exports.cpp.layer import Expression, Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
@@ -39,7 +34,6 @@ _MAX_ELEMENTS = 65535
 
 
 @register
-@dataclass(frozen=True)
 class Softmax(Op):
     """exp(x - max) / sum along rows of `size` elements with stride `inner` in memory; `log`: the logarithm of that.
 
@@ -49,8 +43,7 @@ class Softmax(Op):
     size: int = 0
     log: bool = False
     inner: int = 1
-    kind: ClassVar[str] = "Softmax"
-    same_bits: ClassVar[bool] = True
+    same_bits = True
 
     def rows(self, shape: Shape) -> tuple[int, int, int]:
         """Return (outer, size, inner) of the rows of a tensor, in memory order."""
@@ -59,13 +52,8 @@ class Softmax(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         if prod(self.rows(inputs[0])) != elements(inputs[0]):
-            raise N2D2Error(
-                "E208",
-                f"{self.kind} '{node.name}' requires rows of {self.size} elements, but its input has "
-                f"{elements(inputs[0])} elements",
-                where=node.location,
-                remedy="correct the layer before it",
-            )
+            what = f"requires rows of {self.size} elements, but its input has {elements(inputs[0])} elements"
+            raise self.error("E208", node, what)
         return [inputs[0]]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -82,13 +70,14 @@ class Softmax(Op):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self._from_rows(by_lines(self._normalized, self._to_rows(inputs[0])), inputs[0])]
 
-    def _normalized(self, lines: np.ndarray) -> np.ndarray:
-        x = lines.astype(np.float64)
+    def _normalized(self, x: np.ndarray) -> np.ndarray:
+        highest = x.max(-1, keepdims=True)
         with np.errstate(all="ignore"):
-            shifted = x - x.max(-1, keepdims=True)
-            powers = exp(shifted)
-            total = sequential_sum(powers)[..., None]
-            return (shifted - log(total) if self.log else powers / total).astype(lines.dtype)
+            powers = functions_of(x.dtype).exp(x - highest)
+            total = lane_sum(powers)[..., None]
+            if self.log:
+                return (x.astype(np.float64) - highest.astype(np.float64) - log(total)).astype(x.dtype)
+            return powers * (1 / total).astype(x.dtype)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Compute as specified in `arithmetic/attention.py`."""
@@ -110,14 +99,11 @@ class Softmax(Op):
 
 
 @register
-@dataclass(frozen=True)
 class MaskedSoftmax(Softmax):
     """Softmax of contiguous rows of `size` elements; masked elements count as minus infinity and get 0.
 
     Parameter "mask" (rows, size), bool: row i % rows marks the elements of row i that count, at least one.
     """
-
-    kind: ClassVar[str] = "MaskedSoftmax"
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0].reshape(len(inputs[0]), -1, self.size)
@@ -168,7 +154,7 @@ _SCHEMA = LAYER.extended(
 @ini("Softmax", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
-    count, size = require_channels(context, tensor), context.values["GroupSize"]
+    count, size = context.require_channels(tensor), context.values["GroupSize"]
     if size and count % size:
         what = f"GroupSize={size} does not divide the {count} channels"
         raise context.fail("E218", what, "choose a divisor of the number of channels", "GroupSize")
@@ -235,7 +221,6 @@ class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Softmax", "MaskedSoftmax")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a softmax."""
     layer, (outer, size, inner), masked = layer.requiring_whole_input(), layer.op.rows(layer.input_shape), layer.has("mask")
     if not layer.has("powers"):
         if not masked:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import image_axes, move
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.graph import Graph, Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
@@ -25,31 +18,21 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Transpose(Op):
     """Output axis i is input axis perm[i]; axis 0 is the batch and stays first."""
 
     perm: tuple[int, ...]
-    kind: ClassVar[str] = "Transpose"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape = inputs[0]
         if sorted(self.perm) != list(range(len(shape))) or self.perm[0] != 0:
-            raise N2D2Error(
-                "E209",
-                f"Transpose '{node.name}' has the permutation {list(self.perm)}, which does not keep the batch axis of a "
-                f"rank-{len(shape)} tensor",
-                where=node.location,
-                remedy="keep the batch axis in place",
-            )
+            what = f"has the permutation {list(self.perm)}, which does not keep the batch axis of a rank-{len(shape)} tensor"
+            raise self.error("E209", node, what, "keep the batch axis in place")
         return [tuple(shape[axis] for axis in self.perm)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [inputs[0].transpose(self.perm)]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        return self.run(inputs, node)
 
 
 def transpose_source(tensor: str, graph: Graph) -> tuple[str, tuple[int, ...]]:
@@ -77,14 +60,14 @@ _SCHEMA = LAYER.extended(
 
 @ini("Transpose", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
-    as_images(context)
+    context.as_images()
     tensor, perm = context.concat_inputs(), context.values["Perm"]
     if sorted(perm) != [0, 1, 2, _BATCH] or perm[_BATCH] != _BATCH:
         what = f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last"
         raise context.fail("E209", what, "give a permutation of 0, 1 and 2, then 3", "Perm")
     # counted from the end, the axes X Y C B are those of (N, C, H, W)
     context.add(Transpose(tuple(_BATCH - perm[_BATCH - axis] for axis in range(4))), [tensor])
-    require_channels(context, context.name)
+    context.require_channels(context.name)
 
 
 @onnx_emitter("Transpose")
@@ -100,11 +83,7 @@ quantizer("Transpose")(MovingAnyIntegers)
 
 @cpp("Transpose")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a transposition.
-
-    Raises:
-        N2D2Error: E703 for a tensor with more than three axes after the batch.
-    """
+    """Return the C++ of a transposition. Raise E703 for a tensor with more than three axes after the batch."""
     axes = image_axes(layer, layer.requiring_whole_input().input_shape)
     along = {0: 0, 1: 1, 2: 2}
     for axis, source in zip(axes, layer.op.perm[1:], strict=True):

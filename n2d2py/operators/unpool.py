@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.epilogue import moving_epilogue
-from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, read_mapping
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
-from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.deconv import Deconv, transposed_extent
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
@@ -30,7 +27,6 @@ from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Unpool(Op):
     """y[c, argmax of window (i, j) of z[c]] = x[c, i, j], 0 elsewhere; inputs x and z.
 
@@ -44,8 +40,7 @@ class Unpool(Op):
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
     pads: Pads = (0, 0, 0, 0)
-    kind: ClassVar[str] = "Unpool"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     @property
     def overlaps(self) -> bool:
@@ -54,20 +49,16 @@ class Unpool(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         x, z = inputs
-        require_rank(x, 4, node, "Unpool")
-        require_rank(z, 4, node, "Unpool")
+        self.require_rank(x, 4, node)
+        self.require_rank(z, 4, node)
         pooled = tuple(
             (n + p + q - k) // s + 1
             for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:], strict=True)
         )
         if x[1] != z[1] or pooled != x[2:]:
-            raise N2D2Error(
-                "E210",
-                f"Unpool '{node.name}' has an input of {x[3]}x{x[2]}x{x[1]}, but the pool of its ArgMax produces "
-                f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels)",
-                where=node.location,
-                remedy="use an input of the shape of that pool's output",
-            )
+            size = f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels)"
+            what = f"has an input of {x[3]}x{x[2]}x{x[1]}, but the pool of its ArgMax produces {size}"
+            raise self.error("E210", node, what, "use an input of the shape of that pool's output")
         return [(*x[:2], *transposed_extent(x[2:], self.kernel, self.stride, self.pads, node))]
 
     def _positions(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,7 +114,7 @@ _SCHEMA = ACTIVATED.extended(
 @ini("Unpool", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
-    as_images(context)
+    context.as_images()
     parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
     count = sum(c for _, c in parents)
     mapping = read_mapping(values, parents, outputs)
@@ -151,11 +142,7 @@ def _from_ini(context: LayerContext) -> None:
 
 
 def _pool(context: LayerContext) -> Node:
-    """Return the max pool that ArgMax names.
-
-    Raises:
-        N2D2Error: E210 if there is none before this layer.
-    """
+    """Return the max pool that ArgMax names. Raise E210 if there is none before this layer."""
     name = context.values["ArgMax"]
     for node in context.graph.nodes:
         if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
 from n2d2py.memory.access import Access, View, memory_access
@@ -22,7 +19,6 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class MemoryView(Op):
     """The elements of the input in memory order as a tensor of `dims`, without the batch axis.
 
@@ -30,25 +26,16 @@ class MemoryView(Op):
     """
 
     dims: Shape
-    kind: ClassVar[str] = "MemoryView"
-    moves_values: ClassVar[bool] = True
+    moves_values = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         if elements(inputs[0]) != prod(self.dims):
-            raise N2D2Error(
-                "E208",
-                f"{self.kind} '{node.name}' requires {prod(self.dims)} elements, but its input has shape "
-                f"{'x'.join(map(str, inputs[0][1:]))}",
-                where=node.location,
-                remedy="correct the layer before it",
-            )
+            text = "x".join(map(str, inputs[0][1:]))
+            raise self.error("E208", node, f"requires {prod(self.dims)} elements, but its input has shape {text}")
         return [(inputs[0][0], *self.dims)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [of_memory_order(in_memory_order(inputs[0]), (1, *self.dims))]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        return self.run(inputs, node)
 
 
 @onnx_emitter("MemoryView")
@@ -66,5 +53,5 @@ quantizer("MemoryView")(Moving)
 
 @cpp("MemoryView")
 def _lower(layer: Layer) -> LayerCode:
-    """Return no code: the passes only insert views between layers, never between an input and an output of the network."""
+    # the passes only insert views between layers, never between an input and an output of the network
     raise InternalError(f"{layer.name}: a view has no code")

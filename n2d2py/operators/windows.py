@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, OpNode, require_rank
+from n2d2py.operators.base import Op, OpNode
 
 Pads = tuple[int, int, int, int]
 """(top, left, bottom, right); negative values crop."""
@@ -36,13 +35,9 @@ def output_extent(
     """
     padded = (size[0] + pads[0] + pads[2], size[1] + pads[1] + pads[3])
     if padded[0] < extent[0] or padded[1] < extent[1]:
-        raise N2D2Error(
-            "E203",
-            f"{node.op.kind} '{node.name}' has a window of {extent[1]}x{extent[0]}, which exceeds its padded input of "
-            f"{padded[1]}x{padded[0]} (width x height)",
-            where=node.location,
-            remedy="use a smaller kernel, smaller strides before the layer, or a larger input",
-        )
+        what = f"has a window of {extent[1]}x{extent[0]}, which exceeds its padded input of {padded[1]}x{padded[0]} (width x height)"
+        remedy = "use a smaller kernel, smaller strides before the layer, or a larger input"
+        raise node.op.error("E203", node, what, remedy)
     height, width = ((p - e) // s + 1 for p, e, s in zip(padded, extent, stride, strict=True))
     return height, width
 
@@ -62,15 +57,15 @@ class GroupedKernel(Op):
         Raises:
             N2D2Error: E201 for another rank, E202 if the weights have another number of channels.
         """
-        require_rank(shape, 4, node, self.kind)
+        self.require_rank(shape, 4, node)
         outputs, per_group, *size = node.params["weights"].shape
         if per_group * self.groups != shape[1] or outputs % self.groups:
-            raise N2D2Error(
+            raise self.error(
                 "E202",
-                f"{self.kind} '{node.name}' has weights for {outputs} outputs and {per_group} channels in each of "
-                f"{self.groups} groups, but its input has {shape[1]} channels",
-                where=node.location,
-                remedy="correct NbOutputs, the groups or the layer before it",
+                node,
+                f"has weights for {outputs} outputs and {per_group} channels in each of {self.groups} groups, but its input has "
+                f"{shape[1]} channels",
+                "correct NbOutputs, the groups or the layer before it",
             )
         height, width = ((k - 1) * d + 1 for k, d in zip(size, self.dilation, strict=True))
         return outputs, (height, width)

@@ -79,17 +79,13 @@ def _group(title: str) -> list[str]:
     return lines
 
 
-def _page(option: Option) -> str:
-    return option.page or GROUPS[option.group][1]
-
-
 def _single(option: Option) -> list[str]:
     facts = {
         "default": _default(option),
         "values": ", ".join(option_values(option)),
         "applies to": option.applies,
         "group": option.group.lower(),
-        "page": f"docs/{_page(option)}.md",
+        "page": f"docs/{option.page or GROUPS[option.group][1]}.md",
         "example": COMMON.get(option.name, ""),
     }
     width = max(map(len, facts))
@@ -145,11 +141,8 @@ def options_page() -> str:
         for option in (o for o in OPTIONS if o.group == group):
             doc = _documented(option) + (f" See [{option.page}.md]({option.page}.md)." if option.page else "")
             mark = f'<a id="{option.name}"></a>' if option.name in COMMON else ""
-            lines.append(
-                f"| {mark}`{_signature(option)}` | {_default(option)} | {doc.replace('|', chr(92) + '|')} |".replace(
-                    "|  |", "| |"
-                )
-            )
+            cells = f"{mark}`{_signature(option)}`", _default(option), doc.replace("|", chr(92) + "|")
+            lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     lines += ["", "## Options of N2D2", ""]
     for names, text in (
         (REFUSED, "These options of N2D2 are refused (E005)"),

@@ -38,6 +38,8 @@ def _error(code: str, what: str, remedy: str) -> N2D2Error:
 
 def _convert(option: Option, text: str) -> Any:
     if option.kind == "text":
+        if not text:
+            raise _error("E003", f"-{option.name} requires a value instead of ''", f"give -{option.name} {option.metavar}")
         refuse(option, text)
         return text
     try:
@@ -64,8 +66,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     """Parses a command line; options may stand before or after the network.
 
     Raises:
-        N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training,
-            E006 not exactly one network.
+        N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training, E006 not exactly one network.
     """
     table = {option.name: option for option in OPTIONS}
     values = {option.key: option.default for option in OPTIONS}

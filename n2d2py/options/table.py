@@ -68,24 +68,21 @@ w: Load weights from this folder or .npz file. /dev/null loads none. Without -w,
 w-ignore: Keep the initial values of layers whose weights are missing. [INI files]
 learn-epoch: Train for N epochs and continue with the best weights. Requires PyTorch (pip install n2d2py[train]). [INI files]
 learn: Train on N stimuli instead of a number of epochs. [INI files]
-stop-valid: Stop the training after N epochs without a better validation score. 0 disables early stopping. [training
-    (-learn-epoch or -learn)]
-learn-resume: Resume an interrupted training from training/checkpoint.npz in the output folder. [training (-learn-epoch or
-    -learn)]
-dev: Train on the CUDA device of this number. -1 selects the CPU. [training (-learn-epoch or -learn)]
-learn-workers: Number of processes that load and transform the stimuli. 0 uses threads of the main process. [training
-    (-learn-epoch or -learn)]
+stop-valid: Stop the training after N epochs without a better validation score. 0 disables early stopping. [training]
+learn-resume: Resume an interrupted training from training/checkpoint.npz in the output folder. [training]
+dev: Train on the CUDA device of this number. -1 selects the CPU. [training]
+learn-workers: Number of processes that load and transform the stimuli. 0 uses threads of the main process. [training]
 test: Score the model on the test set: in floating point, in simulated integers and compiled. <how-to/improve_accuracy>
 nb-test: Number of test samples. -1 uses all of them. [runs with -test]
 test-index: Score the test sample of this index only. [runs with -test]
 valid-metric: Metric of the validation, over all classes together as in N2D2. Each orders the epochs as the share of right
-    labels does. [training (-learn-epoch or -learn)]
+    labels does. [training]
 find-lr: Train on N samples at rates that rise from 1e-6 to 10, write the loss at each rate to training/find_lr.csv, and stop.
 pre-samples: Write the images of test stimulus I after each preprocessing step into pre_samples/. [INI files]
 fuse: Fuse layers before a float test. An export always fuses them. [tests without -export]
 compare: Compare float, simulated and compiled values layer by layer over N samples, 10 by default. [runs with -export]
 sensitivity: Rank the layers by the error that each causes when only this layer is quantized. Uses N samples, 10 by default.
-    [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+    [integer] <how-to/improve_accuracy>
 latency: Time the compiled export over N inferences, 100 by default, and add a roofline of each layer to the report. Timings
     differ from run to run. [C++ exports]
 describe: Print the layers as a table or as JSON and stop. Works without data.
@@ -100,7 +97,7 @@ db-export: Number of test samples written into the export. 0 writes none, -1 all
 export-parameters: Read export parameters from this file, or from a preset such as low_memory. An unknown name lists the
     presets. <export_parameters>
 weights-text: Write the integer weights as text into weights_export/, in the format of N2D2. auto: for models with fewer than
-    1,048,576 constants. [integer exports (-nbbits 8 or 16)]
+    1,048,576 constants. [integer]
 tune: Time the tile sizes of each convolution over N rounds, 100 by default, and export with the fastest. statistics/tuned.ini
     records them as export parameters. [C++ exports] <how-to/make_it_faster>
 app: Write an application around the network into app/ of the export: camera (with -input-format), microphone (with -audio) or
@@ -108,89 +105,82 @@ app: Write an application around the network into app/ of the export: camera (wi
 tune-command: Run the timed program with this command, such as an emulator or a script that copies it to a board. {binary} is
     the program, {folder} the export. make reads TARGET, ARCH and CXX from the environment. [runs with -tune]
     <how-to/make_it_faster>
-calib: Calibrate on N samples, 128 by default with -calib-data. -1 uses the whole set. Pre-quantized models need no
-    calibration. [integer exports (-nbbits 8 or 16)] <how-to/prepare_data>
-calib-reload: Reuse the statistics of the previous calibration. [integer exports (-nbbits 8 or 16)]
-calibOnly: Calibrate into calib_<name>_int<bits> and stop. [integer exports (-nbbits 8 or 16)]
-calib-data: Calibrate on a folder of images, a .npy or a .npz file. With labels, also test on them. Two or more sub-folders
-    that hold all images are classes in sorted order. For several inputs: a .npz or a folder of .npy files with one array for
-    each input. <how-to/prepare_data>
+calib: Calibrate on N samples, 128 by default with -calib-data. -1 uses the whole set. Pre-quantized models need no calibration.
+    [integer] <how-to/prepare_data>
+calib-reload: Reuse the statistics of the previous calibration. [integer]
+calibOnly: Calibrate into calib_<name>_int<bits> and stop. [integer]
+calib-data: Calibrate on a folder of images, a .npy or a .npz file. With labels, also test on them. Two or more sub-folders that
+    hold all images are classes in sorted order. For several inputs: a .npz or a folder of .npy files with one array for each
+    input. <how-to/prepare_data>
 encodings: Quantize the tensors as this AIMET .encodings file states, without calibration. [ONNX files]
     <how-to/quantized_models>
-input-shape: Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or
-    1x3x224x224. Several: NAME=3x224x224,OTHER=8. By default, arrays of -calib-data give the sizes of a single input. [ONNX
-    files]
+input-shape: Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or 1x3x224x224.
+    Several: NAME=3x224x224,OTHER=8. By default, arrays of -calib-data give the sizes of a single input. [ONNX files]
 inputs: Start the model at these tensors, which become its inputs: NAME,NAME. An input of the model that is still needed
     remains. [ONNX and TFLite files] <how-to/cut_a_model>
 outputs: End the model at these tensors, which become its outputs: NAME,NAME. Layers that no output needs are left out. [ONNX
     and TFLite files] <how-to/cut_a_model>
-input-range: Real values that pixels 0 and 255 represent. Default: 0:1, or the metadata of the file. [images and arrays of
-    bytes in -calib-data] <how-to/prepare_data>
-labels: Read labels from this file: lines 'image label', CSV, label ids (.npy, .npz), or boxes (COCO's .json, a folder
-    of YOLO's .txt). [data of -calib-data] <how-to/prepare_data>
+input-range: Real values that pixels 0 and 255 represent. Default: 0:1, or the metadata of the file. [bytes]
+    <how-to/prepare_data>
+labels: Read labels from this file: lines 'image label', CSV, label ids (.npy, .npz), or boxes (COCO's .json, a folder of YOLO's
+    .txt). [data of -calib-data] <how-to/prepare_data>
 class-names: Read the names of the model's outputs from this file, one per line. Folders and labels with these names get their
     numbers. <how-to/prepare_data>
-scale: Scale of the preprocessing: a pixel p becomes (p * scale - mean) / std, as in torchvision. Default: 1/255. [images and
-    arrays of bytes in -calib-data] <how-to/prepare_data>
-mean: Mean in the formula of -scale: one value or one per channel, separated by commas. [images and arrays of bytes in
-    -calib-data] <how-to/prepare_data>
-std: Standard deviation in the formula of -scale: one value, or one per channel. [images and arrays of bytes in -calib-data]
+scale: Scale of the preprocessing: a pixel p becomes (p * scale - mean) / std, as in torchvision. Default: 1/255. [bytes]
     <how-to/prepare_data>
+mean: Mean in the formula of -scale: one value or one per channel, separated by commas. [bytes] <how-to/prepare_data>
+std: Standard deviation in the formula of -scale: one value, or one per channel. [bytes] <how-to/prepare_data>
 resize: Resize images (bilinear, antialiased). N: resize the shorter side, then crop the center unless -crop is given. WxH:
-    resize both sides. [images in -calib-data] <how-to/prepare_data>
-crop: Crop the center after resizing: a square of N pixels, or WxH. [images in -calib-data] <how-to/prepare_data>
-input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMAT is rgb, bgr, rgba, gray, rgb565, rgb565be, yuyv,
-    uyvy, nv12, nv21, rggb, grbg, gbrg or bggr. FILTER of the resize is nearest, bilinear, area or antialias. KEY is pad, round or
-    flip. Images are converted in integers, and C++ exports contain this conversion: NAME_from_frame. [images in -calib-data or an INI] <how-to/camera>
-audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm), rate,
-    window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate. Sounds are converted in integers, and C++ exports
-    contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data] <how-to/microphone>
+    resize both sides. [images] <how-to/prepare_data>
+crop: Crop the center after resizing: a square of N pixels, or WxH. [images] <how-to/prepare_data>
+input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMAT is rgb, bgr, rgba, gray, rgb565, rgb565be,
+    yuyv, uyvy, nv12, nv21, rggb, grbg, gbrg or bggr. FILTER of the resize is nearest, bilinear, area or antialias. KEY is pad,
+    round or flip. Images are converted in integers, and C++ exports contain this conversion: NAME_from_frame. [images in
+    -calib-data or an INI] <how-to/camera>
+audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm),
+    rate, window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate. Sounds are
+    converted in integers, and C++ exports contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data]
+    <how-to/microphone>
 sensor: Convert samples of several axes to windows, window:axes=N,KEY=VALUE,... Keys: hop, unit, mean, std. Samples are 16-bit
-    integers, and C++ exports contain this conversion: NAME_sensor_samples. [CSV files and int16 arrays in -calib-data] <how-to/sensor>
-post: Process the outputs, KIND or KIND:KEY=VALUE,... KIND is scores, embedding, yolov5, yolov8, yolov10, yolox, ssd, centernet, keypoints or segmentation.
-    C++ exports contain this step, in integers. <how-to/detections>
-bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
+    integers, and C++ exports contain this conversion: NAME_sensor_samples. [CSV files and int16 arrays in -calib-data]
+    <how-to/sensor>
+post: Process the outputs, KIND or KIND:KEY=VALUE,... KIND is scores, embedding, yolov5, yolov8, yolov10, yolox, ssd, centernet,
+    keypoints or segmentation. C++ exports contain this step, in integers. <how-to/detections>
+bgr: Feed the color channels in the order blue, green, red. [images] <how-to/prepare_data>
 layout: Axis order of image arrays, if it differs from that of the file. [arrays in -calib-data] <how-to/prepare_data>
-act-clipping-mode: Method that chooses the clipping thresholds of activations. [integer exports (-nbbits 8 or 16)]
-    <how-to/improve_accuracy>
+act-clipping-mode: Method that chooses the clipping thresholds of activations. [integer] <how-to/improve_accuracy>
 act-quantile-value: Fraction of the values inside the clipping thresholds. [-act-clipping-mode Quantile]
     <how-to/improve_accuracy>
-wt-clipping-mode: Method that chooses the clipping thresholds of weights. [integer exports (-nbbits 8 or 16)]
-    <how-to/improve_accuracy>
-act-rescaling-mode: Arithmetic that rescales accumulators to outputs. [integer exports (-nbbits 8 or 16)]
-    <reference/arithmetic>
-act-rescale-per-output: Granularity of the weight scales. 1: per output channel. 0: per layer. [integer exports (-nbbits 8 or
-    16)] <reference/arithmetic>
+wt-clipping-mode: Method that chooses the clipping thresholds of weights. [integer] <how-to/improve_accuracy>
+act-rescaling-mode: Arithmetic that rescales accumulators to outputs. [integer] <reference/arithmetic>
+act-rescale-per-output: Granularity of the weight scales. 1: per output channel. 0: per layer. [integer] <reference/arithmetic>
 quality: Effort spent on accuracy: fast, default or best. fast: round to nearest. default: add adaptive rounding and bias
-    correction. best: add 16 bits for inputs, outputs and the most sensitive tensors, and use more samples for the
-    corrections. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+    correction. best: add 16 bits for inputs, outputs and the most sensitive tensors, and use more samples for the corrections.
+    [integer] <how-to/improve_accuracy>
 wt-rounding: Rounding of weights. nearest: to the nearest integer. adaptive: minimize the error of the layer's outputs. The
-    default follows -quality. [integer exports (-nbbits 8 or 16)] <how-to/low_bits>
-wt-bits: Bit width of the weights of convolutions and fully connected layers, 2 to 8. 0 follows -nbbits; with -quality best,
-    the most sensitive layers get 16 bits. 4-bit and 2-bit weights are packed into bytes (PackWeights). [integer exports
-    (-nbbits 8 or 16)] <how-to/low_bits>
+    default follows -quality. [integer] <how-to/low_bits>
+wt-bits: Bit width of the weights of convolutions and fully connected layers, 2 to 8. 0 follows -nbbits; with -quality best, the
+    most sensitive layers get 16 bits. 4-bit and 2-bit weights are packed into bytes (PackWeights). [integer] <how-to/low_bits>
 flash-budget: Limit the weights, biases and tables of the export. Each layer gets 2-, 4- or 8-bit weights so that the output
-    error is smallest. statistics/bits lists the choices. [integer exports (-nbbits 8 or 16)] <how-to/low_bits>
-ram-budget: Limit the activation arena. Bit widths and the memory mode are chosen to fit. [integer exports (-nbbits 8 or 16)]
-    <how-to/fit_memory>
+    error is smallest. statistics/bits lists the choices. [integer] <how-to/low_bits>
+ram-budget: Limit the activation arena. Bit widths and the memory mode are chosen to fit. [integer] <how-to/fit_memory>
 wt-reduce-range: Limit weights to 7 bits where two 8-bit products must fit 16 bits. Faster on CPUs without int8 dot products;
-    results stay exact. [integer exports (-nbbits 8 or 16)] <how-to/make_it_faster>
-no-bias-correction: Turn off bias correction. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
-input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16, or floating point, where 8 bits lose too much precision. [integer exports
-    (-nbbits 8 or 16)] <reference/arithmetic>
-output-bits: Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores
-    and other linear outputs by default. [integer exports (-nbbits 8 or 16)] <reference/arithmetic>
-mixed-precision: Store the activations that are most sensitive to 8-bit rounding in 16 bits. Part of -quality best. [integer
-    exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
-no-mixed-precision: Use 8 bits for all weights and all activations between layers, also with -quality best. [integer exports
-    (-nbbits 8 or 16)] <how-to/improve_accuracy>
+    results stay exact. [integer] <how-to/make_it_faster>
+no-bias-correction: Turn off bias correction. [integer] <how-to/improve_accuracy>
+input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16, or floating point, where 8 bits lose too much precision.
+    [integer] <reference/arithmetic>
+output-bits: Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores and
+    other linear outputs by default. [integer] <reference/arithmetic>
+mixed-precision: Store the activations that are most sensitive to 8-bit rounding in 16 bits. Part of -quality best. [integer]
+    <how-to/improve_accuracy>
+no-mixed-precision: Use 8 bits for all weights and all activations between layers, also with -quality best. [integer]
+    <how-to/improve_accuracy>
 sequential-calibration: Recalibrate the activation ranges layer by layer on the outputs of the quantized layers before.
-    [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
-no-unsigned: Turn off unsigned activations. [integer exports (-nbbits 8 or 16)] <reference/arithmetic>
-no-zero-points: Use symmetric ranges for activations with negative values. [integer exports (-nbbits 8 or 16)]
-    <reference/arithmetic>
+    [integer] <how-to/improve_accuracy>
+no-unsigned: Turn off unsigned activations. [integer] <reference/arithmetic>
+no-zero-points: Use symmetric ranges for activations with negative values. [integer] <reference/arithmetic>
 drop-softmax: Remove a Softmax or LogSoftmax at an output. The output then gives logits.
-no-cle: Turn off cross-layer equalization of weights. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+no-cle: Turn off cross-layer equalization of weights. [integer] <how-to/improve_accuracy>
 o: Write the results into this folder.
 force: Replace an export of another model, or one with edited or added files. Build products are always replaced. [runs with
     -export]
@@ -204,6 +194,13 @@ h: Print help. TOPIC is an option, a group of options, or all. -h -export TYPE a
 v: Print the version.
 """
 """By option: sentences, in brackets what it applies to, and in <> its page in docs/ without `.md`."""
+_APPLIES = {
+    "integer": "integer exports (-nbbits 8 or 16)",
+    "training": "training (-learn-epoch or -learn)",
+    "images": "images in -calib-data",
+    "bytes": "images and arrays of bytes in -calib-data",
+}
+"""Long forms of words in these brackets."""
 
 OPTIONS: tuple[Option, ...] = (
     Option("seed", "int", 1, _RUN, "N", minimum=0, field="load.seed"),
@@ -301,7 +298,7 @@ _FOUND = {name: texts for name, *texts in _TEXT.findall(_TEXTS.replace("\n    ",
 def _with_texts(option: Option) -> Option:
     doc, applies, page = _FOUND[option.name]
     choices = TOPICS if option.name == "h" else option.choices
-    return replace(option, doc=doc, applies=applies, page=page, choices=choices)
+    return replace(option, doc=doc, applies=_APPLIES.get(applies, applies), page=page, choices=choices)
 
 
 OPTIONS = tuple(map(_with_texts, OPTIONS))

@@ -10,9 +10,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.tensors import strides
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool

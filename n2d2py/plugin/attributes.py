@@ -47,11 +47,8 @@ def attribute_type(made: type, name: str) -> tuple[type, bool]:
     items = set(get_args(hint)) - {Ellipsis}
     if get_origin(hint) is tuple and items in ({int}, {float}):
         return items.pop(), True
-    raise incomplete(
-        made,
-        f"the attribute {name} has the type {getattr(hint, '__name__', hint)}",
-        "use int, float, bool, str, tuple[int, ...] or tuple[float, ...]",
-    )
+    what = f"the attribute {name} has the type {getattr(hint, '__name__', hint)}"
+    raise incomplete(made, what, "use int, float, bool, str, tuple[int, ...] or tuple[float, ...]")
 
 
 def incomplete(made: type, what: str, remedy: str) -> N2D2Error:

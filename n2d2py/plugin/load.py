@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
             path for path in folder.glob("*.py") if not path.name.startswith(("test_", "_")) and path.name != "conftest.py"
         )
     )
-    with _undone_on_error():
+    with isolated(always=False):
         before = set(_entries())
         for path in files:
             _import(path)
@@ -115,37 +115,20 @@ def _refuse_unknown_kinds() -> None:
 
 
 @contextmanager
-def isolated() -> Iterator[None]:
-    """``with isolated():`` plug-ins that are loaded inside are forgotten after it."""
-    restore = _snapshot()
-    try:
-        yield
-    finally:
-        restore()
-
-
-@contextmanager
-def _undone_on_error() -> Iterator[None]:
-    restore = _snapshot()
+def isolated(always: bool = True) -> Iterator[None]:
+    """``with isolated():`` plug-ins that are loaded inside are forgotten after it; without `always` only after an error."""
+    entries, loaded = [(registry, registry.snapshot()) for registry in REGISTRIES], _loaded.copy()
     try:
         yield
     except BaseException:
-        restore()
+        always = True
         raise
-
-
-def _snapshot() -> Callable[[], None]:
-    """A function that puts back what is known now."""
-    entries = [(registry, registry.snapshot()) for registry in REGISTRIES]
-    loaded = _loaded.copy()
-
-    def restore() -> None:
-        for registry, before in entries:
-            registry.restore(before)
-        _loaded.clear()
-        _loaded.update(loaded)
-
-    return restore
+    finally:
+        if always:
+            for registry, before in entries:
+                registry.restore(before)
+            _loaded.clear()
+            _loaded.update(loaded)
 
 
 def _import(path: Path) -> None:

@@ -126,11 +126,8 @@ class Operator(Op):
         if not isinstance(result, tuple) or not all(isinstance(n, (int, np.integer)) for n in result) or result[:1] != (1,):
             raise failed(self, node, f"its shape() returned {result!r}, which is no (1, C, ...)")
         if self.access == "pointwise" and result not in inputs:
-            raise failed(
-                self,
-                node,
-                f"its access is pointwise, but no input has the shape {'x'.join(map(str, result[1:]))} of the output",
-            )
+            size = "x".join(map(str, result[1:]))
+            raise failed(self, node, f"its access is pointwise, but no input has the shape {size} of the output")
         return [tuple(int(n) for n in result)]
 
     def macs(self, inputs: list[Shape], output: Shape, node: Any) -> int:
@@ -158,11 +155,8 @@ class Operator(Op):
         declared = self.output_shapes([(1, *x.shape[1:]) for x in inputs], node)[0]
         result = np.asarray(result)
         if result.shape != (len(inputs[0]), *declared[1:]):
-            raise failed(
-                self,
-                node,
-                f"its {what}() returned the shape {result.shape}, its shape() says {(len(inputs[0]), *declared[1:])}",
-            )
+            declared = (len(inputs[0]), *declared[1:])
+            raise failed(self, node, f"its {what}() returned the shape {result.shape}, its shape() says {declared}")
         return result.astype(inputs[0].dtype, copy=False)
 
     def _call(self, method: str, node: Any, *arguments: Any, **named: Any) -> Any:

@@ -15,7 +15,6 @@ from n2d2py.exports.cpp.headers import plugin_header
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
 from n2d2py.frontend.onnx.contract import Unsupported, find_converter, onnx
 from n2d2py.graph import Node
@@ -167,15 +166,8 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         default = REQUIRED if one.default is MISSING else one.default
         if isinstance(default, tuple) and one.metadata.get("spatial"):
             default = default[::-1]
-        keys.append(
-            Key(
-                one.metadata.get("ini") or camel(one.name),
-                Kind.ENUM if choices else kind,
-                default,
-                one.metadata.get("doc", ""),
-                tuple(choices),
-            )
-        )
+        name, doc = one.metadata.get("ini") or camel(one.name), one.metadata.get("doc", "")
+        keys.append(Key(name, Kind.ENUM if choices else kind, default, doc, tuple(choices)))
     outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 
@@ -198,7 +190,7 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         }
         node = context.add(op, tensors, params, read_activation(context.values))
         if context.values.is_given("NbOutputs"):
-            require_channels(context, node.output)
+            context.require_channels(node.output)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:

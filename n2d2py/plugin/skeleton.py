@@ -30,10 +30,7 @@ def write_skeleton(name: str, folder: Path) -> None:
         raise N2D2Error("E025", what, where=str(folder), remedy="choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for file, template in files.items():
-        text = (
-            templates("plugin")
-            .get_template(f"{template}.j2")
-            .render(name=name, stem=stem, call=name[0].lower() + name[1:], domain="my", folder=folder.name)
-        )
+        values = {"name": name, "stem": stem, "call": name[0].lower() + name[1:], "domain": "my", "folder": folder.name}
+        text = templates("plugin").get_template(f"{template}.j2").render(values)
         (folder / file).write_text(text, encoding="utf-8", newline="\n")
     log.notice("written: %s in %s; run its test with: python -m pytest %s", ", ".join(files), folder, folder)

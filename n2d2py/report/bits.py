@@ -24,8 +24,7 @@ class BitChoice:
         bytes: of the constants of its export.
         error: mean square of the outputs' error, as single layers predict it.
         sqnr_db: measured, of all roundings together, over some stimuli of the calibration: the variance of each row of each
-            output over
-            its squared error, by the mean of these.
+            output over its squared error, by the mean of these.
         agreement: share of these, and of the outputs, whose largest value is that of the float network, 0..1.
     """
 

@@ -90,14 +90,8 @@ def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "
     for mode, value in plot.candidates.items():
         for at in (value, -value) if low < 0 else (value,):
             if low <= at <= reach:
-                svg.line(
-                    x(at),
-                    top,
-                    x(at),
-                    top + 0.3 * (bottom - top),
-                    f"candidate {CANDIDATE_CLASSES[mode]}",
-                    title=f"{mode} {value:.4g}",
-                )
+                style = f"candidate {CANDIDATE_CLASSES[mode]}"
+                svg.line(x(at), top, x(at), top + 0.3 * (bottom - top), style, title=f"{mode} {value:.4g}")
     if plot.threshold is not None:
         for at in (plot.threshold, -plot.threshold) if low < 0 else (plot.threshold,):
             svg.line(x(at), top, x(at), bottom, "threshold", title=f"threshold {plot.threshold:.6g}")

@@ -35,12 +35,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="n2d2py-report",
-        description="The figures of an export, or of two side by side: score, RAM, flash, latency, work. Of two a page with "
-        "every "
-        "layer is written too.",
-    )
+    about = "The figures of an export, or of two side by side: score, RAM, flash, latency, work. Of two a page with every layer is written too."
+    parser = argparse.ArgumentParser(prog="n2d2py-report", description=about)
     parser.add_argument("exports", nargs="+", type=Path, metavar="EXPORT", help="folder of an export; give one or two")
     parser.add_argument("-o", metavar="FILE", type=Path, help="write the page into FILE [report_A_B.html]")
     parser.add_argument("-v", action="version", version=f"n2d2py-report {__version__}")

@@ -185,17 +185,12 @@ def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
         share = min(max(c.sqnr_db, 0.0) / top, 1.0)
         height = max(share * (foot - _TOP), 1.0)
         style = "bars weak" if c.sqnr_db < _WEAK else "bars"
-        svg.rect(
-            _LEFT + k * step + 0.1 * step,
-            foot - height,
-            min(0.8 * step, 40.0),
-            height,
-            style,
-            title=f"{c.layer}: {c.sqnr_db:.2f} dB" + (f", alone {c.alone_db:.2f} dB" if c.alone_db is not None else ""),
-        )
+        left, wide = _LEFT + k * step + 0.1 * step, min(0.8 * step, 40.0)
+        title = f"{c.layer}: {c.sqnr_db:.2f} dB" + (f", alone {c.alone_db:.2f} dB" if c.alone_db is not None else "")
+        svg.rect(left, foot - height, wide, height, style, title=title)
         if c.alone_db is not None:
             y = foot - max(min(max(c.alone_db, 0.0) / top, 1.0) * (foot - _TOP), 1.0)
-            svg.line(_LEFT + k * step + 0.1 * step, y, _LEFT + k * step + 0.1 * step + min(0.8 * step, 40.0), y, "alone")
+            svg.line(left, y, left + wide, y, "alone")
     svg.line(_LEFT, foot, _WIDTH, foot, "axis")
     return svg.finish()
 

@@ -93,15 +93,8 @@ def _draw_layer(svg: Svg, item: Item, graph: QuantGraph, node: QuantNode) -> Non
     out = node.outputs[0]
     macs = int(node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(out), node))
     count = sum(int(array.size) for array in stored_parameters(node))
-    svg.rect(
-        x,
-        y,
-        item.width,
-        item.height,
-        "box",
-        4,
-        title=f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters",
-    )
+    title = f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters"
+    svg.rect(x, y, item.width, item.height, "box", 4, title=title)
     svg.rect(x, y, 5, item.height, _style(node), 2)
     svg.text(x + 13, y + 15, shorten(node.name, 31), "name", anchor="start")
     svg.text(x + 13, y + 28, shorten(f"{_operator_text(node)} → {_dims(graph, out)}", 40), "info", anchor="start")

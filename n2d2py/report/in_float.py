@@ -17,8 +17,7 @@ from n2d2py.quant.types.float_inputs import input_layers
 from n2d2py.quant.types.guards import divisor_layers
 from n2d2py.quant.types.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
-from n2d2py.report.text import csv_text
-from n2d2py.targets import text_table
+from n2d2py.report.text import Figures, column_csv, column_text
 
 _NONE = np.zeros(())
 
@@ -30,8 +29,7 @@ class FloatLayer:
     Attributes:
         reason: why it has no integers.
         asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers
-            for,
-            or a layer without weight matrix that the file does not quantize.
+            for, or a layer without weight matrix that the file does not quantize.
         macs: share of the multiply-accumulates of the network, 0..1.
         bytes: share of the bytes of all constants and layer outputs, 0..1.
     """
@@ -66,7 +64,8 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         asked = source is not None and real.precision(source).quantize is False
         reason = None if source is None or asked else refused(source)
         first = source is not None and source.name in inputs
-        why = "Quantize=0" if asked else _formless(row.type, reason) if reason else "its neighbours are in floating point"
+        formless = "no integer form" if reason == row.type else f"{reason}: no integer form"
+        why = "Quantize=0" if asked else formless if reason else "its neighbours are in floating point"
         if source is not None and not asked and real.precision(source).target is TargetForm.REAL:
             why = "the target has no integers for it"
         elif not asked and reason is None and node.name in power:
@@ -92,20 +91,19 @@ def _is_last_softmax(graph: Graph, node: Node) -> bool:
     return isinstance(node.op, Softmax) and not node.op.log and graph.is_last(node.output)
 
 
-def _formless(operator: str, reason: str) -> str:
-    return "no integer form" if reason == operator else f"{reason}: no integer form"
-
-
 def float_shares(layers: Sequence[FloatLayer]) -> tuple[float, float]:
     """Shares of the multiply-accumulates and of the bytes, 0..1."""
     return sum(one.macs for one in layers), sum(one.bytes for one in layers)
 
 
-def _cells(one: FloatLayer) -> list[str]:
-    return [one.layer, one.operator, one.reason, f"{100 * one.macs:.2f}", f"{100 * one.bytes:.2f}"]
-
-
-_HEADER = ["layer in floating point", "operator", "reason", "MACs %", "bytes %"]
+_COLUMNS: tuple[Figures[FloatLayer], ...] = (
+    Figures(lambda one: one.layer, "layer", "layer in floating point"),
+    Figures(lambda one: one.operator, "operator", "operator"),
+    Figures(lambda one: one.reason, "reason", "reason"),
+    Figures(lambda one: int(one.asked), "asked"),
+    Figures(lambda one: 100 * one.macs, "macs_percent", "MACs %", ".6g", ".2f"),
+    Figures(lambda one: 100 * one.bytes, "bytes_percent", "bytes %", ".6g", ".2f"),
+)
 
 
 def float_layers_text(layers: Sequence[FloatLayer], most: int | None = None) -> str:
@@ -114,21 +112,14 @@ def float_layers_text(layers: Sequence[FloatLayer], most: int | None = None) -> 
     if most is not None and len(layers) > most:
         first = sorted(range(len(layers)), key=lambda k: (-layers[k].macs - layers[k].bytes, k))[:most]
         shown = [layers[k] for k in sorted(first)]
-    rows = [_cells(one) for one in shown]
+    rows, every = list(shown), float_shares(layers)
     if len(shown) < len(layers):
-        macs, size = (a - b for a, b in zip(float_shares(layers), float_shares(shown), strict=True))
-        rows.append([f"{len(layers) - len(shown)} more", "", "", f"{100 * macs:.2f}", f"{100 * size:.2f}"])
-    macs, size = float_shares(layers)
-    rows.append(["all", f"{len(layers)} layers", "", f"{100 * macs:.2f}", f"{100 * size:.2f}"])
-    return text_table(_HEADER, rows, left=3)
+        macs, size = (a - b for a, b in zip(every, float_shares(shown), strict=True))
+        rows.append(FloatLayer(f"{len(layers) - len(shown)} more", "", "", False, macs, size))
+    rows.append(FloatLayer("all", f"{len(layers)} layers", "", False, *every))
+    return column_text(_COLUMNS, rows, left=3)
 
 
 def float_layers_csv(layers: Sequence[FloatLayer]) -> str:
     """One line for each, without sums."""
-    return csv_text(
-        ["layer", "operator", "reason", "asked", "macs_percent", "bytes_percent"],
-        (
-            (one.layer, one.operator, one.reason, int(one.asked), f"{100 * one.macs:.6g}", f"{100 * one.bytes:.6g}")
-            for one in layers
-        ),
-    )
+    return column_csv(_COLUMNS, layers)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from n2d2py.report.data import ReportData
-from n2d2py.report.layers import LayerRow, layer_times, totals
+from n2d2py.report.layers import LayerRow, layer_times, rescale_text, totals
 from n2d2py.report.text import decimal, grouped
 
 _WEAK = 15.0
@@ -104,21 +104,17 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> FigureTable:
             *texts("pads", "top left bottom right", lambda row: row.pads, 4),
             *texts("accumulator", "type of the sums", lambda row: row.accumulator, 4),
             *texts("scale", "real value of a step of the output", lambda row: decimal(row.output_scale, 5), 4),
-            *texts("rescale", "factor from sums to the output", _rescale, 4),
+            *texts("rescale", "factor from sums to the output", lambda row: rescale_text(row, " … "), 4),
             *texts("runs in", "kernel of the layer", lambda row: row.implementation, 4),
-            *texts("on", "instruction sets; elsewhere the portable kernel", lambda row: _sets(row), 4),
+            *texts(
+                "on",
+                "instruction sets; elsewhere the portable kernel",
+                lambda row: (row.instruction_sets or "all") if row.implementation else "",
+                4,
+            ),
             *texts("why", "why that kernel", lambda row: row.why, 4, False),
         ],
     )
-
-
-def _sets(row: LayerRow) -> str:
-    return (row.instruction_sets or "all") if row.implementation else ""
-
-
-def _rescale(row: LayerRow) -> str:
-    low, high = decimal(row.rescale_min, 4), decimal(row.rescale_max, 4)
-    return low if low == high else f"{low} … {high}"
 
 
 def _noise(values: Sequence[float | None]) -> list[Column]:

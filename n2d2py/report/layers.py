@@ -159,13 +159,8 @@ def layer_times(data: ReportData, rows: Sequence[LayerRow]) -> dict[int, LayerTi
 
 def totals(rows: Sequence[LayerRow]) -> Totals:
     """The sums of a table."""
-    return Totals(
-        len(rows),
-        sum(r.macs for r in rows),
-        sum(r.parameters for r in rows),
-        sum(r.parameter_bytes for r in rows),
-        sum(r.flash_bytes for r in rows),
-    )
+    names = "macs", "parameters", "parameter_bytes", "flash_bytes"
+    return Totals(len(rows), *(sum(getattr(row, name) for row in rows) for name in names))
 
 
 def layers_csv(rows: Sequence[LayerRow]) -> str:
@@ -183,9 +178,10 @@ def _types(row: LayerRow) -> str:
     return f"{row.input_types}{' * ' + row.weight_type + few if row.weight_type else ''} -> {row.output_type}"
 
 
-def _rescale(row: LayerRow) -> str:
+def rescale_text(row: LayerRow, between: str = "..") -> str:
+    """The factors of a layer: one, or the ends of their range."""
     low, high = decimal(row.rescale_min, 4), decimal(row.rescale_max, 4)
-    return low if low == high else f"{low}..{high}"
+    return low if low == high else f"{low}{between}{high}"
 
 
 _COLUMNS: dict[str, Callable[[LayerRow], str]] = {
@@ -200,7 +196,7 @@ _COLUMNS: dict[str, Callable[[LayerRow], str]] = {
     "output bytes": lambda row: grouped(row.activation_bytes),
     "types": _types,
     "scale": lambda row: decimal(row.output_scale),
-    "rescale": _rescale,
+    "rescale": rescale_text,
     "kernel": lambda row: row.kernel,
     "stride": lambda row: row.stride,
     "pads": lambda row: row.pads,

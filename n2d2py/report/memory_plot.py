@@ -74,13 +74,9 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
     _label(svg, labels)
     clocks = {step.op: step.clock for step in plan.schedule}
     for name, scratch in plan.scratch.items():
+        high, low = y(scratch.offset + scratch.size), y(scratch.offset)
         svg.rect(
-            x(clocks[name]),
-            y(scratch.offset + scratch.size),
-            column,
-            y(scratch.offset) - y(scratch.offset + scratch.size),
-            "scratch",
-            title=f"{name}: scratch of {grouped(scratch.size)} bytes",
+            x(clocks[name]), high, column, low - high, "scratch", title=f"{name}: scratch of {grouped(scratch.size)} bytes"
         )
     svg.line(_LEFT, y(plan.arena_bytes), _WIDTH - _RIGHT, y(plan.arena_bytes), "threshold")
     every = _tick_step(last + 1, 24)

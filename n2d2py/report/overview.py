@@ -112,17 +112,13 @@ def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: s
     value = short_bytes(total) if total is not None else f"≥ {short_bytes(sum(known.values()))}" if known else "–"
     missing = [key for key, size in parts.items() if size is None]
     whole = max(1, sum(known.values()))
-    return Tile(
-        name,
-        value,
-        f"{grouped(total)} bytes" if total is not None else f"{' and '.join(missing)} {why}",
-        source,
-        tuple(
-            Piece(key, f"{grouped(size)} bytes", 100 * size / whole, hue)
-            for hue, (key, size) in enumerate(parts.items())
-            if size is not None
-        ),
-    )
+    note = f"{grouped(total)} bytes" if total is not None else f"{' and '.join(missing)} {why}"
+    pieces = [
+        Piece(key, f"{grouped(size)} bytes", 100 * size / whole, hue)
+        for hue, (key, size) in enumerate(parts.items())
+        if size is not None
+    ]
+    return Tile(name, value, note, source, tuple(pieces))
 
 
 def _latency(data: ReportData) -> Tile:
@@ -134,12 +130,12 @@ def _latency(data: ReportData) -> Tile:
     if time is None:
         return Tile("latency", "–", "not measured: add -latency", "")
     bound = "" if time.bound is None else f", {time.bound:.0f}% of the machine's limit"
-    return Tile(
-        "latency",
-        short_time(time.median_us),
+    threads = f"{time.threads} thread{'s' if time.threads > 1 else ''}"
+    note, source = (
         f"median; least {short_time(time.least_us)}{bound}",
-        f"{time.inferences} inferences, {time.threads} thread{'s' if time.threads > 1 else ''}, {time.source}",
+        f"{time.inferences} inferences, {threads}, {time.source}",
     )
+    return Tile("latency", short_time(time.median_us), note, source)
 
 
 def short_time(microseconds: float) -> str:

@@ -58,9 +58,9 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         front=draw_front(data.search, standalone=False) if data.search else "",
         bits=bits_text(data.search) if data.search else "",
         layers=layer_table(data, rows),
-        precision=_precision(data.qgraph.bits),
+        precision=f"int{data.qgraph.bits}" if data.qgraph.bits > 0 else f"float{-data.qgraph.bits}",
         targets=_targets(data),
-        histograms=_histograms(ranges),
+        histograms=[(r, draw_histogram(r, width=250, height=92, standalone=False)) for r in ranges],
         modes=[(mode, CANDIDATE_CLASSES[mode]) for mode in CLIPPING_MODES],
         memory=draw_memory(data.problem, data.plan, [row.name for row in rows])
         if data.problem is not None and data.plan is not None
@@ -76,7 +76,7 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         stages=shown_stages(data.stages) if data.stages else [],
         drawing=draw_network(data.qgraph, standalone=False),
     )
-    return page if page.endswith("\n") else page + "\n"
+    return page.rstrip("\n") + "\n"
 
 
 _MEASURED = (
@@ -95,10 +95,6 @@ def _more(data: ReportData) -> list[tuple[str, str]]:
     return [(what, f"{data.command} {option}") for what, option, made in _MEASURED if not made(data)]
 
 
-def _precision(bits: int) -> str:
-    return f"int{bits}" if bits > 0 else f"float{-bits}"
-
-
 def _targets(data: ReportData) -> list[dict[str, Any]]:
     """Per target: its table of scores, and the details of the score nearest to what is deployed."""
     pictures = {number: inline_picture(data.contract.red_first(image)) for number, image in data.images.items()}
@@ -109,17 +105,8 @@ def _targets(data: ReportData) -> list[dict[str, Any]]:
     for name, rows in grouped_rows.items():
         header, body, note = score_columns(rows)
         shown = rows[-1]
-        result.append(
-            {
-                "name": name,
-                "header": header,
-                "body": body,
-                "note": note,
-                "label": shown.label,
-                "lines": score_lines(shown.score),
-                **_details(shown.score, pictures),
-            }
-        )
+        first = {"name": name, "header": header, "body": body, "note": note, "label": shown.label}
+        result.append({**first, "lines": score_lines(shown.score), **_details(shown.score, pictures)})
     return result
 
 
@@ -141,10 +128,6 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _histograms(ranges: list[TensorRange]) -> list[tuple[TensorRange, str]]:
-    return [(r, draw_histogram(r, width=250, height=92, standalone=False)) for r in ranges]
-
-
 def _worst(data: ReportData) -> list[dict[str, Any]]:
     """The stimuli whose outputs the integers hold worst, with their images and the names of their classes."""
     classes = data.scores[0][1].classes if data.scores else ()
@@ -152,19 +135,16 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
     def name(index: int) -> str:
         return classes[index] if 0 <= index < len(classes) else str(index)
 
-    result = []
-    for one in data.stimuli:
-        image = one.image
-        result.append(
-            {
-                "stimulus": one,
-                "picture": "" if image is None else inline_picture(data.contract.red_first(image)),
-                "expected": name(one.expected),
-                "found": name(one.found),
-                "label": name(one.label) if one.label >= 0 else "",
-            }
-        )
-    return result
+    return [
+        {
+            "stimulus": one,
+            "picture": "" if one.image is None else inline_picture(data.contract.red_first(one.image)),
+            "expected": name(one.expected),
+            "found": name(one.found),
+            "label": name(one.label) if one.label >= 0 else "",
+        }
+        for one in data.stimuli
+    ]
 
 
 def _planes(data: ReportData) -> list[dict[str, Any]]:

@@ -55,12 +55,9 @@ class SummarizedRun:
         }
         sources = {"memory": str(memory["source"]), "latency": str(latency.get("source", ""))}
         options = {**manifest.get("options", {}), **manifest.get("parameters", {})}
-        return SummarizedRun(title, values, {str(row["layer"]): _layer(row) for row in summary["table"]}, options, sources)
-
-
-def _layer(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a layer; those of older versions have no bytes after packing."""
-    return {"flash_bytes": row.get("parameter_bytes"), **row}
+        # older versions have no bytes after packing
+        rows = {str(row["layer"]): {"flash_bytes": row.get("parameter_bytes"), **row} for row in summary["table"]}
+        return SummarizedRun(title, values, rows, options, sources)
 
 
 def _number(value: Any) -> float | None:

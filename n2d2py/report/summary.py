@@ -28,15 +28,12 @@ def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
 def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     """Network, precision, cost, scores and comparison as JSON data.
 
-    `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
-    auto-encoders, only when there is one. `samples`: how many each score has; `shared_samples`: how many of these the score of
-    the
-    float network has too, `agreement`: percent of them with the same label there. An SQNR without any error is null, and a
-    figure that is not finite.
-    `prepacked_weights_bytes`: static memory of weights that are unpacked once; left out where there are none.
-    `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when
-    they were counted; `table` a
-    record for each layer. `in_float`: the layers that stay in floating point, and their shares.
+    `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for auto-encoders, only when there
+    is one. `samples`: how many each score has; `shared_samples`: how many of these the score of the float network has too,
+    `agreement`: percent of them with the same label there. An SQNR without any error is null, and a figure that is not finite.
+    `prepacked_weights_bytes`: static memory of weights that are unpacked once; left out where there are none. `memory` has RAM
+    and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when they were
+    counted; `table` a record for each layer. `in_float`: the layers that stay in floating point, and their shares.
     """
     sums, prepacked = totals(rows), sum(choice.prepacked_bytes for choice in data.kernels.values())
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
@@ -70,18 +67,11 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         scores["float"] = base
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
-    result["compare"] = {
-        c.layer: {
-            "sqnr_db": c.sqnr_db,
-            "cosine": c.cosine,
-            "max_error": c.max_error,
-            "saturated_percent": 100 * c.saturated,
-            "unused_percent": 100 * c.unused,
-            "alone_sqnr_db": c.alone_db,
-            "identical": c.identical,
-        }
-        for c in data.comparisons
-    }
+    names = "sqnr_db cosine max_error saturated_percent unused_percent alone_sqnr_db identical".split()
+    result["compare"] = {}
+    for c in data.comparisons:
+        figures = c.sqnr_db, c.cosine, c.max_error, 100 * c.saturated, 100 * c.unused, c.alone_db, c.identical
+        result["compare"][c.layer] = dict(zip(names, figures, strict=True))
     if data.biases is not None:
         result["bias_correction"] = data.biases.as_dict()
     memory = footprint(data, rows)
@@ -89,14 +79,9 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     result["memory"] = {**known, "ram": memory.ram, "flash": memory.flash}
     if data.latency is not None:
         time = data.latency
-        result["latency"] = {
-            "median_us": time.median_us,
-            "least_us": time.least_us,
-            "threads": time.threads,
-            "inferences": time.inferences,
-            "limit_percent": time.bound,
-            "source": time.source,
-        }
+        names = "median_us least_us threads inferences limit_percent source"
+        figures = time.median_us, time.least_us, time.threads, time.inferences, time.bound, time.source
+        result["latency"] = dict(zip(names.split(), figures, strict=True))
     if data.instructions is not None:
         result["instructions"] = dict(zip(("processor", "count", "every_input"), data.instructions, strict=True))
     result["table"] = _layers(data, rows)
@@ -111,20 +96,9 @@ def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for k, row in enumerate(rows):
         time = times.get(k)
-        found.append(
-            {
-                "layer": row.name,
-                "type": row.type,
-                "output": row.output_dims,
-                "macs": row.macs,
-                "parameter_bytes": row.parameter_bytes,
-                "flash_bytes": row.flash_bytes,
-                "activation_bytes": row.activation_bytes,
-                "median_us": time.median_us if time else None,
-                "limit_percent": time.limit if time else None,
-                "sqnr_db": compared.get(row.name),
-                "loss_percent": losses.get(row.name),
-                "implementation": row.implementation,
-            }
-        )
+        sizes = {key: getattr(row, key) for key in ("macs", "parameter_bytes", "flash_bytes", "activation_bytes")}
+        timed = {"median_us": time.median_us if time else None, "limit_percent": time.limit if time else None}
+        cost = {"sqnr_db": compared.get(row.name), "loss_percent": losses.get(row.name)}
+        first = {"layer": row.name, "type": row.type, "output": row.output_dims}
+        found.append({**first, **sizes, **timed, **cost, "implementation": row.implementation})
     return found

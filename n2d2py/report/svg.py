@@ -90,11 +90,8 @@ class Svg:
 
     def upright(self, x: float, y: float, text: str, style: str, anchor: str = "start") -> None:
         """One line of text that runs upwards, anchored at (x, y)."""
-        self._parts.append(
-            f'<text class="{style}" transform="translate({number(x)} {number(y)}) rotate(-90)" '
-            f'text-anchor="{anchor}">'
-            f"{_escaped(text)}</text>"
-        )
+        place = f'transform="translate({number(x)} {number(y)}) rotate(-90)" text-anchor="{anchor}"'
+        self._parts.append(f'<text class="{style}" {place}>{_escaped(text)}</text>')
 
     def _element(self, opening: str, title: str) -> None:
         name = opening.split(" ", 1)[0]

@@ -22,9 +22,8 @@ def write_report(data: ReportData, folder: Path) -> None:
     """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
 
     layers.csv, layers.txt, float_layers.csv and .txt where an integer network has such, summary.json, report.html; calibration/
-    (ranges and histograms); memory/ with a
-    plan, packed_activations.txt there where tensors are packed; bits/ with a search for bits; graph/network.svg and graph.json;
-    compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
+    (ranges and histograms); memory/ with a plan, packed_activations.txt there where tensors are packed; bits/ with a search for
+    bits; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
     comparisons.
     """
     rows = layer_rows(data.qgraph, data.kernels)

@@ -110,13 +110,11 @@ def check_accuracy(
     log.notice("output '%s' deviates strongly from floating point: searching for the cause and a remedy", figure.output)
     layer, cause = _find_cause(graph, observed, figure, shifts)
     count = sum(len(batch) for batch in judged)
-    log.warning(
-        "W508",
-        f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} deviates strongly from floating point: "
-        f"{figure} on {count} {'held back' if observed.fresh else 'of the calibration'} samples; layer '{layer}' costs most: "
-        f"{cause}",
-        remedy=_find_remedy(checked, figure, _variants(graph, way, layer), form),
-    )
+    row = f", row {figure.row}," if figure.alone else ""
+    samples = f"{count} {'held back' if observed.fresh else 'of the calibration'} samples"
+    what = f"output '{figure.output}'{row} deviates strongly from floating point: {figure} on {samples}"
+    remedy = _find_remedy(checked, figure, _variants(graph, way, layer), form)
+    log.warning("W508", f"{what}; layer '{layer}' costs most: {cause}", remedy=remedy)
 
 
 def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -219,8 +217,7 @@ def _variants(graph: QuantGraph, way: Variant, layer: str) -> Iterator[Variant]:
 def _find_remedy(
     checked: CheckedOutputs, figure: OutputFigure, ways: Iterator[Variant], form: Callable[[Variant], tuple[QuantGraph, bool]]
 ) -> str:
-    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure.
-    Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
+    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
     tried: list[tuple[float, Variant, OutputFigure]] = []
     for way in ways:
         try:

@@ -101,10 +101,8 @@ def _fit_memory(
             except N2D2Error as error:
                 if error.code != "E607":
                     raise
-                smallest = planned(
-                    typed[way], network.params.with_values({"MemoryBudget": 0}), target.adds_residuals, target.scratch_needs
-                ).plan
-                sizes.append(smallest.arena_bytes)
+                free = network.params.with_values({"MemoryBudget": 0})
+                sizes.append(planned(typed[way], free, target.adds_residuals, target.scratch_needs).plan.arena_bytes)
                 continue
             sizes.append(plan.arena_bytes)
             if plan.arena_bytes <= budget:
@@ -169,13 +167,10 @@ class _Search:
         fitting = [one for one in map(self._measured, (start, *exchanged, uniform)) if one.bytes <= budget]
         taken = replace(min(fitting, key=self._noise_of_both), name="taken")
         log.notice("-flash-budget: %s of %s bytes of constants used", f"{taken.bytes:,}", f"{budget:,}")
-        search = BitSearch(
-            budget,
-            taken,
-            [taken, replace(self._measured(uniform), name="all 4 bits"), *self._others(place)],
-            [(int(b), float(e)) for b, e in zip(self._front.bytes, self._front.errors, strict=True)],
-            {name: node.params["weights"].size for name, node in ((n, self._observed.graph.node(n)) for n in start)},
-        )
+        measured = [taken, replace(self._measured(uniform), name="all 4 bits"), *self._others(place)]
+        front = [(int(size), float(error)) for size, error in zip(self._front.bytes, self._front.errors, strict=True)]
+        weights = {name: self._observed.graph.node(name).params["weights"].size for name in start}
+        search = BitSearch(budget, taken, measured, front, weights)
         return Fitted(self._network, _with_widths(self._whole, taken.widths), self._options, search)
 
     def _others(self, taken: int) -> list[BitChoice]:

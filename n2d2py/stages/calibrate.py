@@ -138,7 +138,7 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
         return {}
     stimuli = _evenly_spaced(stimuli, options)
     chosen = stimuli.sample_evenly(min(len(stimuli), _MOST_SAMPLES["best"]))
-    found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
+    found = choose_float_inputs(graph, chosen.array(SAMPLE_BATCH), _ranges(graph, network))
     for name, scales in found.items():
         how = f", with a scale for each of its {scales[0].size} channels" if scales.size else ""
         log.notice("the input '%s' stays in floating point%s: integers of one scale would cost more", name, how)
@@ -159,11 +159,8 @@ def _complete_trained_network(network: LoadedNetwork, options: CalibrationOption
         raise N2D2Error("E507", f"an integer export requires {what}", where=network.place, remedy=_calibration_remedy(network))
     if options.stimuli == 0:
         return complete_trained(graph, ranges, {})
-    stimuli, size = _calibration_stimuli(network, options), batch_size(graph)
-    batches = log.progress(
-        (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
-    )
-    found = collect(graph, batches)
+    batches = _calibration_stimuli(network, options).watched_batches(batch_size(graph), "calibrating")
+    found = collect(graph, (x for x, _, _ in batches))
     measured = {name: (histogram.minimum, histogram.maximum) for name, histogram in found.histograms.items()}
     return complete_trained(graph, ranges, measured)
 
@@ -194,10 +191,7 @@ def _collect_statistics(
     stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
     samples = _samples(graph, stimuli, len(every or ()), options)
     _warn_of_samples(network, len(stimuli), samples)
-    size = batch_size(graph)
-    batches = log.progress(
-        (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
-    )
+    batches = (x for x, _, _ in stimuli.watched_batches(batch_size(graph), "calibrating"))
     by_channel = options.equalize and options.per_output
     found = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
     found.statistics.inputs = inputs
@@ -209,13 +203,9 @@ def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.nd
     """Print W414 if calibration has only one sample, or equal ones such as zeros."""
     equal = bool(samples) and all((batch == samples[0][:1]).all() for batch in samples)
     if equal or count == 1:
-        log.warning(
-            "W414",
-            f"the network is calibrated on {'one sample' if count == 1 else f'{count} equal samples'}, so the ranges of "
-            "its values are unknown",
-            where=network.place,
-            remedy="calibrate on some hundred samples like those in use",
-        )
+        samples_text = "one sample" if count == 1 else f"{count} equal samples"
+        what = f"the network is calibrated on {samples_text}, so the ranges of its values are unknown"
+        log.warning("W414", what, where=network.place, remedy="calibrate on some hundred samples like those in use")
 
 
 def _reload_statistics(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
@@ -288,11 +278,7 @@ def _samples(graph: Graph, calibrated: Stimuli, total: int, options: Calibration
     unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
     if options.withhold and not graph.states and unseen < _FEWEST_CHECKED <= withheld:
         count = len(calibrated) - withheld
-    chosen = calibrated.sample_evenly(count)
-    batches = log.progress(
-        (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
-    )
-    found = list(batches)
+    found = [x for x, _, _ in calibrated.sample_evenly(count).watched_batches(SAMPLE_BATCH, "reading samples")]
     if graph.states:
         engine = FloatEngine(graph)
         found = [with_states(graph, x, engine.run(x)) for x in found]

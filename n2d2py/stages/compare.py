@@ -76,8 +76,7 @@ def compare_stage(
         for node in nodes
     ]
     worst = WorstStimuli(quantized, contract)
-    size = batch_size(graph)
-    for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
+    for x, labels, names in stimuli.watched_batches(batch_size(graph), "comparing"):
         real = quantized.with_pieces({**named_inputs(graph, x), **engine.run(x)})
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
@@ -88,29 +87,20 @@ def compare_stage(
             if quantized.bits > 0
             else {}
         )
+        allowed: dict[str, float] = {}
         if slack and compiled is not None:
             given = compiled.stored_layers(inputs)
             found, stored = _by_layer(quantized, inputs, given)
             roundings = _rounding_shares(quantized, given, found)
-            for accumulator in accumulators:
-                accumulator.add(
-                    real[accumulator.tensor],
-                    stored[accumulator.tensor],
-                    found.get(accumulator.tensor),
-                    slack + roundings.get(accumulator.tensor, 0.0),
-                    alone.get(accumulator.tensor),
-                )
-            continue
-        found, stored = _values_to_compare(quantized, inputs, stored, compiled, layers)
-        for accumulator in accumulators:
-            accumulator.add(
-                real[accumulator.tensor],
-                stored[accumulator.tensor],
-                found.get(accumulator.layer),
-                alone=alone.get(accumulator.tensor),
-            )
+            allowed = {name: slack + roundings.get(name, 0.0) for _, name in layers}
+        else:
+            by_layer, stored = _values_to_compare(quantized, inputs, stored, compiled, layers)
+            found = {name: by_layer[layer] for layer, name in layers if layer in by_layer}
+        for one in accumulators:
+            name = one.tensor
+            one.add(real[name], stored[name], found.get(name), allowed.get(name, 0.0), alone.get(name))
     if compiled is not None and not slack and len(stimuli):
-        _check_edges(quantized, stimuli[0], size, compiled, accumulators)
+        _check_edges(quantized, stimuli[0], batch_size(graph), compiled, accumulators)
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
 
 
@@ -316,7 +306,7 @@ def sensitivity_stage(
     if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
         return Sensitivity()
     chosen = stimuli.sample_evenly(asked or _STIMULI)
-    inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
+    inputs = chosen.array(16)
     biases = quantized.types.biases
     losses = layer_losses(quantized.float_graph, quantized.graph, inputs, biases.shifts if biases else None)
     (folder / "statistics").mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.data.stimuli import Stimuli
+from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target, find_target, target_names
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
@@ -36,14 +36,8 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
     chosen = stimuli if count < 0 else stimuli.sample_evenly(count)
-    positions = (
-        np.arange(len(stimuli))
-        if chosen is stimuli
-        else np.arange(len(chosen))
-        if stimuli.calls
-        else np.unique(np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64))
-    )
-    return chosen, positions
+    spread = chosen is not stimuli and not stimuli.calls
+    return chosen, even_positions(len(stimuli), count) if spread else np.arange(len(chosen))
 
 
 def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:
@@ -96,14 +90,11 @@ def _expected_outputs(network: LoadedNetwork, target: ScoreTarget, shape: Shape,
     expected = expected_labels(network, target.name, labels)
     if not target.as_data and expected.max(initial=-1) >= channels(shape):
         in_ini = network.document is not None
-        raise N2D2Error(
-            "E451",
-            f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
-            where=target.location or f"[{target.name}]",
-            remedy="correct the model, or set LabelsMapping"
-            if in_ini
-            else "give labels of these classes with -labels, or one folder a class",
-        )
+        what = f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes"
+        remedy = "correct the model, or set LabelsMapping"
+        if not in_ini:
+            remedy = "give labels of these classes with -labels, or one folder a class"
+        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
     return expected
 
 
@@ -140,20 +131,10 @@ def export_request(
     params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
-    return ExportRequest(
-        graph,
-        stimuli,
-        targets,
-        problem,
-        plan,
-        params.as_dict(),
-        options=recorded,
-        hashes=network.hashes(),
-        contract=network.data.contract,
-        post=network.options.post,
-        app=app,
-        layer_parameters={name: params.layer(name) for name in params.layer_names()},
-    )
+    layers = {name: params.layer(name) for name in params.layer_names()}
+    given = {"options": recorded, "hashes": network.hashes(), "layer_parameters": layers}
+    source = {"contract": network.data.contract, "post": network.options.post, "app": app}
+    return ExportRequest(graph, stimuli, targets, problem, plan, params.as_dict(), **given, **source)
 
 
 def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, text: str = "auto") -> list[KernelChoice]:

@@ -167,32 +167,22 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
     elif path.suffix == ".ini":
         network = _load_ini(path, options, params, folder)
     else:
-        raise N2D2Error(
-            "E008",
-            f"the file type '{path.suffix or path.name}' is not supported",
-            where=Location(str(path)),
-            remedy=_CONVERTERS.get(path.suffix.lower(), "give an .ini, .onnx or .tflite file"),
-        )
+        what = f"the file type '{path.suffix or path.name}' is not supported"
+        remedy = _CONVERTERS.get(path.suffix.lower(), "give an .ini, .onnx or .tflite file")
+        raise N2D2Error("E008", what, where=Location(str(path)), remedy=remedy)
     graph = with_layer_precisions(network.graph, params)
     graph.verify()
-    log.notice(
-        "%s: %d layers, inputs %s, outputs %s",
-        graph.name,
-        sum(not node.helper for node in graph.nodes),
-        ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
-        ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs),
+    ports = (
+        ", ".join(f"{one} {'x'.join(map(str, graph.shape(one)[1:]))}" for one in each) for each in (graph.inputs, graph.outputs)
     )
+    log.notice("%s: %d layers, inputs %s, outputs %s", graph.name, sum(not node.helper for node in graph.nodes), *ports)
     _warn_without_effect(network)
     if network.options.post is not None:
         parse_post(network.options.post).bind(*ends(graph), network.data.classes)
     elif post := recognized(*ends(graph), network.data.classes):
         outputs = "', '".join(graph.user_outputs)
-        log.notice(
-            "'%s' %s the form of detections: -post %s exports them",
-            outputs,
-            "have" if len(graph.user_outputs) > 1 else "has",
-            post,
-        )
+        verb = "have" if len(graph.user_outputs) > 1 else "has"
+        log.notice("'%s' %s the form of detections: -post %s exports them", outputs, verb, post)
     return _in_calls(replace(network, graph=graph))
 
 
@@ -417,7 +407,7 @@ def _open_data(
             what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes"
             raise N2D2Error("E417", what, remedy="remove it")
         stimuli = open_source(given, taken, how, port)
-        reals = not given.is_folder and read_arrays(given)[0].dtype.kind == "f"
+        reals = not given.is_folder and read_arrays(given)[0].dtype.kind in "bf"
         bytes_known = not turned and (not reals or how.from_metadata or how.declared is not None)
         contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]

@@ -44,14 +44,10 @@ def plan_stage(
         params = params.with_values({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
     found = place_in_memories(lambda each: planned(graph, each, adds_residuals, scratch), params, constants)
     plan = found.plan
-    log.notice(
-        "arena: %s bytes%s for %s of tensors (%s%s), checked",
-        f"{sum(plan.used):,}",
-        _growth_text(plan),
-        f"{found.problem.tensor_bytes:,}",
-        _mode_text(plan),
-        _bound_text(plan),
-    )
+    growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
+    inside = f", of which {growth:,} for scratch," if growth else ""
+    sizes = f"{sum(plan.used):,}", inside, f"{found.problem.tensor_bytes:,}"
+    log.notice("arena: %s bytes%s for %s of tensors (%s%s), checked", *sizes, _mode_text(plan), _bound_text(plan))
     moved = shares(found.problem, plan)
     for memory, used in zip(plan.memories, plan.used, strict=False):
         name, share = memory.name, 100 * moved[memory.name]
@@ -186,12 +182,6 @@ def _mode_text(plan: MemoryPlan) -> str:
     extra = plan.options.get("ExtraMacs")
     way = plan.options.get("MemoryMode", plan.strategy)
     return way if extra is None else f"{way}, in strips, {extra} % more multiply-accumulates"
-
-
-def _growth_text(plan: MemoryPlan) -> str:
-    """Return how much workspaces enlarged the arena."""
-    growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
-    return f", of which {growth:,} for scratch," if growth else ""
 
 
 def _bound_text(plan: MemoryPlan) -> str:

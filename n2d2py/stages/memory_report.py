@@ -23,6 +23,7 @@ from n2d2py.stages.memory import placing_scratch, planned
 from n2d2py.stages.options import RunOptions, quant_options
 from n2d2py.stages.quantize import quantize_stage
 from n2d2py.stages.strips import StripTrials
+from n2d2py.targets import text_table
 
 _MOST_EXTRA = 25
 """Per cent of work done twice up to which the curve of strips goes."""
@@ -58,21 +59,13 @@ def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[An
     ways["OptimizeStream, input by rows"] = {"MemoryManagerStrategy": "OptimizeStream", "StreamInput": True}
     ways |= {f"MemoryMode={mode}": {"MemoryMode": mode} for mode in MODES}
     rows = [_row(graph, title, free.with_values(values), target) for title, values in ways.items()]
-    widths = [max(len(row[i]) for row in [_TITLES, *rows]) for i in range(len(_TITLES))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i in (0, len(_TITLES) - 1) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [_TITLES, *rows]
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
     head = [
         _head(graph),
         f"-export {target.name}: {_arena(graph, params, target)}",
         *_open(graph, graphs, network, options, target),
     ]
-    return "\n".join([*head, *lines, "", _curves(graph, params)]) + _strips(graph, free, target)
+    table = text_table(_TITLES, rows, left=(0, len(_TITLES) - 1))
+    return "\n".join([*head, table, _curves(graph, params)]) + _strips(graph, free, target)
 
 
 def _typed(network: LoadedNetwork, options: RunOptions) -> Iterator[tuple[str, QuantGraph]]:

@@ -63,8 +63,7 @@ class LoadOptions:
         pre_samples: test stimulus whose images after each step of the pipeline are written; -1 for none.
         extent: "shapes" reads no data, "structure" no weights either.
         read_data: whether data are opened.
-        synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had;
-            None: none.
+        synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had; None: none.
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
         input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
         inputs, outputs: names of tensors of an ONNX or TFLite file that become the inputs and outputs of the network.
@@ -73,8 +72,7 @@ class LoadOptions:
             training had their effect.
         post: post-processing of the outputs, KIND or KIND:key=value,... (postprocessing/).
         run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that
-            its
-            integers stand for.
+            its integers stand for.
     """
 
     seed: int = 1

@@ -8,8 +8,7 @@ from n2d2py import log
 from n2d2py.errors import nearest
 from n2d2py.exports import Target
 from n2d2py.graph import Graph, Precision, QuantGraph
-from n2d2py.ini.params import GENERAL, Params
-from n2d2py.ini.precision import PRECISION_KEYS
+from n2d2py.ini.params import GENERAL, PRECISION_KEYS, Params
 
 
 def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) -> None:

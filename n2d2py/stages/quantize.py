@@ -77,13 +77,8 @@ def quantize_stage(
         return formed
     formed, checked = _no_worse(calibrated, options, formed, CheckedOutputs(formed.observed))
     biases = formed.types.biases if formed.types else None
-    check_accuracy(
-        formed.graph,
-        checked,
-        biases.shifts if biases else {},
-        Variant(calibrated.options, options),
-        lambda way: _another_way(calibrated, way, checked.observed),
-    )
+    shifts, way = biases.shifts if biases else {}, Variant(calibrated.options, options)
+    check_accuracy(formed.graph, checked, shifts, way, lambda other: _another_way(calibrated, other, checked.observed))
     return formed
 
 
@@ -195,14 +190,11 @@ def tell_in_float(graph: QuantGraph, real: Graph) -> None:
     silent = [one for one in found if not one.asked]
     if silent:
         macs, size = float_shares(silent)
-        log.warning(
-            "W507",
-            f"{len(silent)} of {len(graph.nodes)} layers compute in floating point without Quantize=0 "
-            f"({100 * macs:.1f} % of the multiply-accumulates, {100 * size:.1f} % of the bytes): "
-            f"{', '.join(one.layer for one in silent[:_NAMED])}{', ...' if len(silent) > _NAMED else ''}",
-            remedy="read the reasons in statistics/float_layers.txt; set Quantize=0 for layers where this is intended",
-            strict="E522",
-        )
+        shares = f"{100 * macs:.1f} % of the multiply-accumulates, {100 * size:.1f} % of the bytes"
+        names = ", ".join(one.layer for one in silent[:_NAMED]) + (", ..." if len(silent) > _NAMED else "")
+        what = f"{len(silent)} of {len(graph.nodes)} layers compute in floating point without Quantize=0 ({shares}): {names}"
+        remedy = "read the reasons in statistics/float_layers.txt; set Quantize=0 for layers where this is intended"
+        log.warning("W507", what, remedy=remedy, strict="E522")
 
 
 def check_prequantized(bits: int, choices: Collection[str]) -> None:

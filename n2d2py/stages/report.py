@@ -100,7 +100,7 @@ def report_stage(
         types.rules if types else {},
         memory.problem if memory else None,
         memory.plan if memory else None,
-        [(_plain(label), score) for rows in scores.rows.values() for label, score in rows],
+        [(label.split()[0], score) for rows in scores.rows.values() for label, score in rows],
         compared.layers,
         quantized.fused.lines(),
         [_without_folder(warning) for warning in log.warnings_seen()],
@@ -159,10 +159,6 @@ def _without_folder(warning: N2D2Error) -> str:
     elif isinstance(where, str):
         where = Path(where).name
     return N2D2Error(warning.code, warning.what, where=where, remedy=warning.remedy).line()
-
-
-def _plain(label: str) -> str:
-    return label.split()[0]
 
 
 def print_scores(scores: Scores) -> None:

@@ -187,12 +187,9 @@ def compiled_scores(
             continue
         found = first_difference(simulated[name], outputs[name], graph.type(name), _SLACK if graph.is_mixed else 0.0)
         if found is not None:
-            raise N2D2Error(
-                "E812",
-                f"{project.label} output '{name}' differs from the simulated output at element {list(found.index)}: Python "
-                f"{found.expected:g}, {project.label} {found.found:g}",
-                remedy="run again with -compare to find the first layer, and report this defect",
-            )
+            place = f"at element {list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}"
+            what = f"{project.label} output '{name}' differs from the simulated output {place}"
+            raise N2D2Error("E812", what, remedy="run again with -compare to find the first layer, and report this defect")
     stimuli, positions = tested
     if (detector := detector_of(network, graph)) is not None and stimuli.boxes is not None:
         found = found_boxes(detector, [outputs[name] for name in graph.user_outputs])
@@ -204,13 +201,8 @@ def compiled_scores(
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
         shape = outputs[target.tensor].shape
         pixels = labels.shape[1] > 1 and not target.as_data
-        scorer.add(
-            outputs[target.tensor],
-            labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],
-            stored.names,
-            inputs=real,
-            indices=positions,
-        )
+        given = labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0]
+        scorer.add(outputs[target.tensor], given, stored.names, inputs=real, indices=positions)
         scores.add(project.label, scorer.result())
 
 
@@ -246,20 +238,16 @@ def warn_of_score(score: Score) -> None:
     shifted = {step: int(np.count_nonzero(found - labels == step)) for step in (-1, 1)}
     step = max(shifted, key=lambda one: shifted[one])
     if classes > 2 and shifted[step] > max((count - correct) / 2, 2 * correct, 3 * (classes > 3) + count / classes * 2):
-        log.warning(
-            "W410",
-            f"{shifted[step]} of {count} samples are classified one class {'above' if step > 0 else 'below'} their label",
-            where=f"[{score.target}]",
-            remedy="number the labels like the outputs; with folders, name all outputs with -class-names, including a "
-            "background class",
+        side = "above" if step > 0 else "below"
+        what = f"{shifted[step]} of {count} samples are classified one class {side} their label"
+        remedy = (
+            "number the labels like the outputs; with folders, name all outputs with -class-names, including a background class"
         )
+        log.warning("W410", what, where=f"[{score.target}]", remedy=remedy)
         return
     shares = (np.bincount(values, minlength=classes) / count for values in (labels, found))
     chance = float(np.prod(list(shares), axis=0).sum())
     if correct <= count * chance + 2 * np.sqrt(count * chance * (1 - chance)):
-        log.warning(
-            "W409",
-            f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)",
-            where=f"[{score.target}]",
-            remedy="check the preprocessing (-mean, -std and -scale or -input-range, -bgr) and the order of the classes",
-        )
+        what = f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)"
+        remedy = "check the preprocessing (-mean, -std and -scale or -input-range, -bgr) and the order of the classes"
+        log.warning("W409", what, where=f"[{score.target}]", remedy=remedy)

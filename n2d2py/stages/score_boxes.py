@@ -21,7 +21,10 @@ TARGET = "detections"
 
 
 def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:
-    """Raise E452 for detections without labelled boxes, or labelled boxes without detections."""
+    """Raise E452 for key points, for detections without labelled boxes, or labelled boxes without detections."""
+    if network.options.post is not None and parse_post(network.options.post).kind.name == "keypoints":
+        what, remedy = "-test cannot score the key points of -post", "remove -test; -compare gives the error of the maps"
+        raise N2D2Error("E452", what, where=network.place, remedy=remedy)
     if (detector_of(network, network.graph) is None) == (stimuli.boxes is None):
         return
     if stimuli.boxes is None:

@@ -100,10 +100,8 @@ def planned_strips(
     """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
 
     With a budget, the strips that do the least work twice and leave room for the scratch of every layer, else those that leave
-    too
-    little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where none
-    without
-    strips fits.
+    too little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where
+    none without strips fits.
     """
     budget, most = params["MemoryBudget"], params["MaxExtraMacs"]
     if not most or not runs_by_lines(params.as_dict()):

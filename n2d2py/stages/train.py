@@ -204,9 +204,6 @@ def _warn_of_alpha(network: LoadedNetwork) -> None:
     }
     if lacking:
         values = next(iter(lacking.values()))
-        log.warning(
-            "W431",
-            f"there is no QAct.Alpha for {listed(list(lacking), 6)}, so training starts from {values['QAct.Alpha']:g}",
-            where=values.where("QAct"),
-            remedy="set QAct.Alpha to about the largest output of each layer",
-        )
+        what = f"there is no QAct.Alpha for {listed(list(lacking), 6)}, so training starts from {values['QAct.Alpha']:g}"
+        remedy = "set QAct.Alpha to about the largest output of each layer"
+        log.warning("W431", what, where=values.where("QAct"), remedy=remedy)

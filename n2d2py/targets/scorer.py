@@ -109,7 +109,11 @@ def refuse_positions(target: ScoreTarget, shape: Sequence[int]) -> None:
     """Raise E452 if an output of this shape, batch included, has several positions: classes cannot be counted."""
     if not target.as_data and prod(shape[2:]) != 1:
         what = f"output '{target.tensor}' has {'x'.join(map(str, shape[1:]))} values instead of one per class"
-        remedy = "put the target on the layer with one value per class, or use pixel-wise labels"
+        remedy = (
+            "put the target on the layer with one value per class, or use pixel-wise labels"
+            if target.location
+            else "give a label of each position, y (N, H, W) of an .npz, or remove -test"
+        )
         raise N2D2Error("E452", what, where=target.location or f"[{target.name}]", remedy=remedy)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,10 @@ class ScoreRow:
     score: Score
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
-    """Return aligned columns, separated by two blanks; the first `left` columns are left-aligned, the others right-aligned.
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: int | Collection[int] = 1, width: int | None = None
+) -> str:
+    """Return aligned columns, separated by two blanks; the first `left` columns, or these, are left-aligned, the others right-aligned.
 
     With a `width`, the first column is shortened to fit, to at least 12 letters.
     """
@@ -34,7 +36,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int =
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):
         cells = [
-            cell.ljust(width) if k < left else cell.rjust(width)
+            cell.ljust(width) if k in (range(left) if isinstance(left, int) else left) else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

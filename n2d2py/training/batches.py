@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
@@ -33,8 +32,8 @@ class Source:
         self._workers = workers
         self._held: tuple[np.ndarray, np.ndarray] | None = None
         if epoch_stimuli is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _CACHE_BYTES:
-            batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
-            self._held = np.concatenate([x for x, _, _ in batches]), _labels(stimuli, np.arange(len(stimuli)))
+            x = np.concatenate([x for x, _, _ in stimuli.watched_batches(256, "reading")])
+            self._held = x, _labels(stimuli, np.arange(len(stimuli)))
 
     def batches(self, parts: Sequence[np.ndarray], epoch: int = 0) -> Iterator[tuple[Tensor, np.ndarray]]:
         """Yield (x float32 (n, *shape), labels) at the positions of each part, for an epoch; labels (n,), or (n, H, W) for

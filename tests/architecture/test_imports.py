@@ -14,7 +14,7 @@ FLOORS = """
 choices errors entry_points error_codes log concurrency files naming registry version
 executor resources figures ini arithmetic
 graph; operators: base functions windows; targets: target
-frontend.ini: contract convolution fillers inputs keys mapping quantizers recipes trained weights;
+frontend.ini: contract convolution fillers keys mapping quantizers recipes trained weights;
 frontend.onnx: contract cut encodings external model skeleton tensors trial unsupported validation windows;
 reference: contract;
 quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;

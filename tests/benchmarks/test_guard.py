@@ -53,7 +53,7 @@ def guard(monkeypatch):
     import guard
 
     yield guard
-    for name in ("guard", "latency", "exports"):
+    for name in ("guard", "latency", "common", "static_quantization"):
         sys.modules.pop(name, None)
 
 

@@ -119,7 +119,7 @@ def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
     "option", [o for o in OPTIONS if o.kind not in ("flag", "optional-int", "optional-text")], ids=lambda option: option.name
 )
 def test_an_option_is_no_value(option):
-    for line in (["net.ini", f"-{option.name}"], ["net.ini", f"-{option.name}", "-strict"]):
+    for line in (["net.ini", f"-{option.name}", *rest] for rest in ([], ["-strict"], [""])):
         with pytest.raises(N2D2Error, match="E003"):
             parse_arguments(line)
 

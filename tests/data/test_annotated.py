@@ -97,16 +97,16 @@ def test_regions_label_their_pixels(ini, tmp_path, case):
     assert list(database.label_names) == names and set(database.labels) == {-1}
     found = {database.items.name(index): index for at in database.sets.values() for index in at.tolist()}
     assert set(found) == set(images.split())
-    labels = database.maps.read(found[images.split()[0]])
+    labels = database.maps(found[images.split()[0]])
     assert labels.shape == (10, 12) and {at: labels[at] for at in pixels} == pixels
     for name in images.split()[1:]:
-        assert (database.maps.read(found[name]) == -1).all()
+        assert (database.maps(found[name]) == -1).all()
 
 
 def test_margins_and_the_label_outside(ini, tmp_path):
     database = read_database(ini(written(tmp_path, "GTSDB_DIR_Database", "DefaultLabel=sky\nROIsMargin=1\n")))
     assert database.label_names == ("11", "sky")
-    labels = database.maps.read(0)
+    labels = database.maps(0)
     assert labels[1, 5] == 1 and labels[2, 5] == labels[5, 6] == -1 and labels[3, 5] == 0
 
 
@@ -220,7 +220,7 @@ def test_tables_and_names_label_the_stimuli(ini, tmp_path, case, at):
         if isinstance(labels[name], str):
             assert database.maps is None and database.label_names[database.labels[index]] == labels[name]
         else:
-            found = database.maps.read(index)
+            found = database.maps(index)
             assert {place: found[place] for place in labels[name]} == labels[name]
 
 

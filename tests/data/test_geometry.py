@@ -8,7 +8,8 @@ from support.tables import every
 
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.borders import BORDERS, add_border
-from n2d2py.data.transformations.color import ChannelExtraction, ColorSpace, gray, hsv, ycrcb
+from n2d2py.data.transformations.color import ChannelExtraction, ColorSpace, gray
+from n2d2py.data.transformations.colorspaces import hsv, ycrcb
 from n2d2py.data.transformations.geometry import Flip, PadCrop, RescaleTransformation, ReshapeTransformation, SliceExtraction
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.values import NormalizeTransformation, RangeAffine, RangeClipping, Threshold, otsu_threshold

@@ -127,12 +127,13 @@ def test_parts_have_the_drawn_share_and_ratio(learned):
     )
     image, random = np.zeros((90, 120, 1), np.uint8), np.random.default_rng(6)
     drawn = [crop.draw_parameters(image, random) for _ in range(200)]
-    shares = np.array([each.rows * each.columns / 10800 for each in drawn])
-    ratios = np.array([each.columns / each.rows for each in drawn])
+    parts = [each.part for each in drawn]
+    shares = np.array([each.height * each.width / 10800 for each in parts])
+    ratios = np.array([each.width / each.height for each in parts])
     assert shares.min() > 0.18 and shares.max() < 0.62 and shares.std() > 0.08
     assert ratios.min() > 0.48 and ratios.max() < 2.1 and 80 < (ratios < 1).sum() < 140
-    assert all(each.top + each.rows <= 90 and each.left + each.columns <= 120 for each in drawn)
-    assert len({each.top for each in drawn}) > 20 and drawn[0].apply(image).shape == (4, 5, 1)
+    assert all(each.offset_y + each.height <= 90 and each.offset_x + each.width <= 120 for each in parts)
+    assert len({each.offset_y for each in parts}) > 20 and drawn[0].apply(image).shape == (4, 5, 1)
     whole = learned("Type=RandomResizeCropTransformation\nWidth=5\nHeight=4\nRatioMin=1.3334\nRatioMax=1.3334")
     assert np.array_equal(results(whole, 1)[0], resize_bilinear(IMAGE, 4, 5))
 

@@ -111,8 +111,8 @@ MAPS = {
 
 
 @pytest.mark.parametrize("post", [*MAPS])
-def test_outputs_that_are_maps(home, post):
-    """The library gives the definition's results, which are near those of the formulas for the real outputs."""
+def test_outputs_that_are_maps(home, post, capsys):
+    """The library gives the definition's results, which are near those of the formulas for the real outputs. -test needs labels."""
     need("g++", "make")
     outputs, body = MAPS[post]
     rng = np.random.default_rng(7)
@@ -138,6 +138,9 @@ def test_outputs_that_are_maps(home, post):
             rows, columns = np.unravel_index(each.reshape(4, -1).argmax(1), (12, 16))
             assert (abs(np.array([one.x for one in points]) - 2 * columns) <= 1.07).all() and len(points) == 4
             assert (abs(np.array([one.y for one in points]) - 2 * rows) <= 1.07).all()
+    assert main(["net.onnx", "-export", "CPP", *WORDS[:-2], "-post", post, "-test", "-force"]) == 1
+    printed = capsys.readouterr().err
+    assert "E452" in printed and ("-labels" if "centernet" in post else "remove -test") in printed
 
 
 INI = """[database]
@@ -214,6 +217,7 @@ def test_a_board_detects(home):
         ("yolov8:iuo=0.5", "E003", "the key 'iuo' is unknown; did you mean iou?"),
         ("yolov8:iou=2", "E003", "iou=2 is above 1"),
         ("yolov8:iou=0.3,iou=0.4", "E003", "iou is given twice"),
+        ("yolov8:", "E003", "'' is not KEY=VALUE; write yolov8:KEY=VALUE,... or yolov8 alone"),
         ("yolov10:iou=0.5", "E003", "the key 'iou' is unknown"),
         ("ssd", "E003", "anchors is missing; add anchors=..."),
         ("ssd:anchors=x.npy,background=0", "E460", "the anchors x.npy are not 48x4 real numbers"),

@@ -156,6 +156,8 @@ def test_the_shorter_side_and_the_centre(size, wanted):
     np.testing.assert_array_equal(centre_crop(picture, 4, 4, "p"), picture[2:6, 2:6])  # 2.5 rows are rounded to even
     with pytest.raises(N2D2Error, match=r"E407.*p is 8x9, smaller than the crop 10x4"):
         centre_crop(picture, 10, 4, "p")
+    with pytest.raises(N2D2Error, match=r"E407.*7200000x100000 pixels of the image p of 144x2"):
+        Preprocessing(resize=(100000,)).resize_and_crop(np.zeros((2, 144, 3), np.uint8), "p")
 
 
 @every(

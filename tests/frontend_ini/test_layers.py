@@ -1,6 +1,6 @@
 """Each type of layer section: its keys, its dimensions, its values against a computation in NumPy.
 
-They look at `n2d2py.frontend.ini.contract`, `n2d2py.frontend.ini.inputs` and `n2d2py.frontend.ini.keys`.
+They look at `n2d2py.frontend.ini.contract` and `n2d2py.frontend.ini.keys`.
 """
 
 from __future__ import annotations

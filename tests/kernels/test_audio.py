@@ -241,6 +241,7 @@ def test_a_full_scale_tone_by_hand():
         ("log_mel:preset=librose", "the preset 'librose' is unknown; did you mean librosa?"),
         ("log_mel:bands=40", "the key 'bands' is unknown"),
         ("log_mel:mels", "'mels' is not KEY=VALUE"),
+        ("log_mel:mels=40,", "'' is not KEY=VALUE"),
         ("log_mel:mels=40,mels=20", "mels is given twice"),
         ("log_mel:mels=many", "mels=many is not a number"),
         ("log_mel:coefficients=10", "coefficients have no effect"),

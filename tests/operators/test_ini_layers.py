@@ -1,6 +1,6 @@
 """The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals.
 
-They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.inputs`, `n2d2py.frontend.ini.network` and
+They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.network` and
 `n2d2py.frontend.ini.transformations`.
 """
 

@@ -284,11 +284,13 @@ def class_folders(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
 
 
 def mixed_modes(path: Path) -> None:
-    """One image of each of Pillow's modes gray, gray with alpha, color, color with alpha, CMYK, 16 bits; of two sizes."""
+    """One image of each of Pillow's modes gray, gray with alpha, color, color with alpha, CMYK; of two sizes, one rotated."""
     class_folders(path)
+    rotated = Image.Exif()
+    rotated[0x0112] = 6
     for index, mode in enumerate(("LA", "RGB", "RGBA")):
         Image.new(mode, (9, 8)).save(path / "a" / f"{index + 2}.png")
-    Image.new("CMYK", (8, 8)).save(path / "b" / "2.jpg")
+    Image.new("CMYK", (8, 8)).save(path / "b" / "2.jpg", exif=rotated)
 
 
 def numbered_folders(path: Path) -> None:

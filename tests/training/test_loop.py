@@ -146,7 +146,7 @@ def test_each_epoch_draws_anew_and_the_same_again(tmp_path):
     network = load_network(small(tmp_path, LEARNED))
     learned, validation = network.data.learned, network.data.sets["Validation"]
     assert learned is not None and network.data.draws
-    first = np.concatenate([x for x, _, _ in learned(1, 0).batches(64, workers=3)])
+    first = np.concatenate([x for x, _, _ in learned(1, 0).batches(64)])
     assert np.array_equal(first[17], learned(1, 0)[17])
     assert np.array_equal(first[5:9], next(learned(1, 0).take([5, 6, 7, 8]).batches(4))[0])
     assert not np.array_equal(first[17], learned(1, 1)[17]) and not np.array_equal(first[17], learned(2, 0)[17])

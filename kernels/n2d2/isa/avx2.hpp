@@ -56,15 +56,6 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx2::Vec, Epilogue, V
 N2D2_KERNEL(Lookup, avx2::Lookup<Cfg>)
 #endif
 
-#if defined(N2D2_BIND_EXP)
-#undef N2D2_BIND_EXP
-#include "n2d2/panels/vector_exp.hpp"
-namespace n2d2 {
-template <>
-struct NativeDoubles<Native> : DoubleVectors<32> {};
-}  // namespace n2d2
-#endif
-
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
 #include "n2d2/x86/row_dots.hpp"

@@ -58,15 +58,6 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 #include "n2d2/x86/float512.hpp"
 #endif
 
-#if defined(N2D2_BIND_EXP)
-#undef N2D2_BIND_EXP
-#include "n2d2/panels/vector_exp.hpp"
-namespace n2d2 {
-template <>
-struct NativeDoubles<Native> : DoubleVectors<32> {};
-}  // namespace n2d2
-#endif
-
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"

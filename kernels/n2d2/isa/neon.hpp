@@ -38,15 +38,6 @@ struct ResidualSum<Epilogue, Native> : neon::ResidualSum<Epilogue> {};
 }  // namespace n2d2
 #endif
 
-#if defined(N2D2_BIND_EXP) && defined(__aarch64__)
-#undef N2D2_BIND_EXP
-#include "n2d2/panels/vector_exp.hpp"
-namespace n2d2 {
-template <>
-struct NativeDoubles<Native> : DoubleVectors<16> {};
-}  // namespace n2d2
-#endif
-
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
 #include "n2d2/arm/neon_float.hpp"

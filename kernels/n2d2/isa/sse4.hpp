@@ -42,15 +42,6 @@ struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
 #endif
 
 // AVX without AVX2 has vectors of 256 bits for floating point.
-#if defined(N2D2_BIND_EXP)
-#undef N2D2_BIND_EXP
-#include "n2d2/panels/vector_exp.hpp"
-namespace n2d2 {
-template <>
-struct NativeDoubles<Native> : DoubleVectors<16> {};
-}  // namespace n2d2
-#endif
-
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
 #if defined(__AVX__)

@@ -90,15 +90,17 @@ N2D2_INLINE void spreadBytes(const Shape& s, const Place& place, unsigned char* 
 template <bool Signed>
 N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, const unsigned char* padded,
                             std::uint32_t* window) {
-    const int quads = s.channels >> 2, last = s.in.width - s.kernelWidth;
-    const bool inside = s.packed && a.left >= 0 && a.left <= last && b.left >= 0 && b.left <= last;
-    for (int u = 0; u < s.kernelHeight; ++u) {
-        const unsigned char *const line = a.lines[u], *const line2 = b.lines[u];
-        if (inside) {
-            window = spread<Signed>(line ? line + a.left * s.channels : padded, line2 ? line2 + b.left * s.channels : padded,
-                                    quads * s.kernelWidth, window);
-            continue;
+    const int quads = s.channels >> 2, last = s.in.width - s.kernelWidth, height = s.kernelHeight;
+    if (s.packed && a.left >= 0 && a.left <= last && b.left >= 0 && b.left <= last) {
+        const int from = a.left * s.channels, from2 = b.left * s.channels, run = quads * s.kernelWidth;
+        for (int u = 0; u < height; ++u) {
+            const unsigned char *const line = a.lines[u], *const line2 = b.lines[u];
+            window = spread<Signed>(line ? line + from : padded, line2 ? line2 + from2 : padded, run, window);
         }
+        return;
+    }
+    for (int u = 0; u < height; ++u) {
+        const unsigned char *const line = a.lines[u], *const line2 = b.lines[u];
         int column = a.left, column2 = b.left;
         for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth, column2 += s.dilationWidth) {
             const bool there = line && column >= 0 && column < s.in.width;

@@ -139,22 +139,25 @@ struct Work {
     std::uint32_t places[4];       // 36: pixels 0, 2, 0, 2, 1, 3, 1, 3 from `out`, 16 bits each, the second for output B
 };
 
-enum : int { Turn = 8, StepBytes = 56 };  // vectors of inputs in a turn of the loop of `four`, bytes of code for one
+enum : int {
+    Turn = 8,
+    StepBytes = 56,
+    EndBytes = 6
+};  // vectors of inputs in a turn of the loop of `four`; bytes of code for one, of the end
 
-// For windows of `vectors` times 16 inputs: the first one is outside of the loop, which is entered in the middle.
+// For windows of `vectors` times 16 inputs: the first one is outside of the loop, which is entered in the middle, or skipped with its end.
 inline std::int32_t skipOf(int vectors) {
     const int rest = vectors - 1;
-    return StepBytes * (rest > 0 ? (Turn - rest % Turn) % Turn : int(Turn)) + 1;
+    return rest > 0 ? StepBytes * ((Turn - rest % Turn) % Turn) + 1 : StepBytes * Turn + EndBytes + 1;
 }
 
 // clang-format off
 #define N2D2_MVE_AWAY(x, t) "vshr.s32 " t ", " x ", #31\n\t" "vadd.i32 " x ", " x ", " t "\n\t"
 #define N2D2_MVE_AS_IT_IS(x, t)
 
-// Sums of output A are r0, r4, r8, r12, those of output B r2, r6, r10, lr.
+// Sums of output A are r0, r4, r8, r12, those of output B r2, r6, r10, lr. The first vectors of weights and inputs are in q0 and q2; those of
+// the next step are loaded while the last products are made, 16 bytes of inputs behind the window at its end.
 #define N2D2_MVE_STEP(multiply)       \
-    "vldrb.8 q0, [r3], #16\n\t"       \
-    "vldrb.8 q2, [r1], #16\n\t"       \
     multiply " r0, q0, q2\n\t"        \
     "vldrb.8 q1, [r3], #16\n\t"       \
     multiply " r2, q1, q2\n\t"        \
@@ -165,7 +168,9 @@ inline std::int32_t skipOf(int vectors) {
     "vldrb.8 q3, [r1], #16\n\t"       \
     multiply " r8, q0, q2\n\t"        \
     multiply " r10, q1, q2\n\t"       \
+    "vldrb.8 q2, [r1], #16\n\t"       \
     multiply " r12, q0, q3\n\t"       \
+    "vldrb.8 q0, [r3], #16\n\t"       \
     multiply " lr, q1, q3\n\t"
 
 #define N2D2_MVE_FOUR_STEPS                                                 \
@@ -193,48 +198,52 @@ inline std::int32_t skipOf(int vectors) {
             "ldr     r1, [r0, #32]\n\t"                                         \
             "vdup.16 q5, r1\n\t"                                                \
             "add     r0, r0, #36\n\t"                                           \
-            "vldrw.32 q7, [r0]\n"                                               \
-        "1:\n\t"                                                                \
-            "mov     r1, r11\n\t"                                               \
-            N2D2_MVE_STEP("vmladav.s8")                                         \
+            "vldrw.32 q7, [r0]\n\t"                                                 \
+            "mov     r1, r11\n\t"                                                   \
+            "add     r5, r5, #16\n\t"                                               \
+            "vldrb.8 q2, [r1], #16\n"                                               \
+        "1:\n\t"                                                                    \
+            "vldrb.8 q0, [r3], #16\n\t"                                             \
+            N2D2_MVE_STEP("vmladav.s8")                                             \
             "bx      r7\n\t"                                                    \
             ".balign 4\n"                                                       \
         "2:\n\t"                                                                \
             N2D2_MVE_FOUR_STEPS                                                 \
             N2D2_MVE_FOUR_STEPS                                                 \
-            "cmp     r1, r5\n\t"                                                \
+            "cmp.n   r1, r5\n\t"                                                \
             "bne.w   2b\n\t"                                                    \
-            "vmov    q0[2], q0[0], r0, r4\n\t"                                  \
-            "vmov    q0[3], q0[1], r2, r6\n\t"                                  \
-            "vldrw.32 q2, [r3], #16\n\t"                                        \
-            "vldrw.32 q3, [r3], #16\n\t"                                        \
-            "vmov    q1[2], q1[0], r8, r12\n\t"                                 \
-            "vadd.i32 q0, q0, q2\n\t"                                           \
-            "vmov    q1[3], q1[1], r10, lr\n\t"                                 \
-            multiply " q0, q0, q3\n\t"                                          \
-            "vadd.i32 q1, q1, q2\n\t"                                           \
-            "ldr     r0, [sp, #0]\n\t"                                          \
-            multiply " q1, q1, q3\n\t"                                          \
-            shifted                                                             \
-            "vqmovnb.s32 q0, q0\n\t"                                            \
-            "vqmovnt.s32 q0, q1\n\t"                                            \
-            "vqadd.s16 q0, q0, q6\n\t"                                          \
-            "vmax.s16 q0, q0, q4\n\t"                                           \
-            "vmin.s16 q0, q0, q5\n\t"                                           \
-            "vstrb.16 q0, [r9, q7]\n\t"                                         \
-            "adds    r9, r9, #2\n\t"                                            \
-            "cmp     r3, r0\n\t"                                                \
-            "bne.w   1b\n\t"                                                    \
+            "vmov    q1[2], q1[0], r0, r4\n\t"                                      \
+            "vldrw.32 q3, [r3], #16\n\t"                                            \
+            "vmov    q1[3], q1[1], r2, r6\n\t"                                      \
+            "mov     r1, r11\n\t"                                                   \
+            "vadd.i32 q1, q1, q0\n\t"                                               \
+            multiply " q1, q1, q3\n\t"                                              \
+            "vmov    q2[2], q2[0], r8, r12\n\t"                                     \
+            "ldr     r0, [sp, #0]\n\t"                                              \
+            "vmov    q2[3], q2[1], r10, lr\n\t"                                     \
+            "vadd.i32 q2, q2, q0\n\t"                                               \
+            multiply " q2, q2, q3\n\t"                                              \
+            shifted                                                                 \
+            "vqmovnb.s32 q1, q1\n\t"                                                \
+            "cmp     r3, r0\n\t"                                                    \
+            "vqmovnt.s32 q1, q2\n\t"                                                \
+            "vldrb.8 q2, [r1], #16\n\t"                                             \
+            "vqadd.s16 q1, q1, q6\n\t"                                              \
+            "vmax.s16 q1, q1, q4\n\t"                                               \
+            "vmin.s16 q1, q1, q5\n\t"                                               \
+            "vstrb.16 q1, [r9, q7]\n\t"                                             \
+            "add     r9, r9, #2\n\t"                                                \
+            "bne.w   1b\n\t"                                                        \
             "add     sp, sp, #12\n\t"                                           \
             "vpop    {d8-d15}\n\t"                                              \
             "pop     {r4-r11, pc}\n\t");                                        \
     }
 #define N2D2_MVE_SHIFT_FOUR(away)         \
-    "vldrw.32 q2, [r3], #16\n\t"          \
-    away("q0", "q3")                      \
-    "vrshl.s32 q0, q0, q2\n\t"            \
+    "vldrw.32 q0, [r3], #16\n\t"          \
     away("q1", "q3")                      \
-    "vrshl.s32 q1, q1, q2\n\t"
+    "vrshl.s32 q1, q1, q0\n\t"            \
+    away("q2", "q3")                      \
+    "vrshl.s32 q2, q2, q0\n\t"
 // clang-format on
 
 // What `one` and `oneWide` work on.
@@ -310,30 +319,31 @@ struct Line {
 };
 
 // clang-format off
-#define N2D2_MVE_WIDEN            \
-    "vmovlb.s16 q0, q2\n\t"       \
-    "vmovlt.s16 q1, q2\n\t"       \
-    "vadd.i32 q4, q4, q0\n\t"     \
-    "vmovlb.s16 q0, q3\n\t"       \
-    "vadd.i32 q5, q5, q1\n\t"     \
-    "vmovlt.s16 q1, q3\n\t"       \
-    "vadd.i32 q6, q6, q0\n\t"     \
-    "vadd.i32 q7, q7, q1\n\t"
-
-// Two taps, whose products fit into 16 bits together. Their inputs are at `first` and `second`; `last` also moves the pointer.
-#define N2D2_MVE_TAPS(first, weights, second, last, others)  \
+// Even (b) or odd (t) channels of two taps, whose products fit into 16 bits together, to q2. The sums that were there go to x and y
+// meanwhile: instructions of different units alternate, so that they overlap. `between` is one more.
+#define N2D2_MVE_TAPS(half, x, y, first, weights, second, others, between)  \
     "vldrb.8 q0, " first "\n\t"                              \
-    "vldrw.32 q1, [r3, #" weights "]\n\t"                    \
-    "vmullb.s8 q2, q0, q1\n\t"                               \
-    "vmullt.s8 q3, q0, q1\n\t"                               \
-    "vldrb.8 q0, " second "\n\t"                             \
-    "vldrw.32 q1, [r3, #" others "]\n\t"                     \
-    "vmullb.s8 q0, q0, q1\n\t"                               \
-    "vadd.i16 q2, q2, q0\n\t"                                \
-    "vldrb.8 q0, " last "\n\t"                               \
-    "vmullt.s8 q0, q0, q1\n\t"                               \
-    "vadd.i16 q3, q3, q0\n\t"                                \
-    N2D2_MVE_WIDEN
+    "vmovlb.s16 q3, q2\n\t"                                 \
+    "vldrw.32 q1, [r3, #" weights "]\n\t"                   \
+    "vadd.i32 " x ", " x ", q3\n\t"                         \
+    between                                                 \
+    "vmovlt.s16 q3, q2\n\t"                                 \
+    "vmull" half ".s8 q2, q0, q1\n\t"                       \
+    "vldrb.8 q0, " second "\n\t"                            \
+    "vadd.i32 " y ", " y ", q3\n\t"                         \
+    "vldrw.32 q1, [r3, #" others "]\n\t"                    \
+    "vmull" half ".s8 q0, q0, q1\n\t"                       \
+    "vadd.i16 q2, q2, q0\n\t"
+
+// The same of the last tap.
+#define N2D2_MVE_TAP(half, x, y, at)                        \
+    "vldrb.8 q0, " at "\n\t"                                \
+    "vmovlb.s16 q3, q2\n\t"                                 \
+    "vldrw.32 q1, [r3, #192]\n\t"                           \
+    "vadd.i32 " x ", " x ", q3\n\t"                         \
+    "vmovlt.s16 q3, q2\n\t"                                 \
+    "vmull" half ".s8 q2, q0, q1\n\t"                       \
+    "vadd.i32 " y ", " y ", q3\n\t"
 
 // `count` results of 16 channels, or of 8 of two pixels; taps are `tap` bytes apart, pixels `move`.
 #define N2D2_MVE_PIXELS(name, multiply, shifted, tap, tap2, move)                                            \
@@ -357,26 +367,34 @@ struct Line {
             "ldrd    r3, r6, [r0, #12]\n\t"                                                      \
             "ldm     r0, {r0, r1, r2}\n"                                                         \
             "1:\n\t"                                                                             \
-            "vldrw.32 q4, [r3]\n\t"                                                              \
-            "vldrw.32 q5, [r3, #16]\n\t"                                                         \
-            "vldrw.32 q6, [r3, #32]\n\t"                                                         \
-            "vldrw.32 q7, [r3, #48]\n\t"                                                         \
-            N2D2_MVE_TAPS("[r0, #" tap2 "]", "64", "[r0, #" tap "]", "[r0, #" tap "]", "80")     \
-            N2D2_MVE_TAPS("[r0], #" move, "96", "[r1, #" tap2 "]", "[r1, #" tap2 "]", "112")     \
-            N2D2_MVE_TAPS("[r1, #" tap "]", "128", "[r1]", "[r1], #" move, "144")                \
-            N2D2_MVE_TAPS("[r2, #" tap2 "]", "160", "[r2, #" tap "]", "[r2, #" tap "]", "176")   \
-            "vldrb.8 q0, [r2], #" move "\n\t"                                                    \
-            "vldrw.32 q1, [r3, #192]\n\t"                                                        \
+            "vldrb.8 q0, [r0, #" tap2 "]\n\t"                                                    \
+            "vldrw.32 q1, [r3, #64]\n\t"                                                         \
             "vmullb.s8 q2, q0, q1\n\t"                                                           \
-            "vmullt.s8 q3, q0, q1\n\t"                                                           \
-            N2D2_MVE_WIDEN                                                                       \
+            "vldrb.8 q0, [r0, #" tap "]\n\t"                                                     \
+            "vldrw.32 q1, [r3, #80]\n\t"                                                         \
+            "vmullb.s8 q0, q0, q1\n\t"                                                           \
+            "vldrw.32 q4, [r3]\n\t"                                                              \
+            "vadd.i16 q2, q2, q0\n\t"                                                            \
+            N2D2_MVE_TAPS("b", "q4", "q5", "[r0]", "96", "[r1, #" tap2 "]", "112", "vldrw.32 q5, [r3, #16]\n\t")\
+            N2D2_MVE_TAPS("b", "q4", "q5", "[r1, #" tap "]", "128", "[r1]", "144", "vldrw.32 q6, [r3, #32]\n\t")\
+            N2D2_MVE_TAPS("b", "q4", "q5", "[r2, #" tap2 "]", "160", "[r2, #" tap "]", "176", "vldrw.32 q7, [r3, #48]\n\t")\
+            N2D2_MVE_TAP("b", "q4", "q5", "[r2]")                                                \
+            N2D2_MVE_TAPS("t", "q4", "q5", "[r0, #" tap2 "]", "64", "[r0, #" tap "]", "80", "")  \
+            N2D2_MVE_TAPS("t", "q6", "q7", "[r0], #" move, "96", "[r1, #" tap2 "]", "112", "")   \
+            N2D2_MVE_TAPS("t", "q6", "q7", "[r1, #" tap "]", "128", "[r1], #" move, "144", "")   \
+            N2D2_MVE_TAPS("t", "q6", "q7", "[r2, #" tap2 "]", "160", "[r2, #" tap "]", "176", "")\
+            N2D2_MVE_TAP("t", "q6", "q7", "[r2], #" move)                                        \
             "vldrw.32 q0, [r3, #208]\n\t"                                                        \
-            "vldrw.32 q1, [r3, #224]\n\t"                                                        \
+            "vmovlb.s16 q3, q2\n\t"                                                              \
             multiply " q4, q4, q0\n\t"                                                           \
-            "vldrw.32 q2, [r3, #240]\n\t"                                                        \
+            "vadd.i32 q6, q6, q3\n\t"                                                            \
+            "vldrw.32 q1, [r3, #224]\n\t"                                                        \
+            "vmovlt.s16 q3, q2\n\t"                                                              \
             multiply " q5, q5, q1\n\t"                                                           \
-            "vldrw.32 q3, [r3, #256]\n\t"                                                        \
+            "vadd.i32 q7, q7, q3\n\t"                                                            \
+            "vldrw.32 q2, [r3, #240]\n\t"                                                        \
             multiply " q6, q6, q2\n\t"                                                           \
+            "vldrw.32 q3, [r3, #256]\n\t"                                                        \
             multiply " q7, q7, q3\n\t"                                                           \
             shifted                                                                              \
             "vqmovnb.s32 q4, q4\n\t"                                                             \

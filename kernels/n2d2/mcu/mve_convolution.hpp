@@ -13,8 +13,8 @@ namespace mve {
 
 // Where things lie that a layer needs while it runs.
 struct Buffers {
-    unsigned char* window;   // 4 * inputs bytes, these a multiple of 16
-    unsigned char* bytes;    // inputs, of layers whose channels are no multiple of 16
+    unsigned char* window;   // 4 * inputs bytes, these a multiple of 16, and 16 more that are read
+    unsigned char* bytes;    // inputs and two more, of layers whose channels are no multiple of 16
     unsigned char* padded;   // kernelWidth * channels
     unsigned char* results;  // four pixels of outputs, rounded up to two, or null where results are stored where they belong
     Piece* lines;            // kernelHeight
@@ -51,10 +51,38 @@ N2D2_INLINE void joinBytes(const lanes::Shape& s, const Buffers& buffers, int le
              begin);
 }
 
+// The window of three lines of nine bytes, 3 x 3 pixels of three channels, to two vectors 64 bytes apart. `bytes`: 34.
+template <int = 0>
+N2D2_MCU_FAST void spreadNines(const Piece* lines, int at, unsigned char* bytes, unsigned char* to, std::uint32_t turn) {
+    const unsigned char *const a = lines[0].from + at, *const b = lines[1].from + at, *const c = lines[2].from + at;
+    __asm__ volatile(
+        "vctp.8   %[nine]\n\t"
+        "vpsttt\n\t"
+        "vldrbt.8 q0, [%[a]]\n\t"
+        "vldrbt.8 q1, [%[b]]\n\t"
+        "vldrbt.8 q2, [%[c]]\n\t"
+        "vstrb.8  q0, [%[bytes]]\n\t"
+        "vdup.32  q3, %[turn]\n\t"
+        "vstrb.8  q1, [%[bytes], #9]\n\t"
+        "vstrb.8  q2, [%[bytes], #18]\n\t"
+        "vldrb.8  q0, [%[bytes]]\n\t"
+        "veor     q0, q0, q3\n\t"
+        "vldrb.8  q1, [%[bytes], #16]\n\t"
+        "veor     q1, q1, q3\n\t"
+        "vstrb.8  q0, [%[to]]\n\t"
+        "vstrb.8  q1, [%[to], #64]"
+        :
+        : [a] "r"(a), [b] "r"(b), [c] "r"(c), [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn), [nine] "r"(9)
+        : "q0", "q1", "q2", "q3", "memory");
+}
+
 // Gathers the window whose first column is `at`, one of four.
 N2D2_INLINE void gather(const lanes::Shape& s, const Buffers& buffers, int at, unsigned char* window, std::uint32_t turn) {
     const int line = s.kernelWidth * s.channels;
-    if (s.channels % Bytes != 0) {
+    const Piece* const lines = buffers.lines;
+    if (s.nines && at >= 0 && at + 3 <= s.in.width && lines[0].step && lines[1].step && lines[2].step) {
+        spreadNines(lines, 3 * at, buffers.bytes, window, turn);
+    } else if (s.channels % Bytes != 0) {
         const Piece bytes = {buffers.bytes, 0};
         joinBytes(s, buffers, at, s.kernelHeight * line);
         spread(&bytes, 1, window, s.kernelHeight * line, turn, 0);
@@ -208,7 +236,7 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         static constexpr mve::Results stored = mve::resultsOf<Cfg>();
-        unsigned char window[4 * K], bytes[int(C) % int(mve::Bytes) ? int(K) : 1], padded[Run],
+        unsigned char window[4 * K + mve::Bytes], bytes[int(C) % int(mve::Bytes) ? int(K) + 2 : 1], padded[Run],
             results[Apart ? 4 * (O + O % 2) : 1];
         mve::Piece lines[Cfg::KernelHeight], taps[Cfg::KernelHeight * Cfg::KernelWidth];
         const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, taps};

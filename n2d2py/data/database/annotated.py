@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, fraction, register
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, flag, fraction, register
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import picture_size, read_stimulus
 from n2d2py.data.text import read_lines
@@ -195,10 +195,6 @@ def _fraction_key(name: str, default: object) -> Key:
     return fraction(name, default, next(key for key in PARTITION_KEYS if key.name == name).doc)
 
 
-def _flag_key(name: str, default: bool, doc: str) -> Key:
-    return Key(name, Kind.BOOL, default, doc)
-
-
 def _split_patterns(images: str) -> dict[str, tuple[str, ...]]:
     return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
 
@@ -222,9 +218,9 @@ _FORMATS = {
         {"Learn": ("train/*/*.png", "train_extra/*/*.png"), "Validation": ("val/*/*.png",), "Test": ("test/*/*.png",)},
         _cityscapes,
         (
-            _flag_key("IncTrainExtra", False, "Learn the images of train_extra too."),
-            _flag_key("UseCoarse", False, "Read the coarse annotations, gtCoarse."),
-            _flag_key("SingleInstanceLabels", True, "Groups have the label of their members: cargroup is car."),
+            flag("IncTrainExtra", False, "Learn the images of train_extra too."),
+            flag("UseCoarse", False, "Read the coarse annotations, gtCoarse."),
+            flag("SingleInstanceLabels", True, "Groups have the label of their members: cargroup is car."),
         ),
         "..",
     ),
@@ -234,8 +230,8 @@ _FORMATS = {
         _caltech,
         (
             _VALIDATION,
-            _flag_key("SingleLabel", True, "People have the label person."),
-            _flag_key("IncAmbiguous", False, "Regions 'person?' have the label person."),
+            flag("SingleLabel", True, "People have the label person."),
+            flag("IncAmbiguous", False, "Regions 'person?' have the label person."),
         ),
         "../annotations",
     ),
@@ -292,7 +288,7 @@ def _load(name: str, form: _Format, values: Values, context: Context) -> Databas
     outside = names.setdefault(values["DefaultLabel"], len(names)) if values["DefaultLabel"] else -1
     items = FileItems(folder, files)
     maps = RegionMaps(items, regions, outside, values["ROIsMargin"])
-    return Database(name, items, np.full(len(files), -1), tuple(names), sets, maps)
+    return Database(name, items, np.full(len(files), -1), tuple(names), sets, maps.read)
 
 
 for _name, _form in _FORMATS.items():

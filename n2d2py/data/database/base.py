@@ -34,12 +34,8 @@ class Items(Protocol):
         ...
 
 
-class LabelMaps(Protocol):
-    """Pixel-wise labels of stimuli, read on demand from several threads."""
-
-    def read(self, index: int) -> np.ndarray:
-        """Return the label ids of the pixels of a stimulus, int64 (H, W); -1 for none."""
-        ...
+LabelMaps = Callable[[int], np.ndarray]
+"""Return the label ids of the pixels of a stimulus, int64 (H, W), -1 for none; called from several threads."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class Database:
         labels: label id by item, -1 for none.
         label_names: by label id.
         sets: positions in `items` by set name; a stimulus may be in several sets or in none.
-        maps: pixel-wise labels, or None: read(index) returns label ids (H, W), -1 for none.
+        maps: pixel-wise labels by position in `items`, or None.
     """
 
     type: str
@@ -181,6 +177,11 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 def fraction(name: str, default: object, doc: str) -> Key:
     """Return a key for a fraction of the stimuli, 0 to 1."""
     return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
+
+
+def flag(name: str, default: bool, doc: str) -> Key:
+    """Return a key for 0 or 1."""
+    return Key(name, Kind.BOOL, default, doc)
 
 
 RAREST_KEYS = (
@@ -302,14 +303,8 @@ def load_more_chain(values: Values, context: Context) -> list[Values]:
 
 def read_partition(values: Values) -> Partition:
     """Return the partition from the keys of a section."""
-    return Partition(
-        values["Learn"],
-        values["Validation"],
-        values["Test"],
-        values["RandomPartitioning"],
-        values["PerLabelPartitioning"],
-        values["EquivLabelPartitioning"],
-    )
+    names = "Learn Validation Test RandomPartitioning PerLabelPartitioning EquivLabelPartitioning"
+    return Partition(*(values[name] for name in names.split()))
 
 
 def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, **how: bool) -> dict[str, np.ndarray]:
@@ -347,6 +342,20 @@ def partition_lists(
     splits = [partition(ids, part.how, seed, part.where) for ids, part in zip(labels, parts, strict=True)]
     items = parts[0].items if len(parts) == 1 else ConcatItems([part.items for part in parts])
     return Database(type_name, items, np.concatenate(labels), label_names, _concat_sets(splits, labels), maps)
+
+
+def one_list(
+    values: Values,
+    context: Context,
+    items: Items,
+    labels: Sequence[int] | np.ndarray,
+    names: tuple[str, ...],
+    maps: LabelMaps | None = None,
+    where: str | None = None,
+) -> Database:
+    """Return the database of stimuli that the keys of a section split; errors E409 as in `partition_lists`."""
+    part = StimulusList(items, labels, read_partition(values), where or values.section.location)
+    return partition_lists(values["Type"].strip(), [part], names, context.seed, maps)
 
 
 def _concat_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Sized]) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ from n2d2py.data.database.base import (
     register,
 )
 from n2d2py.data.database.partition import Partition
-from n2d2py.data.decode import SOUNDS, read_stimulus, readable_extensions
+from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
 from n2d2py.data.text import TABLES, unreadable_error
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
@@ -66,7 +66,7 @@ def list_directory(
     masks = {text: _compile_mask(text) for text in ignore_masks}
     above = root.absolute().as_posix()
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
-    extensions = {each for each in readable_extensions() if each not in TABLES or each in valid} | valid.intersection(SOUNDS)
+    extensions = {each for each in READERS if each not in TABLES or each in valid} | valid.intersection(SOUNDS)
     found = Listing(unmatched=set(masks))
 
     def masked(path: str) -> bool:
@@ -182,55 +182,43 @@ def _channels(values: Values) -> _Channels | None:
     return _Channels(match, templates)
 
 
-@dataclass(frozen=True)
-class _Folder:
-    """A folder of a DIR_Database and its partition."""
-
-    root: Path
-    how: Partition
-    options: dict[str, object]
-    where: Location | str | None
-    channels: _Channels | None = None
-
-
 def directory_database(root: Path, how: Partition, seed: int = 0, *, type_name: str = "DIR_Database", **options) -> Database:
     """Return the database of one folder; the options are those of list_directory.
 
     Raises:
         N2D2Error: E401, E409, E416 if the folder contains no stimulus.
     """
-    return _concat_folders([_Folder(root, how, options, str(root))], seed, type_name)
-
-
-def _concat_folders(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") -> Database:
     known: dict[str, int] = {}
-    parts = [_list_folder(folder, known) for folder in folders]
+    return _joined([_list_folder(root, how, known, str(root), **options)], known, seed, type_name)
+
+
+def _joined(parts: list[StimulusList], known: dict[str, int], seed: int, type_name: str = "DIR_Database") -> Database:
     database = partition_lists(type_name, parts, tuple(known), seed)
     if "" in known and len(known) > 1:
         first = database.items.name(int(np.argmax(database.labels == known[""])))
         what = f"files next to the labelled folders, such as {first}, have a label without a name"
         remedy = "move them, set IgnoreMasks, or name the label with LabelName"
-        log.warning("W404", what, where=folders[0].where, remedy=remedy)
+        log.warning("W404", what, where=parts[0].where, remedy=remedy)
     return database
 
 
-def _list_folder(folder: _Folder, known: dict[str, int]) -> StimulusList:
+def _list_folder(
+    root: Path, how: Partition, known: dict[str, int], where: Location | str, channels: _Channels | None = None, **options
+) -> StimulusList:
     """Return the stimuli of a folder; new labels get the next ids in `known`."""
-    listing = list_directory(folder.root, known, **folder.options)  # type: ignore[arg-type]
-    if folder.channels:
-        folder.channels.select(listing)
+    listing = list_directory(root, known, **options)
+    if channels:
+        channels.select(listing)
     if others := listing.unreadable:
-        told = "%s: ignored %d files that are not stimuli, the first one is %s"
-        log.notice(told, folder.root.name, len(others), others[0])
+        log.notice("%s: ignored %d files that are not stimuli, the first one is %s", root.name, len(others), others[0])
     if listing.unmatched:
         what = f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}"
-        log.warning("W413", what, where=folder.where, remedy="begin it with */: a mask is compared with whole paths")
+        log.warning("W413", what, where=where, remedy="begin it with */: a mask is compared with whole paths")
     if not listing.files:
         remedy = "check DataPath, Depth, ValidExtensions and IgnoreMasks"
-        raise N2D2Error("E416", f"{folder.root} contains no stimulus", where=folder.where, remedy=remedy)
-    channels = folder.channels
-    items = channels.of(folder.root, listing.files) if channels else FileItems(folder.root, listing.files)
-    return StimulusList(items, listing.labels, folder.how, folder.where)
+        raise N2D2Error("E416", f"{root} contains no stimulus", where=where, remedy=remedy)
+    items = channels.of(root, listing.files) if channels else FileItems(root, listing.files)
+    return StimulusList(items, listing.labels, how, where)
 
 
 @dataclass(frozen=True)
@@ -294,27 +282,23 @@ LabelImagePath: Extension of n2d2py: folder with the pixel-wise labels of each s
     "appearance.",
 )
 def _load(values: Values, context: Context) -> Database:
-    parts = [_folder(one, context) for one in load_more_chain(values, context)]
-    database = _concat_folders(parts, context.seed)
+    known: dict[str, int] = {}
+    parts = [_folder(one, context, known) for one in load_more_chain(values, context)]
+    database = _joined(parts, known, context.seed)
     if not values["LabelImagePath"]:
         return database
-    maps = ImageMaps(data_path(values, context, "LabelImagePath", folder=True), database.items)
+    maps = ImageMaps(data_path(values, context, "LabelImagePath", folder=True), database.items).read
     return replace(database, labels=np.full(len(database.items), -1), label_names=values["LabelNames"], maps=maps)
 
 
-def _folder(values: Values, context: Context) -> _Folder:
+def _folder(values: Values, context: Context, known: dict[str, int]) -> StimulusList:
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-    options: dict[str, object] = {
-        "depth": values["Depth"],
-        "label_name": values["LabelName"],
-        "label_depth": values["LabelDepth"],
-        "ignore_masks": values["IgnoreMasks"],
-        "valid_extensions": values["ValidExtensions"],
-    }
-    root = data_path(values, context, folder=True)
-    return _Folder(root, read_partition(values), options, values.section.location, _channels(values))
+    options = {"depth": values["Depth"], "label_name": values["LabelName"], "label_depth": values["LabelDepth"]}
+    more = {"ignore_masks": values["IgnoreMasks"], "valid_extensions": values["ValidExtensions"]}
+    root, how = data_path(values, context, folder=True), read_partition(values)
+    return _list_folder(root, how, known, values.section.location, _channels(values), **options, **more)
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
@@ -330,14 +314,10 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
         + (f" {', '.join(others)} is excluded." if others else ""),
     )
     def _load(values: Values, context: Context) -> Database:
-        return directory_database(
-            data_path(values, context, default=default, folder=True),
-            Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"]),
-            context.seed,
-            type_name=type_name,
-            left_out=others if values["IncClutter"] else (*others, clutter),
-            valid_extensions=("jpg",),
-        )
+        root = data_path(values, context, default=default, folder=True)
+        how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
+        options = {"left_out": others if values["IncClutter"] else (*others, clutter), "valid_extensions": ("jpg",)}
+        return directory_database(root, how, context.seed, type_name=type_name, **options)
 
 
 _register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))

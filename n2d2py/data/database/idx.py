@@ -19,11 +19,9 @@ from n2d2py.data.database.base import (
     ConcatItems,
     Context,
     Database,
-    StimulusList,
     data_path,
     fraction,
-    partition_lists,
-    read_partition,
+    one_list,
     register,
     train_and_test,
 )
@@ -150,8 +148,7 @@ def _load_pair(values: Values, context: Context) -> Database:
         what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
         raise N2D2Error("E402", what, remedy="correct LabelPath")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    part = StimulusList(ArrayItems(files[0].name, stimuli), ids, read_partition(values), values.section.location)
-    return partition_lists("IDX_Database", [part], names, context.seed)
+    return one_list(values, context, ArrayItems(files[0].name, stimuli), ids, names)
 
 
 _PIXELS = 3 * 32 * 32

@@ -23,6 +23,7 @@ from n2d2py.data.database.base import (
     FileItems,
     StimulusList,
     data_path,
+    flag,
     fraction,
     partition_lists,
     register,
@@ -42,10 +43,6 @@ def _fraction_keys(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
     return fraction("Learn", learn, "Learning set: fraction of the stimuli."), fraction(
         "Validation", validation, "Validation set: fraction of the stimuli."
     )
-
-
-def _flag_key(name: str, default: bool, doc: str) -> Key:
-    return Key(name, Kind.BOOL, default, doc)
 
 
 def _path_key(name: str, default: str) -> Key:
@@ -84,7 +81,7 @@ def _database(
     maps = None
     if any(not each or each[0][1] is not None for each in regions):
         found = [[(label, corners) for label, corners in each if corners is not None] for each in regions]
-        maps = RegionMaps(items, found, 0 if default else -1, values["ROIsMargin"])
+        maps = RegionMaps(items, found, 0 if default else -1, values["ROIsMargin"]).read
     labels = np.full(len(items), -1) if maps else np.array([each[0][0] for each in regions])
     if isinstance(how, Partition):
         sets = partition(labels, how, context.seed, values.section.location)
@@ -144,9 +141,7 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
     "CelebA_Database",
     *_fraction_keys(1.0),
     Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
-    _flag_key(
-        "WithPartitioning", True, f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation."
-    ),
+    flag("WithPartitioning", True, f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation."),
     _path_key("DataPath", "CelebA/Img"),
     _path_key("LabelPath", "CelebA/Anno"),
     *REGION_KEYS,
@@ -195,14 +190,10 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
 @register(
     "IMDBWIKI_Database",
     *_fraction_keys(1.0),
-    _flag_key("WikiSet", True, "Read wiki.csv."),
-    _flag_key("IMDBSet", False, "Read imdb.csv."),
-    _flag_key(
-        "CropFrame", False, "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes."
-    ),
-    _flag_key(
-        "UseNameAsLabel", False, "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown."
-    ),
+    flag("WikiSet", True, "Read wiki.csv."),
+    flag("IMDBSet", False, "Read imdb.csv."),
+    flag("CropFrame", False, "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes."),
+    flag("UseNameAsLabel", False, "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown."),
     _path_key("DataPath", "IMDB-WIKI"),
     _path_key("LabelPath", "IMDB-WIKI/imdb_metadata"),
     *REGION_KEYS,
@@ -292,7 +283,7 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
     *_fraction_keys(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
     fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
-    _flag_key(
+    flag(
         "UseUnlabeledForTest", False, "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave."
     ),
     _path_key("DataPath", "WISDM_at_v2.0"),

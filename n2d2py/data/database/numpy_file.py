@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.data.arrays import check_type
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    ArrayItems,
-    Context,
-    Database,
-    StimulusList,
-    data_path,
-    partition_lists,
-    read_partition,
-    register,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, one_list, register
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -29,16 +19,6 @@ TARGETS = ("y", "Y", "targets", "target", "label", "y_test", "labels")
 
 _LARGEST_ID = 1_000_000
 """Limit of label ids: each id up to the largest one has a name."""
-
-
-@dataclass(frozen=True)
-class ArrayMaps:
-    """Pixel-wise labels along the first axis of an array (N, H, W)."""
-
-    array: np.ndarray
-
-    def read(self, index: int) -> np.ndarray:
-        return np.asarray(self.array[index], np.int64)
 
 
 def check_axes(x: np.ndarray, path: Path) -> None:
@@ -93,7 +73,8 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if y.dtype.kind not in "biuf":
         raise N2D2Error("E410", f"{path}: y has type {y.dtype}", remedy="store integer label ids")
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
-    ids = wanted.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        ids = wanted.astype(np.int64)
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         what = f"{path}: y contains values that are not label ids"
         raise N2D2Error("E410", what, remedy="store integers from 0, or -1 for unlabelled")
@@ -103,6 +84,10 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if ids.ndim > 1 and y.dtype == np.uint8:
         ids[ids == 255] = -1
     return ids
+
+
+def _label_map(maps: np.ndarray, index: int) -> np.ndarray:
+    return np.asarray(maps[index], np.int64)
 
 
 @register(
@@ -124,6 +109,5 @@ def _load(values: Values, context: Context) -> Database:
     check_axes(x, path)
     maps = None
     if labels.ndim > 1:
-        maps, labels = ArrayMaps(labels), np.full(len(x), -1)
-    part = StimulusList(ArrayItems(path.name, x), labels, read_partition(values), str(path))
-    return partition_lists("Numpy_Database", [part], names, context.seed, maps)
+        maps, labels = partial(_label_map, labels), np.full(len(x), -1)
+    return one_list(values, context, ArrayItems(path.name, x), labels, names, maps, str(path))

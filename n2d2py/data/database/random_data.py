@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, StimulusList, partition_lists, read_partition, register
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, one_list, register
 from n2d2py.ini import Key, Kind, Values
 
 
@@ -53,5 +53,5 @@ def _load(values: Values, context: Context) -> Database:
     what = "the stimuli are random, so scores and calibration are meaningless"
     log.warning("W402", what, where=values.section.location, remedy="use real data for a real export")
     items = RandomItems(count, (height, width, channels), context.seed)
-    part = StimulusList(items, np.arange(count) % values["NbLabels"], read_partition(values))
-    return partition_lists("Random_Database", [part], tuple(map(str, range(values["NbLabels"]))), context.seed)
+    names = tuple(map(str, range(values["NbLabels"])))
+    return one_list(values, context, items, np.arange(count) % len(names), names)

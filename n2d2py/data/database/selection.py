@@ -6,18 +6,19 @@ A tile is a stimulus with the label of its image.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
-from n2d2py.data.database.base import Database, FileItems, Items, LabelMaps
+from n2d2py.data.database.base import Database, FileItems, Items
 from n2d2py.data.database.partition import SETS, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
-from n2d2py.data.transformations import APPLY_TO, Inapplicable
+from n2d2py.data.transformations import APPLY_TO, reported
 from n2d2py.data.transformations.labels import label_id
-from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Section
 
 FILTER_ROIS = Schema(
@@ -48,10 +49,8 @@ def filter_labels(database: Database, section: Section) -> Database:
         N2D2Error: E410 for a label that the database does not have.
     """
     values = FILTER_ROIS.read(section)
-    try:
+    with reported("", values.where("Labels"), "E410"):
         listed = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
-    except Inapplicable as problem:
-        raise N2D2Error("E410", problem.what, where=values.where("Labels"), remedy=problem.remedy) from None
     kept = listed if values["FilterKeep"] else ~listed
     done = "kept" if values["RemoveStimuli"] else "labelled"
     log.notice("%s: %d of %d stimuli are %s", section.name, int(kept.sum()), len(kept), done)
@@ -139,23 +138,13 @@ class SlicedItems:
         return f"{name}[{x},{y}]" if width else name
 
     def read(self, index: int) -> np.ndarray:
+        return np.ascontiguousarray(self.cut(self.items.read, index))
+
+    def cut(self, read: Callable[[int], np.ndarray], index: int) -> np.ndarray:
+        """Return the part of what `read` returns for the source: of its pixels, or of their labels."""
         x, y, width, height = self.boxes[index]
-        image = self.items.read(int(self.sources[index]))
-        return np.ascontiguousarray(image[y : y + height, x : x + width]) if width else image
-
-
-@dataclass(frozen=True)
-class SlicedMaps:
-    """Pixel-wise labels of the same parts."""
-
-    maps: LabelMaps
-    sources: np.ndarray
-    boxes: np.ndarray
-
-    def read(self, index: int) -> np.ndarray:
-        x, y, width, height = self.boxes[index]
-        labels = self.maps.read(int(self.sources[index]))
-        return labels[y : y + height, x : x + width] if width else labels
+        whole = read(int(self.sources[index]))
+        return whole[y : y + height, x : x + width] if width else whole
 
 
 def slice_database(database: Database, section: Section, seed: int) -> Database:
@@ -187,7 +176,7 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
         sets[name] = positions[listing_order(len(positions), shuffled, seed)]
     log.notice("%s: %d images give %d tiles", section.name, len(used), sum(1 for box in boxes if box[2]))
     items = SlicedItems(database.items, np.array(sources, np.int64), np.array(boxes, np.int64).reshape(-1, 4))
-    maps = None if database.maps is None else SlicedMaps(database.maps, items.sources, items.boxes)
+    maps = None if database.maps is None else partial(items.cut, database.maps)
     return Database(database.type, items, database.labels[items.sources], database.label_names, sets, maps)
 
 

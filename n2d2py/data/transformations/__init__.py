@@ -22,6 +22,7 @@ from n2d2py.data.transformations.base import (
     Transformation,
     applies_to,
     read_transformation,
+    reported,
     transformation,
     transformation_schemas,
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, N2D2Error, nearest
+from n2d2py.errors import InternalError, Location, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section, Values
 from n2d2py.ini.ignored import COVERED, Ignored
 from n2d2py.registry import Registry
@@ -46,6 +47,15 @@ class Inapplicable(ValueError):
         super().__init__(what)
         self.what = what
         self.remedy = remedy
+
+
+@contextmanager
+def reported(what: str, where: Location | None = None, code: str = "E408") -> Iterator[None]:
+    """Within it, Inapplicable becomes an error; `what` precedes its reason."""
+    try:
+        yield
+    except Inapplicable as problem:
+        raise N2D2Error(code, f"{what}{problem.what}", where=where, remedy=problem.remedy) from None
 
 
 class UnsupportedTransformation(ValueError):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.ini import Key, Kind
 
-BORDERS = ("ConstantBorder", "ReplicateBorder", "ReflectBorder", "WrapBorder", "MinusOneReflectBorder", "MeanBorder")
+_PAD_MODES: dict[str, Literal["edge", "symmetric", "wrap", "reflect"]] = {
+    "ReplicateBorder": "edge",
+    "ReflectBorder": "symmetric",
+    "WrapBorder": "wrap",
+    "MinusOneReflectBorder": "reflect",
+}
+BORDERS = ("ConstantBorder", *_PAD_MODES, "MeanBorder")
 BORDER_KEYS = (
     Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "Extrapolation beyond the image border.", BORDERS),
     Key("BorderValue", Kind.FLOATS, (), "Values of ConstantBorder: one value, or one per channel. Default: 0."),
@@ -28,14 +36,16 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, 
         return image
     height, width, channels = image.shape
     if border in ("ConstantBorder", "MeanBorder"):
-        fill = _constant(image, value) if border == "ConstantBorder" else _mean(image)
+        fill = (
+            _constant(image, value)
+            if border == "ConstantBorder"
+            else saturate_cast(image.mean((0, 1), np.float64), image.dtype)
+        )
         result = np.empty((height + top + bottom, width + left + right, channels), image.dtype)
         result[:] = fill
         result[top : top + height, left : left + width] = image
         return result
-    rows = _source_positions(np.arange(-top, height + bottom), height, border)
-    columns = _source_positions(np.arange(-left, width + right), width, border)
-    return image[rows[:, None], columns]
+    return np.pad(image, ((top, bottom), (left, right), (0, 0)), _PAD_MODES[border])
 
 
 def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
@@ -47,28 +57,11 @@ def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str,
     return add_border(image, (top, bottom, left, right), border, value)
 
 
-def _source_positions(positions: np.ndarray, size: int, border: str) -> np.ndarray:
-    """Return the source pixel of each position on an axis of `size` pixels."""
-    if border == "ReplicateBorder" or size == 1:
-        return np.clip(positions, 0, size - 1)
-    if border == "WrapBorder":
-        return positions % size
-    if border == "ReflectBorder":
-        folded = positions % (2 * size)
-        return np.where(folded < size, folded, 2 * size - 1 - folded)
-    folded = positions % (2 * size - 2)
-    return np.where(folded < size, folded, 2 * size - 2 - folded)
-
-
 def _constant(image: np.ndarray, value: tuple[float, ...]) -> np.ndarray:
     channels = image.shape[2]
     if len(value) not in (0, 1, channels):
         raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels", "give one value, or one per channel")
     return saturate_cast(np.resize(np.array(value or (0.0,)), channels), image.dtype)
-
-
-def _mean(image: np.ndarray) -> np.ndarray:
-    return saturate_cast(image.mean(axis=(0, 1), dtype=np.float64), image.dtype)
 
 
 def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -8,30 +8,22 @@ from typing import Literal
 
 import numpy as np
 
+from n2d2py.data.transformations import colorspaces as spaces
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.colorspaces import (
-    bgr,
-    hls,
-    hls_to_bgr,
-    hsv,
-    hsv_to_bgr,
-    lab,
-    lab_to_bgr,
-    luv,
-    luv_to_bgr,
-    ycrcb,
-    ycrcb_to_bgr,
-)
+from n2d2py.data.transformations.colorspaces import bgr
 from n2d2py.ini import Key, Kind
 
 _SPACES = {
-    "HSV": (hsv, hsv_to_bgr),
-    "HLS": (hls, hls_to_bgr),
-    "YCrCb": (ycrcb, ycrcb_to_bgr),
-    "CIELab": (lab, lab_to_bgr),
-    "CIELuv": (luv, luv_to_bgr),
+    "HSV": (spaces.hsv, spaces.hsv_to_bgr),
+    "HLS": (spaces.hls, spaces.hls_to_bgr),
+    "YCrCb": (spaces.ycrcb, spaces.ycrcb_to_bgr),
+    "CIELab": (spaces.lab, spaces.lab_to_bgr),
+    "CIELuv": (spaces.luv, spaces.luv_to_bgr),
 }
-_CHANNELS = ("Blue", "Green", "Red", "Hue", "Saturation", "Value", "Gray", "Y", "Cb", "Cr")
+_PARTS = {"Hue": (spaces.hsv, 0), "Saturation": (spaces.hsv, 1), "Value": (spaces.hsv, 2)}
+_LUMAS = {"Y": (spaces.ycrcb, 0), "Cb": (spaces.ycrcb, 2), "Cr": (spaces.ycrcb, 1)}
+_COLOURS = ("Blue", "Green", "Red")
+_CHANNELS = (*_COLOURS, *_PARTS, "Gray", *_LUMAS)
 
 
 def gray(image: np.ndarray) -> np.ndarray:
@@ -113,17 +105,15 @@ class ChannelExtraction(Transformation):
     def apply(self, image: np.ndarray) -> np.ndarray:
         if self.channel == "Gray":
             return gray(image)
-        if self.channel in ("Blue", "Green", "Red"):
-            index = ("Blue", "Green", "Red").index(self.channel)
+        if self.channel in _COLOURS:
+            index = _COLOURS.index(self.channel)
             source = image if index < image.shape[2] > 1 else bgr(image)
-            return source[:, :, index : index + 1]
-        if self.channel in ("Hue", "Saturation", "Value"):
-            index = ("Hue", "Saturation", "Value").index(self.channel)
-            return hsv(image)[:, :, index : index + 1]
-        index = ("Y", "Cr", "Cb").index(self.channel)
-        return ycrcb(image)[:, :, index : index + 1]
+        else:
+            convert, index = {**_PARTS, **_LUMAS}[self.channel]
+            source = convert(image)
+        return source[:, :, index : index + 1]
 
     def map_range(self, bounds: Range) -> Range:
         if self.channel == "Hue":
             return 0.0, 180.0
-        return bounds if self.channel in ("Blue", "Green", "Red", "Gray") else (0.0, 255.0)
+        return bounds if self.channel in (*_COLOURS, "Gray") else (0.0, 255.0)

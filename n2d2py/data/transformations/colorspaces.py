@@ -135,10 +135,6 @@ def _apply_gamma(values: np.ndarray) -> np.ndarray:
     return np.where(values <= 0.0031308, values * 12.92, 1.055 * values ** (1 / 2.4) - 0.055)
 
 
-def _to_xyz(image: np.ndarray) -> np.ndarray:
-    return _to_linear(_first_channels(image)[:, :, ::-1] / 255.0) @ _TO_XYZ.T
-
-
 def _from_xyz(xyz: np.ndarray) -> np.ndarray:
     return _round_bytes(255 * _apply_gamma(xyz @ _FROM_XYZ.T))[:, :, ::-1]
 
@@ -181,7 +177,7 @@ def lab_to_bgr(image: np.ndarray) -> np.ndarray:
 
 def luv(image: np.ndarray) -> np.ndarray:
     """Return CIELuv L, u, v of an 8-bit colour image."""
-    xyz = _to_xyz(image)
+    xyz = _to_linear(_first_channels(image)[:, :, ::-1] / 255.0) @ _TO_XYZ.T
     x, y, _ = np.moveaxis(xyz, 2, 0)
     light = np.where(y > _LINEAR_BELOW, 116 * np.cbrt(y) - 16, _KAPPA * y)
     total = np.maximum(xyz @ [1.0, 15.0, 3.0], np.finfo(np.float32).eps)

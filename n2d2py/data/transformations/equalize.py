@@ -37,15 +37,8 @@ def clahe(plane: np.ndarray, clip: float, grid: int) -> np.ndarray:
         pads = (0, grid - height % grid, 0, grid - width % grid)
         padded = add_border(plane[:, :, None], pads, "MinusOneReflectBorder")[:, :, 0]
     tile_height, tile_width = padded.shape[0] // grid, padded.shape[1] // grid
-    tables = np.stack(
-        [
-            _clipped_table(
-                padded[row * tile_height : (row + 1) * tile_height, column * tile_width : (column + 1) * tile_width], clip
-            )
-            for row in range(grid)
-            for column in range(grid)
-        ]
-    )
+    spans = [(slice(k * tile_height, (k + 1) * tile_height), slice(k * tile_width, (k + 1) * tile_width)) for k in range(grid)]
+    tables = np.stack([_clipped_table(padded[rows, columns], clip) for rows, _ in spans for _, columns in spans])
     tables = tables.reshape(grid, grid, 256).astype(np.float32)
     top, bottom, down = _tile_weights(height, tile_height, grid)
     left, right, across = _tile_weights(width, tile_width, grid)

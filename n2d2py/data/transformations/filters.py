@@ -147,36 +147,24 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
             raise values.fail("E417", f"{key}={values[key]:g} is not positive", "give a value above 0", key)
-    size = values["Kernel.SizeX"], values["Kernel.SizeY"]
+    size, sigma = (values["Kernel.SizeX"], values["Kernel.SizeY"]), values["Kernel.Sigma"]
     if name == "Gabor":
-        return gabor(
-            *size,
-            np.deg2rad(values["Kernel.Theta"]),
-            values["Kernel.Sigma"],
-            values["Kernel.Lambda"],
-            np.deg2rad(values["Kernel.Psi"]),
-            values["Kernel.Gamma"],
-        )
-    sign = 1 if values["Kernel.Positive"] else -1
+        theta, psi = np.deg2rad(values["Kernel.Theta"]), np.deg2rad(values["Kernel.Psi"])
+        return gabor(*size, theta, sigma, values["Kernel.Lambda"], psi, values["Kernel.Gamma"])
     if name == "Gaussian":
-        return sign * gaussian(*size, values["Kernel.Sigma"])
-    if name in ("LoG", "LaplacianOfGaussian"):
-        return sign * laplacian_of_gaussian(*size, values["Kernel.Sigma"])
-    return sign * difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
+        kernel = gaussian(*size, sigma)
+    elif name in ("LoG", "LaplacianOfGaussian"):
+        kernel = laplacian_of_gaussian(*size, sigma)
+    else:
+        kernel = difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
+    return kernel if values["Kernel.Positive"] else -kernel
 
 
-def _binomial_row(size: int) -> np.ndarray:
-    row = np.ones(1)
-    for _ in range(size - 1):
-        row = np.convolve(row, [1.0, 1.0])
-    return row
-
-
-def _derivative(size: int, order: int) -> np.ndarray:
+def _derivative(size: int, order: int = 0) -> np.ndarray:
     """Return one axis of a Sobel kernel: `order` differences of a binomial row."""
-    row = _binomial_row(size - order)
-    for _ in range(order):
-        row = np.convolve(row, [-1.0, 1.0])
+    row = np.ones(1)
+    for sign in (1.0,) * (size - order - 1) + (-1.0,) * order:
+        row = np.convolve(row, [sign, 1.0])
     return row
 
 
@@ -188,13 +176,13 @@ def _gradient_kernels(name: str, size: int) -> tuple[np.ndarray, ...]:
     if name == "Sobel":
         if size == 1:
             return np.array([[-1.0, 0.0, 1.0]]), np.array([[-1.0], [0.0], [1.0]])
-        across = np.outer(_binomial_row(size), _derivative(size, 1))
+        across = np.outer(_derivative(size), _derivative(size, 1))
         return across, across.T
     if size == 1:
         return (np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]),)
     if size == 3:
         return (np.array([[2.0, 0.0, 2.0], [0.0, -8.0, 0.0], [2.0, 0.0, 2.0]]),)
-    second = np.outer(_binomial_row(size), _derivative(size, 2))
+    second = np.outer(_derivative(size), _derivative(size, 2))
     return (second + second.T,)
 
 

@@ -17,8 +17,7 @@ from n2d2py.data.transformations.base import (
 )
 from n2d2py.data.transformations.borders import sample, sample_labels, saturate_cast
 from n2d2py.data.transformations.filters import correlate
-from n2d2py.data.transformations.geometry import MAX_SIDE
-from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
+from n2d2py.data.transformations.geometry import MAX_SIDE, RotatedSlice, SliceExtraction
 from n2d2py.ini import Key, Kind, Values
 
 
@@ -204,27 +203,6 @@ class RandomAffine(RandomTransformation):
         return _Affine(*result)
 
 
-@dataclass(frozen=True)
-class _ResizedPart(Transformation):
-    """The part of `rows` x `columns` at (`top`, `left`), rescaled to height x width."""
-
-    top: int
-    left: int
-    rows: int
-    columns: int
-    height: int
-    width: int
-
-    def apply(self, image: np.ndarray) -> np.ndarray:
-        return resize_bilinear(self._part(image), self.height, self.width)
-
-    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        return resize_labels(self._part(labels), self.height, self.width)
-
-    def _part(self, image: np.ndarray) -> np.ndarray:
-        return image[self.top : self.top + self.rows, self.left : self.left + self.columns]
-
-
 @transformation(
     "RandomResizeCrop",
     Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
@@ -265,10 +243,13 @@ class RandomResizeCrop(RandomTransformation):
             width, height = round(float(np.sqrt(area * ratio))), round(float(np.sqrt(area / ratio)))
             if 0 < width <= columns and 0 < height <= rows:
                 top, left = random.integers(0, rows - height + 1), random.integers(0, columns - width + 1)
-                return _ResizedPart(int(top), int(left), height, width, self.height, self.width)
+                return self._resized(SliceExtraction(width, height, int(left), int(top)))
         ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
         width, height = min(columns, round(rows * ratio)), min(rows, round(columns / ratio))
-        return _ResizedPart(0, 0, max(1, height), max(1, width), self.height, self.width)
+        return self._resized(SliceExtraction(max(1, width), max(1, height)))
+
+    def _resized(self, part: SliceExtraction) -> RotatedSlice:
+        return RotatedSlice(part, 0.0, self.width, self.height)
 
 
 @dataclass(frozen=True)

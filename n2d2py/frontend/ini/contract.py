@@ -18,11 +18,11 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
-from n2d2py.frontend.ini.keys import CONFIGURATION
+from n2d2py.frontend.ini.keys import CONFIGURATION, WINDOW_KEYS
 from n2d2py.frontend.ini.quantizers import load_trained_weights
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, complete_params
-from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
+from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, channels, height, width
 from n2d2py.ini.schema import Schema, Values
 from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.functions import FunctionRow
@@ -76,6 +76,42 @@ class LayerContext:
             else tensor
             for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
         ]
+
+    def as_images(self) -> None:
+        """Give the inputs height and width: a vector becomes one pixel, a sequence one row."""
+        for index, ((name, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True)):
+            if len(shape) < 4:
+                dims = (channels(shape), height(shape), width(shape))
+                self.parents[index] = (name, self.add_helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
+
+    def crop_inputs(self) -> None:
+        """Crop the inputs to the layer's window, if its section has one. Raise E233 if the window exceeds an input."""
+        values = self.values
+        if "InputOffsetX" not in values:
+            return
+        x, y, columns, lines = (values[key.name] for key in WINDOW_KEYS)
+        if not (x or y or columns or lines):
+            return
+        self.as_images()
+        for index, ((name, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True)):
+            h, w = shape[2:]
+            right, bottom = w - x - (columns or w - x), h - y - (lines or h - y)
+            if x >= w or y >= h or right < 0 or bottom < 0:
+                size = f"{columns or 'all'}x{lines or 'all'} at {x},{y}"
+                what = f"the region of {size} exceeds the input of {w}x{h} (width x height)"
+                key = next(key.name for key in WINDOW_KEYS if values.is_given(key.name))
+                raise self.fail("E233", what, "reduce or move the region", key)
+            if right or bottom or x or y:
+                pads = make_operator("Padding", (-y, -x, -bottom, -right))
+                self.parents[index] = (name, self.add_helper(f"window{index}", pads, [tensor]))
+
+    def require_channels(self, tensor: str) -> int:
+        """Return the number of channels of a tensor. Raise E216 if it differs from NbOutputs."""
+        count, outputs = channels(self.graph.shape(tensor)), self.values["NbOutputs"]
+        if count != outputs:
+            what = f"NbOutputs={outputs}, but the {'result' if tensor == self.name else 'input'} has {count} channels"
+            raise self.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
+        return count
 
     def add_helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         """Add a node that prepares an input of the layer; return its output tensor."""
@@ -131,8 +167,8 @@ class LayerContext:
             self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
         trains = self.weights.recipes is not None
         if name == "weights" and not trains and "QWeight" in self.values and self.values["QWeight"]:
-            found, self.weight_scales = load_trained_weights(self.values, self.weights, self.name, default, self.rows, order)
-            return found
+            result, self.weight_scales = load_trained_weights(self.values, self.weights, self.name, default, self.rows, order)
+            return result
         return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
@@ -145,10 +181,14 @@ class LayerContext:
         Raises:
             N2D2Error: `code`; with -describe, the warning W226 instead.
         """
-        error = self.fail(code, what, remedy, key)
-        if self.weights is not None:
-            raise error
-        log.warning("W226", f"the layer can be described but not run: {what}", where=error.where, remedy=remedy)
+        refuse_to_run(self.fail(code, what, remedy, key), describing=self.weights is None)
+
+
+def refuse_to_run(error: N2D2Error, describing: bool) -> None:
+    """Raise the error of a layer that cannot be computed; if `describing`, warn W226 instead."""
+    if not describing:
+        raise error
+    log.warning("W226", f"the layer can be described but not run: {error.what}", where=error.where, remedy=error.remedy)
 
 
 @dataclass(frozen=True)

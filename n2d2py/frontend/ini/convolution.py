@@ -9,7 +9,6 @@ import numpy as np
 from n2d2py import log
 from n2d2py.frontend.ini.contract import LayerContext
 from n2d2py.frontend.ini.fillers import fill, filler_keys
-from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
 from n2d2py.frontend.ini.trained import with_trained_weights
@@ -76,7 +75,7 @@ def read_geometry(context: LayerContext) -> ConvolutionAttributes:
         N2D2Error: E211 for a wrong number of dimensions, E212 for a missing kernel.
     """
     values = context.values
-    as_images(context)
+    context.as_images()
     dims = values["KernelDims"]
     line = dims is not None and len(dims) == 1
     if line and any(height(shape) != 1 for shape in context.shapes):

@@ -13,7 +13,7 @@ from n2d2py.frontend.ini.trained import (
     with_trained_activation,
 )
 from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
-from n2d2py.ini.precision import PRECISION_KEYS
+from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators.functions import Clip, FunctionRow, Tanh, ini_functions, rectifier
 
@@ -53,6 +53,13 @@ LAYER = Schema(
         *QUANTIZED_TRAINING,
     ),
     doc="Keys of every layer section.",
+)
+
+WINDOW_KEYS = (
+    Key("InputOffsetX", Kind.UINT, 0, "Left edge of the input region."),
+    Key("InputOffsetY", Kind.UINT, 0, "Top edge of the input region."),
+    Key("InputWidth", Kind.UINT, 0, "Width of the input region. 0: up to the right edge."),
+    Key("InputHeight", Kind.UINT, 0, "Height of the input region. 0: down to the bottom edge."),
 )
 
 NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="Number of output channels.", minimum=1)

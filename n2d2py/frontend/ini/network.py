@@ -8,8 +8,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
-from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types
-from n2d2py.frontend.ini.inputs import crop_inputs
+from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types, refuse_to_run
 from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.quantizers import quantize_output
@@ -20,7 +19,7 @@ from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
-from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
+from n2d2py.ini.schema import Key, Kind, Schema, keys
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.quantize import grid_type
 
@@ -90,7 +89,8 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
         N2D2Error: E10x to E22x; errors of different layers are collected where possible.
     """
     values = GLOBALS.read(document.globals)
-    _check_globals(values, weights is None)
+    if values["DefaultModel"].startswith(_OUTSIDE):
+        refuse_to_run(_spiking_error(values["DefaultModel"], values.where("DefaultModel")), describing=weights is None)
     graph = Graph(document.name)
     provider = next((name for name in PROVIDERS if name in document), "sp")
     graph.add_input(provider, input_shape)
@@ -122,16 +122,6 @@ def further_inputs(document: Document) -> list[Section]:
     return [section for section in document.sections if section.has("Type") and section.raw("Type") == "Input"]
 
 
-def _check_globals(values: Values, describing: bool) -> None:
-    errors = []
-    if values["DefaultModel"].startswith(_OUTSIDE):
-        errors.append(_spiking_error(values["DefaultModel"], values.where("DefaultModel")))
-    if not describing:
-        ErrorList.raise_if(errors)
-    for error in errors:
-        log.warning("W226", f"the layer can be described but not run: {error.what}", where=error.where, remedy=error.remedy)
-
-
 def _spiking_error(model: str, where: Location) -> N2D2Error:
     return N2D2Error("E222", f"the spiking model {model} is not supported", where=where, remedy="use Model=Frame")
 
@@ -154,15 +144,7 @@ def _sort_layers(document: Document, layers: list[_Layer], inputs: list[str]) ->
     for layer in layers:
         for parent in layer.parents:
             if parent not in by_name and parent not in PROVIDERS and parent not in inputs and not has_onnx:
-                like = nearest(parent, [*by_name, *PROVIDERS, *inputs])
-                errors.append(
-                    N2D2Error(
-                        "E223",
-                        f"Input names '{parent}', which is not a layer",
-                        where=layer.section.where("Input"),
-                        remedy=f"did you mean '{like}'?" if like else "name a layer or sp",
-                    )
-                )
+                errors.append(_unknown_input(parent, [*by_name, *PROVIDERS, *inputs], layer))
     ErrorList.raise_if(errors)
     _set_levels(layers, by_name, {*PROVIDERS, *inputs})
     waiting = [layer for layer in layers if layer.level is None]
@@ -171,6 +153,12 @@ def _sort_layers(document: Document, layers: list[_Layer], inputs: list[str]) ->
         what = f"the layers {chain} form a cycle"
         raise N2D2Error("E224", what, where=waiting[0].section.where("Input"), remedy="remove one of these inputs")
     return sorted(layers, key=lambda layer: layer.level or 0)
+
+
+def _unknown_input(name: str, known: list[str], layer: _Layer) -> N2D2Error:
+    like = nearest(name, known)
+    remedy = f"did you mean '{like}'?" if like else "name a layer or sp"
+    return N2D2Error("E223", f"Input names '{name}', which is not a layer", where=layer.section.where("Input"), remedy=remedy)
 
 
 def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[str]) -> None:
@@ -209,7 +197,7 @@ def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: di
 
     `attached`: the outputs of each ONNX section above.
     """
-    found = []
+    inputs = []
     for name in layer.parents:
         section = document.section(name)
         if section is not None and _is_onnx(section):
@@ -218,18 +206,15 @@ def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: di
                 what = f"Input names the ONNX file '{name}' without one of its outputs {', '.join(outputs)}"
                 raise N2D2Error("E223", what, where=layer.section.where("Input"), remedy=f"write Input={name},<output>")
             if len(layer.parents) == 1:
-                found += [(name, tensor) for tensor in outputs]
+                inputs += [(name, tensor) for tensor in outputs]
             continue
         tensor = graph.resolve(name)
         if tensor is None:
-            like = nearest(name, [node.name for node in graph.nodes])
-            what = f"Input names '{name}', which is not a layer"
-            remedy = f"did you mean '{like}'?" if like else "name a layer or sp"
-            raise N2D2Error("E223", what, where=layer.section.where("Input"), remedy=remedy)
-        found.append((name, tensor))
-    if not found:
+            raise _unknown_input(name, [node.name for node in graph.nodes], layer)
+        inputs.append((name, tensor))
+    if not inputs:
         raise N2D2Error("E225", "Input is empty", where=layer.section.where("Input"), remedy="name a layer or sp")
-    return found
+    return inputs
 
 
 def _build_layer(
@@ -270,8 +255,8 @@ def _build_layer(
     warn_about_unused_quantizer_keys(values)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
-        context.cannot_run("E222", f"the spiking model {values['Model']} is not supported", "use Model=Frame", "Model")
-    crop_inputs(context)
+        refuse_to_run(_spiking_error(values["Model"], values.where("Model")), describing=weights is None)
+    context.crop_inputs()
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
@@ -309,8 +294,8 @@ def _add_outputs(graph: Graph, first: int) -> None:
     """Make the results of the nodes from `first` on graph outputs, and their inputs no longer (after an ONNX file)."""
     nodes = graph.nodes[first:]
     read = {name for node in nodes for name in node.inputs}
-    made = [name for node in nodes for name in node.outputs]
-    graph.outputs = [name for name in (*graph.outputs, *made) if name not in read]
+    outputs = [name for node in nodes for name in node.outputs]
+    graph.outputs = [name for name in (*graph.outputs, *outputs) if name not in read]
 
 
 def _rename_outputs(section: Section) -> None:

@@ -16,8 +16,8 @@ from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
+from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators.base import make_operator
 
@@ -187,9 +187,9 @@ def _read_layers(
                 raise duplicate_layer_error(section.name, section.location)
         elif section.name in names:
             tensor = graph.resolve(section.name)
-            made = graph.producer(tensor) if tensor is not None else None
-            if made is not None:
-                own.setdefault(made.name, []).append(section)
+            producer = graph.producer(tensor) if tensor is not None else None
+            if producer is not None:
+                own.setdefault(producer.name, []).append(section)
             else:
                 section.mark_used()
     for node in nodes:

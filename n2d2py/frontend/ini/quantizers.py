@@ -47,9 +47,11 @@ def load_trained_weights(
     stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
         if kind == "LSQ":
-            found = store.load(name, stored, initial, where, rows, order)
-            return found, _lsq_step(values, store, name, found)
-        return _load_quantized(values, store, name, stored, initial, rows, order)
+            quantized = store.load(name, stored, initial, where, rows, order)
+            return quantized, _lsq_step(values, store, name, quantized)
+        grid, integers, scale = _read_grid(values, store, name, stored, initial, rows, order)
+        log.notice("%s: %s are used as stored (%s grid)", name, stored, grid)
+        return _dequantize(integers, np.array([scale], np.float32)), np.array([scale], np.float32)
     real = store.load(name, "weights", initial, where, rows, order)
     if kind == "LSQ":
         step = _lsq_step(values, store, name, real)
@@ -88,16 +90,6 @@ def _read_grid(
             "QWeight.Range",
         )
     return read
-
-
-def _load_quantized(
-    values: Values, store: WeightStore, name: str, stored: str, initial: np.ndarray, rows: Sequence[int], order: Sequence[int]
-) -> TrainedWeights:
-    """Return the weights of a folder that has only quantized ones."""
-    grid, integers, scale = _read_grid(values, store, name, stored, initial, rows, order)
-    log.notice("%s: %s are used as stored (%s grid)", name, stored, grid)
-    scales = np.array([scale], np.float32)
-    return _dequantize(integers, scales), scales
 
 
 def _report_mismatch(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, grid: str, values: Values) -> None:

@@ -198,7 +198,7 @@ def _read_solver(merged: MergedSection, section: Section | MergedSection, prefix
                 elif name.startswith(prefix + "."):
                     given[name.removeprefix(prefix + ".")] = name, source
     keys = {key.name: key for key in _SOLVERS[kind]}
-    found: dict[str, Any] = {"kind": kind, "learning_rate": keys["LearningRate"].default}
+    settings: dict[str, Any] = {"kind": kind, "learning_rate": keys["LearningRate"].default}
     for bare, (name, source) in given.items():
         where = source.where(name)
         if bare in keys:
@@ -206,7 +206,7 @@ def _read_solver(merged: MergedSection, section: Section | MergedSection, prefix
                 value = keys[bare].read(name, source.text(name))[0]
             except Unreadable as problem:
                 raise problem.error(where) from None
-            found[_FIELDS[bare.lower()]] = int(value) if bare in _COUNTS else value
+            settings[_FIELDS[bare.lower()]] = int(value) if bare in _COUNTS else value
         elif any(bare == key.name for known in _SOLVERS.values() for key in known):
             section.document.ignored.add(_OTHER_SOLVER, name, where)
         elif section.document.is_first_time((where.file, where.line, name, "solver")):
@@ -215,16 +215,16 @@ def _read_solver(merged: MergedSection, section: Section | MergedSection, prefix
             remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
             log.warning("W102", what, where=where, remedy=remedy)
     if kind == "SGD":
-        policy = found.get("learning_rate_policy", SolverSettings.learning_rate_policy)
+        policy = settings.get("learning_rate_policy", SolverSettings.learning_rate_policy)
         for bare, policies in _POLICY_KEYS.items():
             if bare in given and policy not in policies:
                 name, source = given[bare]
                 section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
-    if clamping := found.get("clamping"):
-        found["clamping"] = _read_range(clamping, *given["Clamping"])
+    if clamping := settings.get("clamping"):
+        settings["clamping"] = _read_range(clamping, *given["Clamping"])
     else:
-        found["clamping"] = None
-    return SolverSettings(**found)
+        settings["clamping"] = None
+    return SolverSettings(**settings)
 
 
 def _solver_type(name: str, source: Section | MergedSection) -> str:
@@ -239,10 +239,10 @@ def _solver_type(name: str, source: Section | MergedSection) -> str:
 def _read_range(text: str, name: str, source: Section | MergedSection) -> tuple[float, float]:
     low, _colon, high = text.partition(":")
     try:
-        found = float(low), float(high)
-        if not found[0] < found[1]:
+        limits = float(low), float(high)
+        if not limits[0] < limits[1]:
             raise ValueError
     except ValueError:
         what = f"{name}={text} is not a range"
         raise N2D2Error("E122", what, where=source.where(name), remedy="give LOW:HIGH, such as -1.0:1.0") from None
-    return found
+    return limits

@@ -119,11 +119,7 @@ def with_trained_activation(schema: Schema) -> Schema:
 
 
 def check_trained_keys(section: Section, schema: Schema) -> None:
-    """Refuse QAT keys that do not apply to the layer of a section.
-
-    Raises:
-        N2D2Error: E242 with all names of these keys.
-    """
+    """Refuse QAT keys that do not apply to the layer of a section. Raise E242 with all names of these keys."""
     entries = [entry for entry in schema.accepted if entry in QUANTIZED_TRAINING]
     names = [name for name in section.keys() if any(wildcard_match(entry.pattern, name) for entry in entries)]
     if names:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.activation import OPERATIONS, Activation, threshold_function
-from n2d2py.operators.affine import Affine
+from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
@@ -78,9 +77,9 @@ def _build_transformation(context: LayerContext) -> None:
         what = f"Transformation={context.values['Transformation']} cannot be a layer"
         remedy = "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS)
         raise context.fail("E234", what, remedy, "Transformation")
-    as_images(context)
+    context.as_images()
     _TRANSFORMATIONS[name](context, context.concat_inputs())
-    require_channels(context, context.name)
+    context.require_channels(context.name)
 
 
 def _require_values(context: LayerContext, *names: str) -> list:
@@ -116,13 +115,8 @@ def _range_clipping(context: LayerContext, tensor: str) -> None:
     low, high = _require_values(context, "RangeMin", "RangeMax")
     if low >= high:
         raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
-    count = channels(context.graph.shape(tensor))
-    context.add(
-        Affine(),
-        [tensor],
-        {"weights": np.full(count, 1 / (high - low), np.float32), "bias": np.full(count, -low / (high - low), np.float32)},
-        Clip(0.0, 1.0),
-    )
+    count, gain = channels(context.graph.shape(tensor)), 1 / (high - low)
+    context.add(Affine(), [tensor], uniform_gain(count, gain, -low / (high - low)), Clip(0.0, 1.0))
 
 
 def _threshold_transformation(context: LayerContext, tensor: str) -> None:
@@ -144,7 +138,7 @@ def _morphology(context: LayerContext, tensor: str) -> None:
     _check_operation(context, _FILTERS)
     before, count = size // 2, channels(context.graph.shape(tensor))
     pool = Pool("Max", (size, size), pads=(before, before, size - 1 - before, size - 1 - before))
-    negative = {"weights": np.full(count, -1, np.float32), "bias": np.zeros(count, np.float32)}
+    negative = uniform_gain(count, -1.0)
     for step, sign in enumerate(_FILTERS[context.values["Operation"]]):
         if sign < 0:
             tensor = context.add_helper(f"negative{step}", Affine(), [tensor], negative)

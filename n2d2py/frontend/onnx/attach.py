@@ -14,8 +14,7 @@ from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Graph, Node, Shape
 from n2d2py.operators.base import make_operator
 
 

@@ -158,19 +158,19 @@ class BatchValues:
         Raises:
             Unsupported: separate samples cannot reproduce the node's result.
         """
-        found = {}
-        for at, name in enumerate(node.input):
+        constants_of_file = {}
+        for index, name in enumerate(node.input):
             if name not in self._values:
                 continue
             one, value = self._values[name], constants[name]
-            if _SHAPE_INPUTS.get(node.op_type) == at:
+            if _SHAPE_INPUTS.get(node.op_type) == index:
                 fits = one.shape == value.shape and one[0] == self.batch * value[0] and np.array_equal(one[1:], value[1:])
-            elif node.op_type in _POSITION_OPERATORS and at:
+            elif node.op_type in _POSITION_OPERATORS and index:
                 fits = False
             elif one.shape == value.shape:
-                found[name], fits = one, True
+                constants_of_file[name], fits = one, True
             else:  # the same for every image
                 fits = one.shape[1:] == value.shape[1:] and len(value) == 1 and bool(np.all(one == value))
             if not fits:
                 raise Unsupported("it uses the batch size as a number", "export the model with batch 1")
-        return found
+        return constants_of_file

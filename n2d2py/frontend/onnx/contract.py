@@ -16,8 +16,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.tensors import Tensors
 from n2d2py.frontend.onnx.unsupported import Unsupported
-from n2d2py.graph import Node, complete_params
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, Shape, complete_params
 from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 from n2d2py.registry import Registry
@@ -99,11 +98,7 @@ class OnnxNode:
         return self.constant(index, what) if self.has(index) else None
 
     def tensor(self, index: int = 0) -> str:
-        """Return the graph tensor of a data input.
-
-        Raises:
-            Unsupported: the input is a constant or absent.
-        """
+        """Return the graph tensor of a data input. Raise Unsupported if the input is a constant or absent."""
         if not self.has(index) or self.is_constant(index):
             raise Unsupported(f"its input {index} is a constant, not a tensor of the network")
         name = self.inputs[index]
@@ -114,11 +109,7 @@ class OnnxNode:
         return self._tensors.graph.shape(self.tensor(index))
 
     def require_rank(self, *ranks: int) -> Shape:
-        """Return the shape of input 0.
-
-        Raises:
-            Unsupported: its rank is not one of `ranks`.
-        """
+        """Return the shape of input 0. Raise Unsupported if its rank is not one of `ranks`."""
         shape = self.shape()
         if len(shape) not in ranks:
             wanted = " or ".join(map(str, ranks))
@@ -166,11 +157,7 @@ class OnnxNode:
 
     @staticmethod
     def axis_of(axis: int, rank: int) -> int:
-        """Return `axis` as a nonnegative index.
-
-        Raises:
-            Unsupported: the axis is out of range.
-        """
+        """Return `axis` as a nonnegative index. Raise Unsupported if the axis is out of range."""
         if not -rank <= axis < rank:
             raise Unsupported(f"its axis {axis} is outside rank {rank}")
         return int(axis) % rank
@@ -264,10 +251,11 @@ def operator_key(op_type: str, domain: str) -> str:
 def find_converter(op_type: str, domain: str) -> Converter | None:
     """Return the converter of an operator, or None; for a function, a converter that adds an Activation layer."""
     key = operator_key(op_type, domain)
-    return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
+    return CONVERTERS.get(key) or (apply_function if key in ONNX_FUNCTIONS else None)
 
 
-def _apply_function(node: OnnxNode, builder: Builder) -> None:
+def apply_function(node: OnnxNode, builder: Builder) -> None:
+    """Add an Activation layer for a node that is a function of `ONNX_FUNCTIONS`."""
     try:
         function = ONNX_FUNCTIONS[operator_key(node.type, node.domain)](node)
     except ValueError as error:
@@ -275,9 +263,10 @@ def _apply_function(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, make_operator("Activation", function), [node.tensor()])
 
 
-def find_array_converter(op_type: str, domain: str) -> Converter | None:
-    """Return the array converter of an operator, or None."""
-    return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
+def find_converters(node: NodeProto) -> tuple[Converter | None, Converter | None]:
+    """Return the converter of a node as `find_converter` does, and its array converter, or None."""
+    key = operator_key(node.op_type, node.domain)
+    return find_converter(node.op_type, node.domain), ARRAY_CONVERTERS.get(key)
 
 
 MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")

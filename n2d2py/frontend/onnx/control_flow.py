@@ -31,7 +31,7 @@ def unroll_loop(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
         Unsupported: the number of steps depends on the inputs of the network.
     """
     with refuse_misfits():
-        yield from (_unroll_loop if parts.proto.op_type == "Loop" else _unroll_scan)(parts, parts.attribute("body"), tensors)
+        yield from (_unroll_loop if parts.type == "Loop" else _unroll_scan)(parts, parts.attribute("body"), tensors)
 
 
 def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
@@ -39,12 +39,12 @@ def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
         tensors.constants.get(name) if name else np.array(most)
         for name, most in zip(parts.inputs[:2], (np.inf, True), strict=True)
     )
-    step, states, outputs = 0, parts.inputs[2:], parts.proto.output
+    step, states, outputs = 0, parts.inputs[2:], parts.outputs
     _check_steps(trips if parts.has(0) and trips is not None else 0)
     made: list[list[str]] = [[] for _ in outputs[len(states) :]]
     while trips is not None and condition is not None and step < trips and condition:
         _check_steps(step)
-        given = [parts.constant("step", np.array(step)), parts.constant("condition", np.array(True)), *states]
+        given = [parts.add_constant("step", np.array(step)), parts.add_constant("condition", np.array(True)), *states]
         names = dict(zip((value.name for value in body.input), given, strict=True))
         yield from body_nodes(body, names, tensors)
         results = [names.get(value.name, value.name) for value in body.output]
@@ -68,28 +68,28 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
 
     states, scanned, axes = parts.inputs[:first], parts.inputs[first:], listed("input_axes", count)
     (steps, *_) = {parts.dims(first + at)[axis] for at, axis in enumerate(axes)}
-    made: list[list[str]] = [[] for _ in range(results)]
+    outputs: list[list[str]] = [[] for _ in range(results)]
     _check_steps(steps)
     for step in range(steps):
         read = []
         for name, axis, back in zip(scanned, axes, listed("input_directions", count), strict=True):
-            at = parts.constant("step", np.array(steps - 1 - step if back else step))
+            at = parts.add_constant("step", np.array(steps - 1 - step if back else step))
             read.append(parts.fresh("read"))
             yield helper.make_node("Gather", [name, at], read[-1:], axis=axis)
         names = dict(zip((value.name for value in body.input), [*states, *read], strict=True))
         yield from body_nodes(body, names, tensors)
         found = [names.get(value.name, value.name) for value in body.output]
         states = found[:first]
-        for one, name in zip(made, found[first:], strict=True):
+        for one, name in zip(outputs, found[first:], strict=True):
             one.append(name)
-    ways = zip(made, listed("output_axes", results), listed("output_directions", results), strict=True)
+    ways = zip(outputs, listed("output_axes", results), listed("output_directions", results), strict=True)
     yield from _add_outputs(parts, states, [(one[::-1] if back else one, axis) for one, axis, back in ways])
 
 
 def _add_outputs(parts: Parts, states: Sequence[str], made: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
     """Add the nodes of a loop's outputs: the last states, and the step results stacked along new axes; return all nodes."""
     for out, name in enumerate(states):
-        if parts.proto.output[out]:
+        if parts.outputs[out]:
             parts.add("Identity", name, out=out)
     for out, (names, axis) in enumerate(made, len(states)):
         _add_stack(parts, names, axis, out)
@@ -126,9 +126,9 @@ def _renamed_copy(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tenso
     copy.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(copy):
         known = dict(names)
-        for at, inner in enumerate(graph.node):
+        for index, inner in enumerate(graph.node):
             _name_results(inner, known, tensors)
-            graph.node[at].CopyFrom(_renamed_copy(inner, known, tensors))
+            graph.node[index].CopyFrom(_renamed_copy(inner, known, tensors))
         for value in graph.output:
             value.name = known.get(value.name, value.name)
     return copy
@@ -138,14 +138,9 @@ def _add_stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
     """Add nodes that stack tensors along a new axis, as output `out`."""
     if not names:
         raise Unsupported("it has no steps, so that one of its results is empty")
-    if not parts.proto.output[out]:
+    if not parts.outputs[out]:
         return
-    if parts.opset >= 13:
-        at = parts.constant("axis", np.array([axis]))
-        each = [parts.add("Unsqueeze", name, at) for name in names]
-    else:
-        each = [parts.add("Unsqueeze", name, axes=[axis]) for name in names]
-    parts.add("Concat", *each, out=out, axis=axis)
+    parts.add("Concat", *(parts.add_along("Unsqueeze", name, [axis], 13) for name in names), out=out, axis=axis)
 
 
 def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
@@ -154,23 +149,23 @@ def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
     Raises:
         Unsupported: a position depends on the inputs of the network.
     """
-    kind, result, name = parts.proto.op_type, parts.proto.output[0], next(iter(parts.inputs), "")
-    found = list(sequences.get(name, []))
+    kind, result, name = parts.type, parts.outputs[0], next(iter(parts.inputs), "")
+    match = list(sequences.get(name, []))
     if kind == "OptionalHasElement":
-        parts.add("Identity", parts.constant("known", np.array(bool(name))), out=0)
+        parts.add("Identity", parts.add_constant("known", np.array(bool(name))), out=0)
     elif kind in ("Optional", "OptionalGetElement") and name not in sequences:
         if name:
             parts.add("Identity", name, out=0)
     elif kind == "SequenceLength":
-        parts.add("Identity", parts.constant("length", np.array(len(found))), out=0)
+        parts.add("Identity", parts.add_constant("length", np.array(len(match))), out=0)
     elif kind == "ConcatFromSequence" and parts.attribute("new_axis", 0):
-        _add_stack(parts, found, parts.attribute("axis"), 0)
+        _add_stack(parts, match, parts.attribute("axis"), 0)
     elif kind == "ConcatFromSequence":
-        parts.add("Concat", *found, out=0, axis=parts.attribute("axis"))
+        parts.add("Concat", *match, out=0, axis=parts.attribute("axis"))
     elif kind == "SequenceAt":
-        parts.add("Identity", found[_list_position(parts, 1, len(found))], out=0)
+        parts.add("Identity", match[_list_position(parts, 1, len(match))], out=0)
     else:
-        sequences[result] = _changed_sequence(parts, kind, found)
+        sequences[result] = _changed_sequence(parts, kind, match)
 
 
 def _changed_sequence(parts: Parts, kind: str, found: list[str]) -> list[str]:
@@ -200,6 +195,6 @@ def _split_to_sequence(parts: Parts) -> list[str]:
     x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.values(1, "list of lengths")
     length = parts.dims(0)[axis]
     if given is None and not parts.attribute("keepdims", 1):
-        return [parts.add("Gather", x, parts.constant("at", np.array(at)), axis=axis) for at in range(length)]
+        return [parts.add("Gather", x, parts.add_constant("at", np.array(index)), axis=axis) for index in range(length)]
     sizes = np.ones(length, np.int64) if given is None else given
     return parts.split(x, axis, (sizes if sizes.ndim else np.diff([*range(0, length, int(sizes)), length])).tolist())

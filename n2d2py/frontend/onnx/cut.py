@@ -35,12 +35,12 @@ class Cut:
         if not (self.inputs or self.outputs):
             return
         graph = proto.graph
-        made = {name: node for node in graph.node for name in node.output if name}
+        producers = {name: node for node in graph.node for name in node.output if name}
         stored = {tensor.name for tensor in graph.initializer}
         declared = [value for value in graph.input if value.name not in stored]
-        self._check({*made, *(value.name for value in declared)}, path)
+        self._check({*producers, *(value.name for value in declared)}, path)
         outputs = self.outputs or tuple(value.name for value in graph.output)
-        read = self._find_dependencies(outputs, made)
+        read = self._find_dependencies(outputs, producers)
         for name in self.inputs:
             if name not in read:
                 raise _cut_error(path, f"the input '{name}' has no effect, as no output depends on it", "leave it out")
@@ -102,11 +102,11 @@ def _tensor_types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
 
 
 def _typed_tensor(name: str, types: dict[str, onnx.ValueInfoProto], path: str) -> onnx.ValueInfoProto:
-    found = types.get(name)
-    if found is None or not found.type.tensor_type.HasField("shape"):
+    match = types.get(name)
+    if match is None or not match.type.tensor_type.HasField("shape"):
         remedy = "name a tensor with a known shape, or run onnx.shape_inference on the file"
         raise _cut_error(path, f"the shape of the input '{name}' is not known", remedy)
-    return found
+    return match
 
 
 def _cut_error(path: str, what: str, remedy: str) -> N2D2Error:

@@ -24,9 +24,9 @@ def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
     graph = model.proto.graph
     nodes = [_float_lstm(node, model) if node.op_type == "DynamicQuantizeLSTM" else node for node in graph.node]
     changed = any(node is not old for node, old in zip(nodes, graph.node, strict=True))
-    found = _find_dynamic(graph, nodes, model) if scales else {}
-    renamed = {node.output[0]: node.input[0] for node in found.values()}
-    made: list[onnx.NodeProto] = []
+    quantizers = _find_dynamic(graph, nodes, model) if scales else {}
+    renamed = {node.output[0]: node.input[0] for node in quantizers.values()}
+    results: list[onnx.NodeProto] = []
     for node in nodes:
         if node.op_type == "DynamicQuantizeLinear" and node.output[0] in renamed:
             _add_constant(model, node.output[1], np.ones((), np.float32))
@@ -36,15 +36,15 @@ def restore_dynamic(model: OnnxModel, scales: bool) -> bool:
             renamed[node.output[0]], node = real.output[0], real
         else:
             node.input[:] = [renamed.get(name, name) for name in node.input]
-        made.append(node)
+        results.append(node)
     del graph.node[:]
-    graph.node.extend(made)
-    return changed or bool(found)
+    graph.node.extend(results)
+    return changed or bool(quantizers)
 
 
 def _find_dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: OnnxModel) -> dict[str, onnx.NodeProto]:
     """Return, by result, the dynamic quantizers whose only consumers are products with constants or with each other."""
-    found = {node.output[0]: node for node in nodes if node.op_type == "DynamicQuantizeLinear"}
+    quantizers = {node.output[0]: node for node in nodes if node.op_type == "DynamicQuantizeLinear"}
     outputs, constants = {value.name for value in graph.output}, model.constants
     while True:
         sums = [
@@ -52,17 +52,19 @@ def _find_dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: On
             for node in nodes
             if node.op_type in _REAL
             and all(
-                zero == found[name].output[2] if name in found else name in constants and (not zero or zero in constants)
+                zero == quantizers[name].output[2]
+                if name in quantizers
+                else name in constants and (not zero or zero in constants)
                 for name, zero in zip(node.input[:2], _zero_points(node), strict=True)
             )
         ]
-        kept = {name: node for name, node in found.items() if not outputs & {*node.output}}
+        kept = {name: node for name, node in quantizers.items() if not outputs & {*node.output}}
         for reader in (node for node in nodes if not any(node is one for one in sums)):
             for name in reader.input:
                 kept = {q: node for q, node in kept.items() if name not in (q, node.output[2])}
-        if len(kept) == len(found):
-            return found
-        found = kept
+        if len(kept) == len(quantizers):
+            return quantizers
+        quantizers = kept
 
 
 def _zero_points(node: onnx.NodeProto) -> list[str]:

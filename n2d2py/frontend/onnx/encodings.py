@@ -64,7 +64,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
     except (ValueError, RecursionError):
         raise _error(path, "the file is damaged, or not JSON") from None
     entries = list(_list_entries(data, path))
-    found: dict[str, Encoding] = {}
+    encodings: dict[str, Encoding] = {}
     for name, entry in entries:
         try:
             encoding = _read_entry(entry)
@@ -72,8 +72,8 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
             what = str(error) if isinstance(error, _InvalidEncoding) else "it is not as AIMET writes it"
             raise _error(path, f"the encoding of '{name}' cannot be used: {what}") from None
         if encoding is not None:
-            found[name] = encoding
-    return found
+            encodings[name] = encoding
+    return encodings
 
 
 def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
@@ -199,15 +199,15 @@ class _Quantizers:
 
 def _group_by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
     """Group the consumers of weights by their channel axis."""
-    found: dict[int | None, list[_Place]] = {}
+    groups: dict[int | None, list[_Place]] = {}
     for node, position in places:
         axis = _channel_axis(node, position, weights) if encoding.axis is None else encoding.axis
         if encoding.scale.size == 1:
             axis = None
         elif axis < 0:
             axis += len(weights.dims)
-        found.setdefault(axis, []).append((node, position))
-    return found
+        groups.setdefault(axis, []).append((node, position))
+    return groups
 
 
 def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto) -> int:

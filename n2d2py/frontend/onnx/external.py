@@ -41,8 +41,8 @@ def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
 
 def _external_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
     """Yield the external tensors of the graph, its subgraphs and the functions."""
-    found = [_graph_tensors(proto.graph), *(_node_tensors(function.node) for function in proto.functions)]
-    return (tensor for tensors in found for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
+    groups = [_graph_tensors(proto.graph), *(_node_tensors(function.node) for function in proto.functions)]
+    return (tensor for tensors in groups for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
 
 
 def _graph_tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:

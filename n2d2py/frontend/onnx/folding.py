@@ -61,8 +61,8 @@ _SINGLE_AXIS_OPSET = 13
 
 def _flattened_softmax(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     lines = x.reshape(prod(x.shape[: next((a.i for a in proto.attribute), 1)]), -1)
-    (found,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _SINGLE_AXIS_OPSET)
-    return found.reshape(x.shape)
+    (values,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _SINGLE_AXIS_OPSET)
+    return values.reshape(x.shape)
 
 
 _CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}

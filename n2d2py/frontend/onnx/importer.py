@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +25,14 @@ from n2d2py.frontend.onnx.contract import (
     Converter,
     OnnxNode,
     Unsupported,
-    find_array_converter,
-    find_converter,
+    find_converters,
     operator_key,
 )
 from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
-from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_state_images
 from n2d2py.frontend.onnx.unsupported import refuse_misfits
@@ -89,8 +89,7 @@ def import_onnx(
 
 def _needs_arrays(model: OnnxModel) -> bool:
     """True if an operator has only an array converter, which never supports a batch."""
-    kinds = {(node.op_type, node.domain) for node in model.proto.graph.node}
-    return any(find_converter(*kind) is None and find_array_converter(*kind) is not None for kind in kinds)
+    return any(image is None and array is not None for image, array in map(find_converters, model.proto.graph.node))
 
 
 def _common_errors(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
@@ -231,25 +230,15 @@ class _Walk:
         elif key in LOOPS:
             self._expand(unroll_loop(Parts(proto, builder), builder))
         elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
-            parts = Parts(proto, builder)
-            with refuse_misfits():
-                expand_sequence(parts, self._sequences)
-            self._expand(parts.nodes)
+            self._replace(proto, partial(expand_sequence, sequences=self._sequences))
         elif any(name in self._blocked for name in proto.input):
-            if (
-                find_converter(proto.op_type, proto.domain) is None
-                and find_array_converter(proto.op_type, proto.domain) is None
-                and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS)
-            ):
+            if not any(find_converters(proto)) and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS):
                 raise Unsupported("the operator is not supported")
             self._mark_outputs(proto)
         elif self._fold(proto) or self._drop_empty(proto):
             return
         elif key in EXPANSIONS:
-            parts = Parts(proto, builder)
-            with refuse_misfits():
-                EXPANSIONS[key](parts)
-            self._expand(parts.nodes)
+            self._replace(proto, EXPANSIONS[key])
         else:
             self._convert(proto)
 
@@ -267,12 +256,8 @@ class _Walk:
             return False
         values = []
         for name in proto.input:
-            if not name:
-                values.append(None)
-            elif name in builder.constants:
-                values.append(builder.constants[name])
-            else:
-                values.append(np.broadcast_to(np.float32(), builder.dims_of(name)))
+            known = name in builder.constants or not name
+            values.append(builder.constants.get(name) if known else np.broadcast_to(np.float32(), builder.dims_of(name)))
         results = folding.evaluate(proto, values, builder.model.opset, self._room)
         if self._batch is not None:
             self._batch.fold(proto, values, results, builder.model.opset)
@@ -311,6 +296,13 @@ class _Walk:
         constants[proto.output[0]] = np.empty(dims, np.float32)
         return True
 
+    def _replace(self, proto: onnx.NodeProto, expansion: Expansion) -> None:
+        """Import the nodes of an expansion."""
+        parts = Parts(proto, self.builder)
+        with refuse_misfits():
+            expansion(parts)
+        self._expand(parts.nodes)
+
     def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
         """Import the nodes that replace an operator."""
         for part in parts:
@@ -318,8 +310,8 @@ class _Walk:
 
     def _convert(self, proto: onnx.NodeProto) -> None:
         builder = self.builder
-        converter = find_converter(proto.op_type, proto.domain)
-        on_arrays = None if builder.is_batched else find_array_converter(proto.op_type, proto.domain)
+        converter, on_arrays = find_converters(proto)
+        on_arrays = None if builder.is_batched else on_arrays
         if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and on_arrays is not None:
             plain = proto.input[0] not in builder.constants and (
                 builder.plain_integers or proto.input[1] not in builder.constants

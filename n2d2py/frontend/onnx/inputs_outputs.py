@@ -14,9 +14,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.model import OnnxInput
-from n2d2py.graph import Node, Tensor
+from n2d2py.graph import Node, Shape, Tensor
 from n2d2py.graph.port import FilePort
-from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
@@ -32,16 +31,20 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
         for name in node.input:
             readers.setdefault(name, []).append(node)
     outputs = {value.name for value in graph.output}
-    found: set[str] = set()
+    transposed: set[str] = set()
     # nodes are in topological order, so the readers of a tensor are judged before it
     for name in [
         *(node.output[0] for node in reversed(graph.node) if node.op_type in _ELEMENTWISE),
         *(value.name for value in graph.input),
     ]:
         nodes = readers.get(name, [])
-        if nodes and name not in outputs and all(_is_nhwc_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
-            found.add(name)
-    return found.intersection(value.name for value in graph.input)
+        if (
+            nodes
+            and name not in outputs
+            and all(_is_nhwc_to_nchw(node) or not transposed.isdisjoint(node.output) for node in nodes)
+        ):
+            transposed.add(name)
+    return transposed.intersection(value.name for value in graph.input)
 
 
 def _is_nhwc_to_nchw(node: onnx.NodeProto) -> bool:
@@ -148,16 +151,12 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
 
 
 def set_outputs(builder: Builder) -> None:
-    """Declare the model's outputs, a separate tensor for each.
-
-    Raises:
-        N2D2Error: E311 an output without layer, or a duplicate.
-    """
+    """Declare the model's outputs, a separate tensor for each. Raise E311 for an output without layer, or a duplicate."""
     if not builder.model.outputs:
         remedy = "declare the results of the model as outputs"
         raise N2D2Error("E311", "the model has no outputs", where=builder.model.place(), remedy=remedy)
-    for at, name in enumerate(builder.model.outputs):
-        if name in builder.model.outputs[:at]:
+    for index, name in enumerate(builder.model.outputs):
+        if name in builder.model.outputs[:index]:
             remedy = "list it once, or list the output of an Identity of it"
             raise N2D2Error("E311", f"output '{name}' is listed twice", where=builder.model.place(), remedy=remedy)
         builder.graph.output_ports.append(_output_port(builder, name))
@@ -182,7 +181,7 @@ def _output_port(builder: Builder, name: str) -> FilePort:
     given = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type
     kinds: dict[int, NumType] = {TensorProto.UINT8: NumType(8, False), TensorProto.INT8: NumType(8, full=True)}
     declared, kind = given.shape.dim, kinds.get(given.elem_type)
-    opened = [at for at, size in enumerate(declared) if not size.HasField("dim_value")]
+    opened = [position for position, size in enumerate(declared) if not size.HasField("dim_value")]
     batched = any(port.axis is not None for port in builder.graph.input_ports)
     is_free = any(port.is_free for port in builder.graph.input_ports if port.axis is not None)
     axis = None
@@ -197,15 +196,15 @@ def _separate_outputs(builder: Builder) -> None:
     """Insert an Identity before each output whose tensor is also an input of the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
-    for at, (name, tensor) in enumerate(zip(names, shared, strict=True)):
+    for index, (name, tensor) in enumerate(zip(names, shared, strict=True)):
         named_so = tensor in names and shared[names.index(tensor)] == tensor
         owner = names.index(tensor) if named_so else shared.index(tensor)
-        if at == owner and tensor not in graph.inputs:
+        if index == owner and tensor not in graph.inputs:
             continue
         graph.aliases.pop(name, None)
-        made = name if name not in graph.tensors else builder.fresh(f"{name}_output")
-        graph.outputs[at] = made
-        graph.add(Node(made, Identity(), [tensor], [made], location=builder.model.place(name)))
+        copy = name if name not in graph.tensors else builder.fresh(f"{name}_output")
+        graph.outputs[index] = copy
+        graph.add(Node(copy, Identity(), [tensor], [copy], location=builder.model.place(name)))
 
 
 def _constant_output(builder: Builder, name: str) -> str:
@@ -228,14 +227,14 @@ def _output_tensor(builder: Builder, name: str) -> str:
     dims = builder.dims_of(name)
     if name not in builder.names and (len(dims) not in (3, 4) or dims[0] != 1 or builder.kind_of(name)):
         return builder.arrays[name]
-    made, array = builder.plane(name), builder.arrays.get(name)
-    shaped = next((node for node in builder.graph.nodes if node.outputs == [made]), None)
+    result, array = builder.plane(name), builder.arrays.get(name)
+    shaped = next((node for node in builder.graph.nodes if node.outputs == [result]), None)
     if array is None or shaped is None or shaped.inputs != [array] or shaped.op.kind != "Reshape":
-        return made
+        return result
     # an image made of an array: the layer that gives it has the name of the output, the array another one
     if name in builder.graph.tensors:
         _rename_tensor(builder, name, builder.fresh(f"{name}_array"))
-    _rename_tensor(builder, made, name)
+    _rename_tensor(builder, result, name)
     return name
 
 

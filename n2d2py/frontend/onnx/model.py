@@ -212,11 +212,7 @@ def load_onnx(
 
 
 def to_array(tensor: TensorProto, path: str) -> np.ndarray:
-    """Return the values of a tensor, read-only.
-
-    Raises:
-        N2D2Error: E302 the stored bytes do not fit the shape.
-    """
+    """Return the values of a tensor, read-only. Raise E302 if the stored bytes do not fit the shape."""
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError) as error:

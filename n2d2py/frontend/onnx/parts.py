@@ -10,52 +10,59 @@ def _quick_gelu(parts: Parts) -> None:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
 from n2d2py.frontend.onnx.tensors import Tensors
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import Shape
 from n2d2py.registry import Registry
 
 
-class Parts:
-    """The nodes that replace one node of a model; their constants are added to the model's.
+class Parts(OnnxNode):
+    """A node, and the nodes that replace it; their constants are added to the model's.
 
     Attributes:
-        inputs: ONNX tensors, "" for an absent one.
-        opset: version of the default operator set.
         nodes: the added nodes, in order.
     """
 
     def __init__(self, proto: onnx.NodeProto, tensors: Tensors):
-        self.proto, self._tensors = proto, tensors
-        self.inputs = list(proto.input)
-        self.opset = tensors.model.opset
+        super().__init__(proto, tensors)
         self.nodes: list[onnx.NodeProto] = []
 
     def add(self, operator: str, *inputs: str, out: int | None = None, **attributes: Any) -> str:
         """Add a node with one result and return its name; with `out` the result is that output of the operator."""
-        made = self.fresh(operator.lower()) if out is None else self.proto.output[out]
-        self.nodes.append(helper.make_node(operator, inputs, [made], **attributes))
-        return made
+        name = self.fresh(operator.lower()) if out is None else self.outputs[out]
+        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+    def add_along(self, operator: str, x: str, axes: list[int], since: int, out: int | None = None, **attributes: Any) -> str:
+        """Add a node along `axes`, which are an attribute before the opset `since`, then an input."""
+        if self.opset < since:
+            return self.add(operator, x, out=out, axes=axes, **attributes)
+        return self.add(operator, x, self.add_constant("axes", np.array(axes)), out=out, **attributes)
+
+    def add_input(self, x: str, index: int, out: int | None = None) -> str:
+        """Add the input `index` to `x` if it is given."""
+        return self.add("Add", x, self.inputs[index], out=out) if self.has(index) else x
 
     def split(self, x: str, axis: int, sizes: Sequence[int]) -> list[str]:
         """Add nodes that split an axis into consecutive parts; return their names."""
         ends = np.cumsum([0, *sizes]).tolist()
         return [
-            self.add("Slice", x, *(self.constant("bounds", np.array([at])) for at in (ends[k], ends[k + 1], axis)))
-            for k in range(len(sizes))
+            self.add("Slice", x, *(self.add_constant("bounds", np.array([index])) for index in (begin, end, axis)))
+            for begin, end in pairwise(ends)
         ]
 
     def reshape(self, x: str, *dims: int, out: int | None = None) -> str:
         """Add a Reshape; 0 keeps a dimension."""
-        return self.add("Reshape", x, self.constant("dims", np.array(dims, np.int64)), out=out)
+        return self.add("Reshape", x, self.add_constant("dims", np.array(dims, np.int64)), out=out)
 
-    def constant(self, what: str, values: np.ndarray) -> str:
+    def add_constant(self, what: str, values: np.ndarray) -> str:
         """Add a constant; return its name."""
         name = self.fresh(what)
         self._tensors.constants[name] = values
@@ -63,45 +70,31 @@ class Parts:
 
     def number(self, value: float) -> str:
         """Add a constant scalar; return its name."""
-        return self.constant("number", np.array(value, np.float32))
+        return self.add_constant("number", np.array(value, np.float32))
 
     def fresh(self, what: str) -> str:
         """Return an unused tensor name."""
-        name = self._tensors.fresh(f"{next(filter(None, self.proto.output))}_{what}")
+        name = self._tensors.fresh(f"{self.name}_{what}")
         self._tensors.read.add(name)
         return name
 
-    # ---- what the node says -------------------------------------------------------------------
-    def has(self, index: int) -> bool:
-        """True if input `index` is given."""
-        return index < len(self.inputs) and self.inputs[index] != ""
-
+    # ---- the replaced node ----------------------------------------------------------------------
     def is_output_used(self, index: int) -> bool:
         """True if output `index` has a consumer."""
-        return index < len(self.proto.output) and self._tensors.is_read(self.proto.output[index])
+        return index < len(self.outputs) and self._tensors.is_read(self.outputs[index])
 
     def dims(self, index: int) -> Shape:
-        """Return the shape of input `index`.
-
-        Raises:
-            Unsupported: the input is absent, or its shape is unknown.
-        """
+        """Return the shape of input `index`. Raise Unsupported if the input is absent, or its shape is unknown."""
         name = self.inputs[index] if self.has(index) else ""
         if name not in self._tensors.constants and not self._tensors.is_tensor(name):
             raise Unsupported(f"its input {index} is missing or has no known shape", "export the model again")
         return self._tensors.known_shape(name)
 
     def values(self, index: int, what: str) -> np.ndarray | None:
-        """Return a constant input; None if it is absent.
-
-        Raises:
-            Unsupported: the input is computed at run time.
-        """
-        if not self.has(index):
-            return None
-        if self.inputs[index] not in self._tensors.constants:
+        """Return a constant input; None if it is absent. Raise Unsupported if the input is computed at run time."""
+        if self.has(index) and not self.is_constant(index):
             raise Unsupported(f"its {what} is computed at run time", "export it as a constant")
-        return self._tensors.constants[self.inputs[index]]
+        return self._tensors.constants[self.inputs[index]] if self.has(index) else None
 
     def required(self, index: int, what: str) -> np.ndarray:
         """Return a required constant input; raise as `values` does."""
@@ -117,14 +110,9 @@ class Parts:
             raise Unsupported(f"its {what} has {values.size} values instead of one")
         return None if values is None else int(values.item())
 
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """Return the value of an attribute, strings as str; `default` if it is absent."""
-        found = next((helper.get_attribute_value(one) for one in self.proto.attribute if one.name == name), default)
-        return found.decode(errors="replace") if isinstance(found, bytes) else found
-
     def attributes(self, *without: str) -> dict[str, Any]:
         """Return all attributes except the named ones."""
-        return {one.name: helper.get_attribute_value(one) for one in self.proto.attribute if one.name not in without}
+        return {name: value for name, value in self._attributes.items() if name not in without}
 
 
 Expansion = Callable[[Parts], None]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import onnx
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.contract import Unsupported, operator_key
 from n2d2py.frontend.onnx.model import OnnxModel
-from n2d2py.frontend.onnx.unsupported import Unsupported
 
 _REMEDIES = {
     "ArgMax": "let the model end with the scores",
@@ -23,31 +21,20 @@ _REMEDIES = {
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 
 
-@dataclass
-class _Kind:
-    operator: str
-    reason: str
-    remedy: str
-    first: str
-    count: int = 0
-
-
 class Preflight:
     """The refused nodes of a model, by operator and reason."""
 
     def __init__(self, model: OnnxModel):
         self._model = model
-        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._refused: dict[tuple[str, str], tuple[str, list[str]]] = {}
+        """By (operator, reason): the remedy, and the first output of each node."""
         self._failures: list[N2D2Error] = []
 
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
         """Record a node that no converter supports."""
-        operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
+        key = operator_key(proto.op_type, proto.domain), refusal.reason
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
-        kind = self._kinds.setdefault(
-            (operator, refusal.reason), _Kind(operator, refusal.reason, remedy, next(filter(None, proto.output), ""))
-        )
-        kind.count += 1
+        self._refused.setdefault(key, (remedy, []))[1].append(next(filter(None, proto.output), ""))
 
     def fail(self, error: N2D2Error) -> None:
         """Record an error of one layer, such as a shape mismatch."""
@@ -58,15 +45,9 @@ class Preflight:
 
         Layers after a refused node may fail only because of it; their errors wait for the next attempt.
         """
-        found = []
-        for kind in self._kinds.values():
-            number = "1 node" if kind.count == 1 else f"{kind.count} nodes, the first one here"
-            found.append(
-                N2D2Error(
-                    "E310",
-                    f"{kind.operator} ({number}) cannot be imported: {kind.reason}",
-                    where=self._model.place(kind.first),
-                    remedy=kind.remedy,
-                )
-            )
-        return found or self._failures
+        errors = []
+        for (operator, reason), (remedy, names) in self._refused.items():
+            number = "1 node" if len(names) == 1 else f"{len(names)} nodes, the first one here"
+            what = f"{operator} ({number}) cannot be imported: {reason}"
+            errors.append(N2D2Error("E310", what, where=self._model.place(names[0]), remedy=remedy))
+        return errors or self._failures

@@ -40,10 +40,10 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
         N2D2Error: E316 a name that is not an input, or a value that does not fit its type.
     """
     for name, value in _parse_pairs(model, text, "Constants", "sr:16000"):
-        found = next((one for one in model.inputs if one.name == name), None)
-        if found is None:
+        match = next((one for one in model.inputs if one.name == name), None)
+        if match is None:
             raise _states_error(model, f"Constants: no input is called '{name}'", _list_inputs(model))
-        kind = helper.tensor_dtype_to_np_dtype(found.element_type)
+        kind = helper.tensor_dtype_to_np_dtype(match.element_type)
         try:
             given = int(value) if kind.kind in "biu" else float(value)
             number = np.array(given).astype(kind)
@@ -55,8 +55,8 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
             ) from None
         if len(model.inputs) == 1:
             raise _states_error(model, f"Constants: '{name}' is the only input", "leave one that data are given for")
-        model.constants[name] = np.full([size or 1 for size in found.dims], number)
-        model.inputs.remove(found)
+        model.constants[name] = np.full([size or 1 for size in match.dims], number)
+        model.inputs.remove(match)
         log.notice("%s: the input '%s' is the constant %s", model.path, name, value)
 
 
@@ -130,12 +130,12 @@ def keep_state_images(graph: Graph) -> None:
 
 def _check_pairs(model: OnnxModel, pairs: list[Pair]) -> None:
     inputs, outputs = {one.name: one for one in model.inputs}, set(model.outputs)
-    for at, (name, output) in enumerate(pairs):
+    for index, (name, output) in enumerate(pairs):
         if name not in inputs:
             raise _states_error(model, f"States: no input is called '{name}'", _list_inputs(model))
         if output not in outputs:
             raise _states_error(model, f"States: no output is called '{output}'", f"the outputs are {', '.join(model.outputs)}")
-        if any(name == other or output == result for other, result in pairs[:at]):
+        if any(name == other or output == result for other, result in pairs[:index]):
             raise _states_error(model, f"States: '{name}:{output}' names an input or an output twice", "name each once")
         if inputs[name].kind:
             raise _states_error(model, f"States: the input '{name}' is not a float tensor", "remove it, or set States=none")
@@ -160,16 +160,16 @@ def _parse_pairs(model: OnnxModel, text: str, key: str, example: str) -> list[Pa
 def _match_names(model: OnnxModel) -> list[Pair]:
     """Return the pairs that names determine uniquely: one output for one input, of matching shapes."""
     given = {one.name: _split_name(one.name, _OLD_MARKS) for one in model.inputs if not one.kind}
-    made = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
+    outputs = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
     shapes = {one.name: tuple(_declared_dims(one)) for one in model.proto.graph.output}
     inputs = {one.name: one for one in model.inputs}
     pairs = []
     for name, (meaning, _) in given.items():
-        same = [output for output, (other, marked) in made.items() if marked and other == meaning]
+        same = [output for output, (other, marked) in outputs.items() if marked and other == meaning]
         alone = sum(other == meaning for other, _ in given.values()) == 1
         if meaning & _STATE_WORDS and len(same) == 1 and alone and _shapes_agree(inputs[name].dims, shapes[same[0]]):
             pairs.append((name, same[0]))
-    return [] if len(pairs) in (len(inputs), len(made)) else pairs
+    return [] if len(pairs) in (len(inputs), len(outputs)) else pairs
 
 
 def _split_name(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -28,11 +28,7 @@ _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 
 
 def constant_kind(array: np.ndarray) -> str:
-    """Return the kind of a constant: "" for floating point.
-
-    Raises:
-        Unsupported: for strings and other types.
-    """
+    """Return the kind of a constant: "" for floating point. Raise Unsupported for strings and other types."""
     name = array.dtype.name
     if name in _KINDS:
         return name
@@ -160,9 +156,11 @@ class Tensors:
         return self._renamed.get(vector, vector)
 
     def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
-        made = self.fresh(f"{name}_{label}")
-        self.graph.add(Node(made, make_operator("Reshape", tuple(dims)), [tensor], [made], location=self.model.place(name)))
-        return made
+        reshaped = self.fresh(f"{name}_{label}")
+        self.graph.add(
+            Node(reshaped, make_operator("Reshape", tuple(dims)), [tensor], [reshaped], location=self.model.place(name))
+        )
+        return reshaped
 
     def value(self, name: str) -> Value:
         """Return a tensor or constant in the form that array converters use."""
@@ -188,9 +186,9 @@ class Tensors:
             and tensor not in self.names.values()
         )
         if own and last is not None and name not in self.graph.tensors:
-            made = self.graph.tensors.pop(tensor)
+            old = self.graph.tensors.pop(tensor)
             self._renamed[tensor] = name
-            self.graph.tensors[name] = Tensor(name, made.shape, made.kind)
+            self.graph.tensors[name] = Tensor(name, old.shape, old.kind)
             last.name, last.outputs, last.source = name, [name], [name]
             last.location = self.model.place(name)
         elif value.image is not None:
@@ -211,11 +209,7 @@ class Tensors:
         self.graph.aliases[result] = self.names.get(source) or self.arrays[source]
 
     def parameter(self, layer: str, role: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
-        """Return a read-only float32 copy of a parameter.
-
-        Raises:
-            N2D2Error: E306 for NaN, and with `finite` also for infinite values.
-        """
+        """Return a read-only float32 copy of a parameter. Raise E306 for NaN, and with `finite` also for infinite values."""
         try:
             values = np.ascontiguousarray(array, np.float32)
         except (ValueError, TypeError):
@@ -244,11 +238,6 @@ def check_positions(lengths: Iterable[int]) -> None:
     longest = max(lengths, default=0)
     if longest > _MAX_POSITIONS:
         raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_MAX_POSITIONS:,} are supported")
-
-
-def strides(dims: Sequence[int]) -> list[int]:
-    """Return the row-major stride of each axis, in elements."""
-    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def element_name(code: int) -> str:

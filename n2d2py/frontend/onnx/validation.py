@@ -79,11 +79,11 @@ def definition_version(operator: str, opset: int) -> int:
 @cache
 def _definitions() -> dict[str, list[int]]:
     """Return the opsets that define each operator without deprecating it, in order."""
-    found: dict[str, list[int]] = {}
+    definitions: dict[str, list[int]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "" and not schema.deprecated:
-            found.setdefault(schema.name, []).append(schema.since_version)
-    return {name: sorted(versions) for name, versions in found.items()}
+            definitions.setdefault(schema.name, []).append(schema.since_version)
+    return {name: sorted(versions) for name, versions in definitions.items()}
 
 
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:
@@ -156,9 +156,9 @@ def check_texts(message: object) -> str | None:
             continue
         for one in value if _is_list(value) else (value,):
             if field.type == field.TYPE_MESSAGE:
-                found = check_texts(one)
-                if found is not None:
-                    return found
+                result = check_texts(one)
+                if result is not None:
+                    return result
             elif not isinstance(one, str):
                 return one.decode("ascii", "backslashreplace")
     return None

@@ -24,6 +24,17 @@ def check_bias(values: int, outputs: int) -> None:
         raise Unsupported(f"its bias has {values} values for {outputs} outputs", "export the model again")
 
 
+def read_kernel(node: OnnxNode, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the weights, with four axes, and the bias of a 1-D or 2-D convolution; `kind` names it in messages."""
+    weights, bias = node.constant(1, "weights"), node.optional_constant(2, "bias")
+    if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
+        raise Unsupported(f"it is a {weights.ndim - 2}-D {kind}, only 1-D and 2-D are supported")
+    if tuple(node.attribute("kernel_shape") or weights.shape[2:]) != weights.shape[2:]:
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
+    weights = weights.reshape(*weights.shape[:2], *(1,) * (4 - weights.ndim), *weights.shape[2:])
+    return weights, None if bias is None else bias.reshape(-1)
+
+
 def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray | None] | None = None) -> None:
     """Add a 2-D layer; a rank-3 tensor is reshaped to an image of one row and back. Input 1 has the weights."""
     tensor, shape, weights_at = node.tensor(), node.shape(), 1 if params else None

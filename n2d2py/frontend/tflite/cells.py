@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RecurrentCell, TfliteFile, TfliteOperator
-from n2d2py.frontend.tflite.flatbuffer import FlatTable
 from n2d2py.frontend.tflite.known_values import compute_values
 
 RECURRENT_LOOP = "RECURRENT_LOOP"
@@ -52,37 +51,37 @@ class _Sum:
 
     def only(self, kind: str) -> _Factor | None:
         """Return the only factor, if it has no matrix and is of a kind; else None."""
-        found = self.factors()
-        return found[0] if len(found) == 1 and found[0].kind == kind else None
+        factors = self.factors()
+        return factors[0] if len(factors) == 1 and factors[0].kind == kind else None
 
 
 def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
     """Return the cell that a loop body computes from its inputs, the loop variables; None for anything else."""
     sums = _find_sums(body)
-    changed = {at: sums[out] for at, out in enumerate(body.outputs) if out in sums and body.inputs[at] in sums}
+    changed = {index: sums[out] for index, out in enumerate(body.outputs) if out in sums and body.inputs[index] in sums}
     for h, total in changed.items():
         for c, cell_state in changed.items():
-            found = _match_lstm(h, total, c, cell_state) if c != h else _match_gru(h, total) or _match_rnn(h, total)
-            if found is not None:
-                return found
+            cell = _match_lstm(h, total, c, cell_state) if c != h else _match_gru(h, total) or _match_rnn(h, total)
+            if cell is not None:
+                return cell
     return None
 
 
 def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
     """Return the sums of a graph by tensor index."""
-    found: dict[int, _Sum] = {}
-    for variable, at in enumerate(body.inputs):
-        tensor = body.tensors[at]
+    sums: dict[int, _Sum] = {}
+    for variable, position in enumerate(body.inputs):
+        tensor = body.tensors[position]
         if tensor.dtype == np.float32 and len(tensor.shape) == 2 and not tensor.refusal:
-            found[at] = _of(_Factor("STATE", (), (variable,)), tensor.shape[-1])
-    for at, tensor in enumerate(body.tensors):
+            sums[position] = _of(_Factor("STATE", (), (variable,)), tensor.shape[-1])
+    for position, tensor in enumerate(body.tensors):
         values = tensor.real_values() if tensor.values is not None and tensor.dtype.kind in "fi" else None
         if values is not None and values.size == (tensor.shape or (1,))[-1]:
-            found[at] = _Sum({}, values.reshape(-1).astype(np.float64))
+            sums[position] = _Sum({}, values.reshape(-1).astype(np.float64))
     for operator in body.operators:
-        made = _operator_sums(body, operator, found)
-        found.update(zip(operator.outputs, made, strict=False))
-    return found
+        results = _operator_sums(body, operator, sums)
+        sums.update(zip(operator.outputs, results, strict=False))
+    return sums
 
 
 def _of(factor: _Factor, size: int) -> _Sum:
@@ -91,11 +90,14 @@ def _of(factor: _Factor, size: int) -> _Sum:
 
 def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
     """Return the sums that an operator computes; none for other functions."""
-    code, options = operator.code, operator.options
-    x, *rest = [found.get(at) for at in operator.inputs] or [None]
-    tensors, size = [body.tensors[at] for at in operator.inputs if at >= 0], body.tensors[operator.outputs[0]].shape[-1:]
-    if code == "GATHER" and size and all(at in body.inputs for at in operator.inputs) and not _option(options, 0):
-        variables = tuple(body.inputs.index(at) for at in operator.inputs)
+    code = operator.code
+    x, *rest = [found.get(index) for index in operator.inputs] or [None]
+    tensors, size = (
+        [body.tensors[index] for index in operator.inputs if index >= 0],
+        body.tensors[operator.outputs[0]].shape[-1:],
+    )
+    if code == "GATHER" and size and all(index in body.inputs for index in operator.inputs) and not operator.option(0):
+        variables = tuple(body.inputs.index(index) for index in operator.inputs)
         return [_of(_Factor(code, (), variables), size[0])] if len(tensors[0].shape) == 3 and not tensors[1].shape else []
     if code == "SPLIT":
         return _split_sum(body, operator, found)
@@ -103,18 +105,18 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, 
         return []
     if code in ("FULLY_CONNECTED", "BATCH_MATMUL"):
         weights = tensors[1].real_values() if len(tensors) > 1 and tensors[1].values is not None else None
-        if weights is None or weights.ndim != 2 or (code == "FULLY_CONNECTED" and _option(options, 0, "<b")):
+        if weights is None or weights.ndim != 2 or (code == "FULLY_CONNECTED" and operator.option(0, "<b")):
             return []
-        made = x.times(weights if code == "FULLY_CONNECTED" or _option(options, 1, "<B") else weights.T)
+        product = x.times(weights if code == "FULLY_CONNECTED" or operator.option(1, "<B") else weights.T)
         bias = rest[1] if len(rest) > 1 else None
         return (
-            [made if bias is None else made.plus(bias, 1)]
+            [product if bias is None else product.plus(bias, 1)]
             if len(rest) < 2 or bias is not None or operator.inputs[2] < 0
             else []
         )
     if code in _FUNCTIONS:
         return [_of(_Factor(code, (x,)), size[0])]
-    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not _option(options, 0, "<b"):
+    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not operator.option(0, "<b"):
         if code == "MUL":
             return [_of(_Factor(code, (x, rest[0])), size[0])]
         return [x.plus(rest[0], 1 if code == "ADD" else -1)] if _sizes_match(x, rest[0], size[0]) else []
@@ -144,17 +146,13 @@ def _sizes_match(left: _Sum, right: _Sum, size: int) -> bool:
     return all(len(each.bias) == size or not each.terms for each in (left, right))
 
 
-def _option(options: FlatTable | None, slot: int, kind: str = "<i") -> int:
-    return 0 if options is None else options.integer(slot, kind)
-
-
 # ---- formulas -----------------------------------------------------------------------------------
 def _gate(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
     """Return a function (LOGISTIC, TANH) and the other factor of its product."""
     for mine, other in (factor.of, factor.of[::-1]) if factor is not None and factor.kind == "MUL" else ():
-        found = mine.only(first)
-        if found is not None:
-            return found, other
+        function = mine.only(first)
+        if function is not None:
+            return function, other
     return None
 
 
@@ -167,9 +165,9 @@ def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None
     if end is None or end.of[0] is not cell:
         return None
     for kept, new in (parts, parts[::-1]):
-        state, made = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
-        if kept and new and state is not None and state.variables == (c,) and made is not None:
-            gates = [each.of[0] for each in (new[0], out[0], kept[0], made)]
+        state, candidate = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
+        if kept and new and state is not None and state.variables == (c,) and candidate is not None:
+            gates = [each.of[0] for each in (new[0], out[0], kept[0], candidate)]
             return _build_cell("LSTM", h, c, gates, gates)
     return None
 
@@ -181,9 +179,9 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
         first, second = _gate(kept, "LOGISTIC"), _gate(new, "TANH")
         if first is None or second is None:
             continue
-        (z, state), (made, rest) = first, second
+        (z, state), (candidate, rest) = first, second
         old, opposite = state.only("STATE"), rest.plus(_of(z, len(rest.bias)), 1)
-        n = made.of[0]
+        n = candidate.of[0]
         resets = [factor for factor in n.terms if factor.kind == "MUL"]
         one = not any(term.any() for term in opposite.terms.values()) and np.all(opposite.bias == 1)
         if old is None or old.variables != (h,) or not one or len(resets) != 1:
@@ -203,9 +201,9 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
 
 def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
     for kind, activation in (("TANH", "Tanh"), ("RELU", "Relu")):
-        found = total.only(kind)
-        if found is not None:
-            return _build_cell("RNN", h, -1, [found.of[0]], [found.of[0]], activation=activation)
+        function = total.only(kind)
+        if function is not None:
+            return _build_cell("RNN", h, -1, [function.of[0]], [function.of[0]], activation=activation)
     return None
 
 

@@ -30,7 +30,7 @@ def inline_graphs(main: TfliteFile) -> TfliteFile:
         N2D2Error: E310 a condition depends on the inputs of the network, or a loop does not end.
     """
     flat = _FlatGraph(main)
-    places = {at: at for at in range(-1, len(main.tensors))}
+    places = {index: index for index in range(-1, len(main.tensors))}
     for operator in main.operators:
         try:
             flat.add(operator, places, 0)
@@ -38,7 +38,7 @@ def inline_graphs(main: TfliteFile) -> TfliteFile:
             what = f"{operator.code} cannot be imported: {reason}"
             remedy = "convert the model with a fixed number of steps and without conditions"
             raise N2D2Error("E310", what, where=main.place(operator), remedy=remedy) from None
-    return flat.file(main, tuple(places[at] for at in main.outputs))
+    return flat.file(main, tuple(places[index] for index in main.outputs))
 
 
 class _FlatGraph:
@@ -55,14 +55,14 @@ class _FlatGraph:
 
     def add(self, operator: TfliteOperator, places: dict[int, int], depth: int) -> None:
         """Add an operator whose tensors are at `places`; it may be inlined, folded or moved instead."""
-        inputs = tuple(places[at] for at in operator.inputs)
+        inputs = tuple(places[index] for index in operator.inputs)
         if operator.code in CALLS and not operator.custom:
             results = self._run(operator, inputs, depth)
             if len(results) != len(operator.outputs):
                 raise DamagedFile(f"{operator.code} has {len(operator.outputs)} results, its graph {len(results)}")
             places.update(zip(operator.outputs, results, strict=True))
             return
-        operator = replace(operator, inputs=inputs, outputs=tuple(places[at] for at in operator.outputs))
+        operator = replace(operator, inputs=inputs, outputs=tuple(places[index] for index in operator.outputs))
         values = self._fold(operator)
         if values is not None:
             self._tensors[operator.outputs[0]] = replace(
@@ -86,9 +86,9 @@ class _FlatGraph:
         self._operators.append(replace(operator, index=len(self._operators)))
 
     def _fresh(self, name: str) -> str:
-        made = numbered_name(name, self._names.__contains__)
-        self._names.add(made)
-        return made
+        unique = numbered_name(name, self._names.__contains__)
+        self._names.add(unique)
+        return unique
 
     def _tensor(self, tensor: TfliteTensor, name: str) -> int:
         self._tensors.append(replace(tensor, name=self._fresh(name)))
@@ -125,25 +125,25 @@ class _FlatGraph:
         state = replace(first, values=None)
         sequence = self._tensor(replace(state, shape=(steps, *first.shape)), f"{first.name}_sequence")
         last = self._tensor(state, f"{first.name}_last")
-        states = [at for at in (cell.h, cell.c) if at >= 0]
-        outputs = [sequence, *(self._tensor(state, f"{self._tensors[results[at]].name}_last") for at in states[1:])]
-        inputs = (x, *(history[0][at] for at in states))
+        states = [index for index in (cell.h, cell.c) if index >= 0]
+        outputs = [sequence, *(self._tensor(state, f"{self._tensors[results[index]].name}_last") for index in states[1:])]
+        inputs = (x, *(history[0][index] for index in states))
         self._append(TfliteOperator(0, RECURRENT_LOOP, inputs, tuple(outputs), None, cell=cell))
         end = replace(state, shape=(), dtype=np.dtype(np.int32), values=np.array(steps - 1, np.int32))
         self._append(TfliteOperator(0, "GATHER", (sequence, self._tensor(end, f"{first.name}_end")), (last,), None))
-        for at, output in zip(states, (last, *outputs[1:]), strict=True):
-            results[at] = output
+        for index, output in zip(states, (last, *outputs[1:]), strict=True):
+            results[index] = output
         producers = {output: operator for operator in self._operators for output in operator.outputs}
-        made = [each[cell.h] for each in history[1:]]
-        for at, result in enumerate(results):
+        hidden = [each[cell.h] for each in history[1:]]
+        for index, result in enumerate(results):
             _, axis, parts = self._parts.get(result, (None, 0, [result]))
             rows = [producers[part] for part in parts if part in producers and producers[part].code == "RESHAPE"]
             read = [row.inputs[0] for row in rows]
-            if axis == 0 and read == made and self._tensors[result].shape == (steps, *first.shape):
-                results[at] = sequence
-            elif len(parts) == 1 and read == made[-1:]:
-                results[at] = self._tensor(self._tensors[result], self._tensors[result].name)
-                self._append(replace(rows[0], inputs=(last, *rows[0].inputs[1:]), outputs=(results[at],)))
+            if axis == 0 and read == hidden and self._tensors[result].shape == (steps, *first.shape):
+                results[index] = sequence
+            elif len(parts) == 1 and read == hidden[-1:]:
+                results[index] = self._tensor(self._tensors[result], self._tensors[result].name)
+                self._append(replace(rows[0], inputs=(last, *rows[0].inputs[1:]), outputs=(results[index],)))
         return tuple(results)
 
     def _truth(self, *indexes: int) -> bool:
@@ -161,58 +161,57 @@ class _FlatGraph:
         if self._calls > _MAX_CALLS or depth > _MOST_DEPTH:
             raise RefusedOperator(f"it has more than {_MAX_CALLS // 2:,} steps, or does not end")
         call, places = self._calls, dict(zip((-1, *graph.inputs), (-1, *inputs), strict=True))
-        for at, tensor in enumerate(graph.tensors):
-            if at in places:
+        for position, tensor in enumerate(graph.tensors):
+            if position in places:
                 continue
             if tensor.values is None:
-                places[at] = self._tensor(tensor, f"{tensor.name}_{call}")
+                places[position] = self._tensor(tensor, f"{tensor.name}_{call}")
                 continue
-            if (index, at) not in self._constants:
-                self._constants[index, at] = self._tensor(tensor, tensor.name)
-            places[at] = self._constants[index, at]
+            if (index, position) not in self._constants:
+                self._constants[index, position] = self._tensor(tensor, tensor.name)
+            places[position] = self._constants[index, position]
         for operator in graph.operators:
             self.add(operator, places, depth + 1)
-        return tuple(places[at] for at in graph.outputs)
+        return tuple(places[position] for position in graph.outputs)
 
     # ---- constant folding -----------------------------------------------------------------------
     def _fold(self, operator: TfliteOperator) -> np.ndarray | None:
         """Return the values of an operator's only result; None if they are unknown."""
         if operator.custom or len(operator.outputs) != 1 or min(operator.inputs, default=-1) < 0:
             return None
-        made, tensors = self._tensors[operator.outputs[0]], [self._tensors[at] for at in operator.inputs]
-        if made.refusal or made.is_quantized:
+        output, tensors = self._tensors[operator.outputs[0]], [self._tensors[index] for index in operator.inputs]
+        if output.refusal or output.is_quantized:
             return None
         if operator.code == "SHAPE":
-            return None if tensors[0].is_open or tensors[0].refusal else np.array(tensors[0].shape, made.dtype)
+            return None if tensors[0].is_open or tensors[0].refusal else np.array(tensors[0].shape, output.dtype)
         values = [tensor.values for tensor in tensors if tensor.values is not None and not tensor.is_quantized]
-        found = compute_values(operator, made, values) if len(values) == len(tensors) else None
-        fits = found is not None and (made.is_open or found.shape == made.shape)
-        return np.asarray(found, made.dtype) if fits else None
+        results = compute_values(operator, output, values) if len(values) == len(tensors) else None
+        fits = results is not None and (output.is_open or results.shape == output.shape)
+        return np.asarray(results, output.dtype) if fits else None
 
     def _merge_concat(self, operator: TfliteOperator) -> None:
         """Merge a CONCATENATION with inputs that are concatenations along the same axis, and drop empty inputs."""
         shape = self._tensors[operator.inputs[0]].shape if operator.inputs else ()
-        axis = operator.options.integer(0) if operator.options is not None else 0
-        fused = operator.options is not None and operator.options.integer(1, "<b")
-        if fused or not -len(shape) <= axis < len(shape) or min(operator.inputs, default=-1) < 0:
+        axis = operator.option(0)
+        if operator.option(1, "<b") or not -len(shape) <= axis < len(shape) or min(operator.inputs, default=-1) < 0:
             return self._append(operator)
         axis, parts = axis % len(shape), []
-        for at in operator.inputs:
-            _, along, inner = self._parts.get(at, (operator, axis, [at]))
-            parts += inner if along == axis else [at]
-        parts = [at for at in parts if self._tensors[at].is_open or prod(self._tensors[at].shape)]
-        if not parts or any(self._tensors[at].is_quantized for at in (*parts, operator.outputs[0])):
+        for index in operator.inputs:
+            _, along, inner = self._parts.get(index, (operator, axis, [index]))
+            parts += inner if along == axis else [index]
+        parts = [index for index in parts if self._tensors[index].is_open or prod(self._tensors[index].shape)]
+        if not parts or any(self._tensors[index].is_quantized for index in (*parts, operator.outputs[0])):
             return self._append(operator)
         self._parts[operator.outputs[0]] = (operator, axis, parts)
         return self._append(replace(operator, inputs=tuple(parts)))
 
     def _replace_slice(self, operator: TfliteOperator) -> bool:
         """Replace a SLICE of a concatenation by a CONCATENATION of the selected parts; return True if this is possible."""
-        found = self._parts.get(operator.inputs[0])
+        match = self._parts.get(operator.inputs[0])
         begins, sizes = (self._tensors[at].values if at >= 0 else None for at in (*operator.inputs, -1, -1)[1:3])
-        if found is None or begins is None or sizes is None:
+        if match is None or begins is None or sizes is None:
             return False
-        join, axis, parts = found
+        join, axis, parts = match
         shape = self._tensors[operator.inputs[0]].shape
         if not len(begins) == len(sizes) == len(shape) or any(self._tensors[at].is_open for at in parts):
             return False

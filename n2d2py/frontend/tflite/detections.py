@@ -32,27 +32,23 @@ class _Options:
 
     @classmethod
     def of(cls, operator: TfliteOperator) -> _Options:
-        """Return the options of an operator, a FlexBuffers map.
-
-        Raises:
-            RefusedOperator: they are damaged or implausible.
-        """
+        """Return the options of an operator, a FlexBuffers map. Raise RefusedOperator if they are damaged or implausible."""
         from flatbuffers import flexbuffers
 
         damaged = RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
         try:
             given: Any = flexbuffers.Loads(operator.custom_options)
-            made = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
-            counts = (made.num_classes, made.max_detections, made.max_classes_per_detection, made.detections_per_class)
-            scales = np.array([made.y_scale, made.x_scale, made.h_scale, made.w_scale])
+            result = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
+            counts = (result.num_classes, result.max_detections, result.max_classes_per_detection, result.detections_per_class)
+            scales = np.array([result.y_scale, result.x_scale, result.h_scale, result.w_scale])
             wrong = not all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
         except Exception:  # the reader raises whatever its bytes lead to
             raise damaged from None
         if wrong or not np.isfinite(scales).all() or not scales.all():
             raise damaged
-        if made.max_classes_per_detection > 1 and not made.use_regular_nms:
-            raise RefusedOperator(f"max_classes_per_detection={made.max_classes_per_detection} is not supported")
-        return made
+        if result.max_classes_per_detection > 1 and not result.use_regular_nms:
+            raise RefusedOperator(f"max_classes_per_detection={result.max_classes_per_detection} is not supported")
+        return result
 
 
 class _Emitter:
@@ -66,9 +62,9 @@ class _Emitter:
 
     def emit_second(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node with two results; return the second."""
-        made = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
-        self._t.emit_many(kind, inputs, made, **attributes)
-        return made[1]
+        names = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
+        self._t.emit_many(kind, inputs, names, **attributes)
+        return names[1]
 
     def numbers(self, values: object, kind: type = np.int64) -> str:
         """Add a constant."""
@@ -87,12 +83,11 @@ class _Emitter:
         return self("Gather", x, self("Max", positions, self.numbers([0])))
 
     def suppress(self, boxes: str, scores: str, count: int, options: _Options) -> tuple[str, str]:
-        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit.
-        Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit."""
+        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit."""
         least = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
         limits = [self.numbers([value], np.float32) for value in (options.nms_iou_threshold, least)]
         rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *limits)
-        number, box = (self("Squeeze", self.slice(rows, at, at + 1, 1), self.numbers([1])) for at in (1, 2))
+        number, box = (self("Squeeze", self.slice(rows, index, index + 1, 1), self.numbers([1])) for index in (1, 2))
         return number, box
 
 

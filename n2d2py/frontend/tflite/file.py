@@ -61,16 +61,12 @@ class TfliteTensor:
         return self.scale.size > 0 and self.dtype.kind in "iu"
 
     def real_values(self) -> np.ndarray:
-        """Return the dequantized values of a constant, float32.
-
-        Raises:
-            RefusedOperator: the tensor is computed.
-        """
+        """Return the dequantized values of a constant, float32. Raise RefusedOperator if the tensor is computed."""
         if self.values is None:
             raise RefusedOperator(f"'{self.name}' is computed at run time")
         if not self.is_quantized:
             return self.values.astype(np.float32)
-        shape = [-1 if at == self.axis else 1 for at in range(self.values.ndim)]
+        shape = [-1 if index == self.axis else 1 for index in range(self.values.ndim)]
         shape = shape if self.scale.size > 1 else [1] * self.values.ndim
         zero, scale = (array.reshape(shape) for array in (self.zero_point, self.scale))
         return ((self.values.astype(np.int64) - zero) * scale).astype(np.float32)
@@ -119,21 +115,25 @@ class TfliteOperator:
 
     @property
     def input(self) -> int:
-        """Return the only input.
-
-        Raises:
-            RefusedOperator: there are several, or none.
-        """
+        """Return the only input. Raise RefusedOperator if there are several, or none."""
         return self._only(self.inputs)
 
     @property
     def output(self) -> int:
-        """Return the only output.
-
-        Raises:
-            RefusedOperator: there are several, or none.
-        """
+        """Return the only output. Raise RefusedOperator if there are several, or none."""
         return self._only(self.outputs)
+
+    def option(self, slot: int, kind: str = "<i", default: int = 0) -> int:
+        """Return an integer option."""
+        return default if self.options is None else self.options.integer(slot, kind, default)
+
+    def flag(self, slot: int, default: bool = False) -> bool:
+        """Return a Boolean option."""
+        return default if self.options is None else self.options.flag(slot, default)
+
+    def real(self, slot: int) -> float:
+        """Return a float32 option."""
+        return 0.0 if self.options is None else self.options.real(slot)
 
     def _only(self, ends: tuple[int, ...]) -> int:
         if len(ends) != 1:
@@ -260,16 +260,16 @@ def _unused_graphs_error(path: str, count: int) -> N2D2Error:
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
     """Return the values that a run-once subgraph assigns to variables, by name."""
-    names, found = graph.variables(), {}
+    names, values = graph.variables(), {}
     for operator in graph.operators:
         known = operator.code == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in names
         if known and operator.inputs[1] >= 0 and graph.tensors[operator.inputs[1]].values is not None:
-            found[names[operator.inputs[0]]] = graph.tensors[operator.inputs[1]]
+            values[names[operator.inputs[0]]] = graph.tensors[operator.inputs[1]]
         elif operator.code != "VAR_HANDLE":
             what = f"{operator.code} of graph {index}, which runs once, does not initialize a variable with a constant"
             remedy = "convert the model with variables that start as constants"
             raise N2D2Error("E310", what, where=graph.place(operator), remedy=remedy)
-    return found
+    return values
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,9 @@ class _Reader:
                 raise DamagedFile(f"operator {index} has the code {code}, but the file has {len(self.codes)}")
             name, custom = self.codes[code]
             inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
-            wrong = [at for at in (*inputs, *outputs) if not -1 <= at < count] + [at for at in outputs if at < 0]
+            wrong = [position for position in (*inputs, *outputs) if not -1 <= position < count] + [
+                position for position in outputs if position < 0
+            ]
             if wrong or not (outputs or name in _WITHOUT_RESULT):
                 raise DamagedFile(
                     f"operator {index} names the tensors {', '.join(map(str, wrong)) or 'of no output'} of {count}"
@@ -304,7 +306,7 @@ class _Reader:
             operators.append(TfliteOperator(index, name, inputs, outputs, options, custom, entry.vector(5, "u1").tobytes()))
         ends = tuple(map(int, graph.vector(1, "<i4"))), tuple(map(int, graph.vector(2, "<i4")))
         for what, found in zip(("input", "output"), ends, strict=True):
-            if wrong := [at for at in found if not 0 <= at < count]:
+            if wrong := [position for position in found if not 0 <= position < count]:
                 raise DamagedFile(f"the {what} {wrong[0]} is not one of the {count} tensors")
         _check_order(operators, tensors, ends[0])
         return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
@@ -324,27 +326,27 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
     if len(known) < len(inputs):
         raise DamagedFile("an input is listed twice")
     for operator in operators:
-        for at in operator.inputs:
-            constant = tensors[at].values is not None or not prod(tensors[at].shape)  # no elements need no buffer
-            if at >= 0 and at not in known and not constant and not tensors[at].refusal:
-                raise DamagedFile(f"operator {operator.index} reads '{tensors[at].name}', which no earlier operator writes")
-        for at in operator.outputs:
-            if at in known or tensors[at].values is not None:
+        for index in operator.inputs:
+            constant = tensors[index].values is not None or not prod(tensors[index].shape)  # no elements need no buffer
+            if index >= 0 and index not in known and not constant and not tensors[index].refusal:
+                raise DamagedFile(f"operator {operator.index} reads '{tensors[index].name}', which no earlier operator writes")
+        for index in operator.outputs:
+            if index in known or tensors[index].values is not None:
                 raise DamagedFile(
-                    f"operator {operator.index} writes '{tensors[at].name}', which is written or constant already"
+                    f"operator {operator.index} writes '{tensors[index].name}', which is written or constant already"
                 )
-            known.add(at)
+            known.add(index)
 
 
 def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
-    made = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
-    names.add(made)
+    name = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
+    names.add(name)
     shape = tuple(map(int, entry.vector(0, "<i4")))
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
-        raise DamagedFile(f"the tensor '{made}' has the shape {' x '.join(map(str, shape[:9]))}")
+        raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")
     kind, at = entry.integer(1, "<b"), entry.integer(2, "<I")
     if at >= len(buffers) and at:
-        raise DamagedFile(f"the tensor '{made}' has the buffer {at} of {len(buffers)}")
+        raise DamagedFile(f"the tensor '{name}' has the buffer {at} of {len(buffers)}")
     stored = _buffer_bytes(buffers[at], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
@@ -361,23 +363,23 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
         refusal = "is quantized without scale and zero point"
     dtype = TYPES.get(kind, np.dtype(np.float32))
     if refusal and not entry.flag(5):
-        return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal=refusal)
+        return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal=refusal)
     if scale.size and dtype.kind in "iu":
-        _check_scales(made, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
+        _check_scales(name, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
         zero = zero if zero.size else np.zeros(scale.size, np.int64)
     else:
         scale, zero = scale[:0], zero[:0]
     if refusal:
-        return TfliteTensor(made, shape, dtype, scale, zero, refusal=refusal)
+        return TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
     is_open = bool(np.any(entry.vector(7, "<i4") < 0))
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:
-            return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
-        listed = _constant_values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
-        return TfliteTensor(made, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, made))
-    values = _constant_values(made, shape, dtype, stored, kind == INT4) if stored.size else None
-    return TfliteTensor(made, shape, dtype, scale, zero, axis, values, is_open=is_open)
+            return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
+        listed = _constant_values(name, (stored.size // dtype.itemsize,), dtype, stored, False)
+        return TfliteTensor(name, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, name))
+    values = _constant_values(name, shape, dtype, stored, kind == INT4) if stored.size else None
+    return TfliteTensor(name, shape, dtype, scale, zero, axis, values, is_open=is_open)
 
 
 def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.frontend.tflite.file import TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.flatbuffer import FlatTable
+from n2d2py.frontend.tflite.schema import pairs
 
 _MOST_ELEMENTS = 2**20
 
@@ -19,13 +19,13 @@ def compute_values(operator: TfliteOperator, made: TfliteTensor, values: Sequenc
     """Return the values of the result `made` for the given input values; None if they are not computed."""
     function = _FUNCTIONS.get(operator.code)
     try:
-        return None if function is None else function(operator.options, made, *values)
+        return None if function is None else function(operator, made, *values)
     except (ValueError, IndexError, TypeError, ZeroDivisionError):
         return None
 
 
-def _strided_slice(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
-    masks = [options.integer(slot) if options is not None else 0 for slot in range(5)]
+def _strided_slice(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
+    masks = [operator.option(slot) for slot in range(5)]
     if masks[2] or masks[3]:
         return None
     index: list[int | slice] = []
@@ -35,36 +35,34 @@ def _strided_slice(options: FlatTable | None, made: TfliteTensor, x: np.ndarray,
     return x[tuple(index)]
 
 
-def _slice(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    ends = [None if size == -1 else int(at + size) for at, size in zip(begins, sizes, strict=True)]
-    return x[tuple(slice(int(at), end) for at, end in zip(begins, ends, strict=True))]
+def _slice(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    ends = [None if size == -1 else int(index + size) for index, size in zip(begins, sizes, strict=True)]
+    return x[tuple(slice(int(index), end) for index, end in zip(begins, ends, strict=True))]
 
 
-def _reshape(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
+def _reshape(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
     return x.reshape(shape[0] if made.is_open and shape else made.shape)
 
 
-def _concat(options: FlatTable | None, made: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
-    known = options is None or not options.integer(1, "<b")
-    return np.concatenate(parts, options.integer(0) if options is not None else 0) if known else None
+def _concat(operator: TfliteOperator, made: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
+    return None if operator.option(1, "<b") else np.concatenate(parts, operator.option(0))
 
 
-def _range(options: FlatTable | None, made: TfliteTensor, *bounds: np.ndarray) -> np.ndarray | None:
+def _range(operator: TfliteOperator, made: TfliteTensor, *bounds: np.ndarray) -> np.ndarray | None:
     start, stop, step = (int(bound) for bound in bounds)
     return np.arange(start, stop, step) if abs(stop - start) <= _MOST_ELEMENTS else None
 
 
-def _fill(options: FlatTable | None, made: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+def _fill(operator: TfliteOperator, made: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
     return np.full(shape, value) if 0 <= prod(map(int, shape)) <= _MOST_ELEMENTS else None
 
 
-def _gather(options: FlatTable | None, made: TfliteTensor, x: np.ndarray, at: np.ndarray) -> np.ndarray | None:
-    batched = options is not None and options.integer(1)
-    return None if batched or at.min(initial=0) < 0 else np.take(x, at, options.integer(0) if options is not None else 0)
+def _gather(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, at: np.ndarray) -> np.ndarray | None:
+    return None if operator.option(1) or at.min(initial=0) < 0 else np.take(x, at, operator.option(0))
 
 
 def _element_wise(
-    function: Callable[..., np.ndarray], options: FlatTable | None, made: TfliteTensor, *values: Any
+    function: Callable[..., np.ndarray], operator: TfliteOperator, made: TfliteTensor, *values: Any
 ) -> np.ndarray | None:
     """Return an element-wise function; None with a fused activation."""
     return None if made.dtype.kind == "f" else function(*values)
@@ -72,38 +70,24 @@ def _element_wise(
 
 _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
     **{
-        code: partial(_element_wise, function)
-        for code, function in {
-            "ADD": np.add,
-            "SUB": np.subtract,
-            "MUL": np.multiply,
-            "FLOOR_DIV": np.floor_divide,
-            "FLOOR_MOD": np.mod,
-            "NEG": np.negative,
-            "MINIMUM": np.minimum,
-            "MAXIMUM": np.maximum,
-            "EQUAL": np.equal,
-            "NOT_EQUAL": np.not_equal,
-            "LESS": np.less,
-            "LESS_EQUAL": np.less_equal,
-            "GREATER": np.greater,
-            "GREATER_EQUAL": np.greater_equal,
-            "LOGICAL_AND": np.logical_and,
-            "LOGICAL_OR": np.logical_or,
-            "LOGICAL_NOT": np.logical_not,
-            "SELECT": np.where,
-            "SELECT_V2": np.where,
-            "REDUCE_PROD": lambda x, axes: np.prod(x, tuple(axes.reshape(-1))),
-        }.items()
+        code: partial(_element_wise, getattr(np, name))
+        for code, name in pairs(
+            """
+            ADD=add SUB=subtract MUL=multiply FLOOR_DIV=floor_divide FLOOR_MOD=mod NEG=negative MINIMUM=minimum MAXIMUM=maximum
+            EQUAL=equal NOT_EQUAL=not_equal LESS=less LESS_EQUAL=less_equal GREATER=greater GREATER_EQUAL=greater_equal
+            LOGICAL_AND=logical_and LOGICAL_OR=logical_or LOGICAL_NOT=logical_not SELECT=where SELECT_V2=where
+            """
+        ).items()
     },
+    "REDUCE_PROD": partial(_element_wise, lambda x, axes: np.prod(x, tuple(axes.reshape(-1)))),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concat,
-    "PACK": lambda options, made, *parts: np.stack(parts, options.integer(1) if options is not None else 0),
-    "CAST": lambda options, made, x: x.astype(made.dtype),
+    "PACK": lambda operator, made, *parts: np.stack(parts, operator.option(1)),
+    "CAST": lambda operator, made, x: x.astype(made.dtype),
     "STRIDED_SLICE": _strided_slice,
     "SLICE": _slice,
     "GATHER": _gather,
     "RANGE": _range,
     "FILL": _fill,
 }
-"""Functions of options, result tensor and input values, by operator; they return the result's values, or None."""
+"""Functions of operator, result tensor and input values, by operator; they return the result's values, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,24 +11,15 @@ import numpy as np
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.schema import ACTIVATIONS
 from n2d2py.frontend.tflite.translation import Translation, graph_axis
+from n2d2py.graph import Shape
 
 LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 """Limits of the activations that are clamps."""
 
 
-def option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
-    """Return an integer option."""
-    return default if operator.options is None else operator.options.integer(slot, kind, default)
-
-
-def flag(operator: TfliteOperator, slot: int, default: bool = False) -> bool:
-    """Return a Boolean option."""
-    return default if operator.options is None else operator.options.flag(slot, default)
-
-
 def fused_limits(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
     """Return the limits of the fused activation."""
-    number = option(operator, slot, "<b")
+    number = operator.option(slot, "<b")
     name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
     if name == "NONE":
         return None
@@ -42,11 +34,25 @@ def check_arity(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None
         raise operator.arity_error()
 
 
+def input_shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
+    """Return the shapes of the first `inputs` inputs; raise RefusedOperator if there are fewer."""
+    check_arity(operator, inputs, len(operator.outputs))
+    return [t.tensor(index).shape for index in operator.inputs[:inputs]]
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Return the broadcast shape; raise RefusedOperator if there is none."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise RefusedOperator(f"its inputs {' and '.join(map(str, shapes))} cannot be broadcast") from None
+
+
 def layer(
     t: Translation,
     operator: TfliteOperator,
     kind: str,
-    inputs: list[str | None],
+    inputs: Sequence[str | None],
     limits: tuple[float, float] | None,
     **attributes: Any,
 ) -> None:
@@ -64,17 +70,24 @@ def slices(
     full = tuple(map(len, taken))
     declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
     t.expect_shape(operator.output, declared)
-    places = [graph_axis(axis, len(shape)) for axis in range(len(shape))]
     cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
     rows = [
         t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))
         for what, function in (
             ("begins", lambda axis: taken[axis].start),
             ("ends", lambda axis: taken[axis].stop if taken[axis].stop >= 0 else -(2**31)),
-            ("axes", lambda axis: places[axis]),
+            ("axes", lambda axis: graph_axis(axis, len(shape))),
             ("steps", lambda axis: taken[axis].step),
         )
     ]
     name = t.real(operator.inputs[0])
     kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
     t.result(operator.output, partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))
+
+
+def slice_axis(t: Translation, operator: TfliteOperator, axis: int, begin: int, end: int, drop: bool = False) -> None:
+    """Add a slice of input 0 along one axis of the file; with `drop`, the axis is removed."""
+    shape = t.tensor(operator.inputs[0]).shape
+    begins, ends = [0] * len(shape), list(shape)
+    begins[axis], ends[axis] = begin, end
+    slices(t, operator, begins, ends, [1] * len(shape), {axis} if drop else set())

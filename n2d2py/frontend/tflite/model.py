@@ -63,10 +63,10 @@ def load_tflite(
 
 def _types(file: TfliteFile) -> dict[str, NumType]:
     """Return the integer types of the inputs that are stored as integers."""
-    found = {}
+    types = {}
     for tensor in (file.tensors[index] for index in file.inputs):
         if tensor.is_quantized and tensor.dtype.kind in "iu":
             signed = tensor.dtype.kind == "i"
             scale, zero = float(tensor.scale[0]), int(tensor.zero_point[0])
-            found[tensor.name] = NumType(8 * tensor.dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
-    return found
+            types[tensor.name] = NumType(8 * tensor.dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
+    return types

@@ -12,9 +12,9 @@ import numpy as np
 
 from n2d2py.frontend.tflite.detections import translate_detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import LIMITS, check_arity, flag, fused_limits, layer, option, slices
-from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID
-from n2d2py.frontend.tflite.translation import Lowering, Translation, graph_axis
+from n2d2py.frontend.tflite.lowering import LIMITS, check_arity, fused_limits, input_shapes, layer, slice_axis, slices
+from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID, pairs
+from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
 from n2d2py.graph.shapes import Shape
 
 
@@ -28,7 +28,7 @@ def _image(t: Translation, index: int) -> Shape:
 
 # ---- windows ------------------------------------------------------------------------------------
 def _padding(operator: TfliteOperator) -> int:
-    return option(operator, 0, "<b")
+    return operator.option(0, "<b")
 
 
 def _windows(
@@ -44,9 +44,9 @@ def _windows(
         if any(n < e for n, e in zip(sizes, extents, strict=True)):
             raise RefusedOperator(f"its window {extents[0]} x {extents[1]} is larger than its input {sizes[0]} x {sizes[1]}")
         return [(n - e) // s + 1 for n, e, s in zip(sizes, extents, stride, strict=True)], [0, 0, 0, 0]
-    made = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
-    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(made, stride, extents, sizes, strict=True)]
-    return made, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
+    outputs = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
+    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(outputs, stride, extents, sizes, strict=True)]
+    return outputs, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
 
 
 def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
@@ -89,15 +89,15 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
     outputs = last if depthwise else weights.shape[0]
     after = 1 if depthwise else 0
     stride, dilation = (
-        (option(operator, 2), option(operator, 1)),
-        tuple(option(operator, 5 + after - at, default=1) for at in (0, 1)),
+        (operator.option(2), operator.option(1)),
+        tuple(operator.option(5 + after - index, default=1) for index in (0, 1)),
     )
     sizes, pads = _windows(_padding(operator), shape[1:3], (kh, kw), stride, dilation)
     if depthwise:
         groups = shape[3]
         if weights.shape[0] != 1 or groups == 0 or outputs % groups:
             raise RefusedOperator(f"its weights for {outputs} outputs do not fit {groups} channels")
-        multiplier = option(operator, 3)
+        multiplier = operator.option(3)
         if multiplier not in (0, outputs // groups):
             raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
         form, axis, wanted = (lambda values: values.transpose(3, 0, 1, 2)), 0, 3
@@ -127,7 +127,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 3)
     moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
-    _add_transposed_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), fused_limits(operator, 3))
+    _add_transposed_conv(t, moved, _padding(operator), (operator.option(2), operator.option(1)), fused_limits(operator, 3))
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
@@ -150,12 +150,14 @@ def _add_transposed_conv(
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, kh, kw, _ = weights.shape
-    made = _image(t, operator.output)
-    back, pads = _windows(padding, made[1:3], (kh, kw), stride, (1, 1))
-    if tuple(back) != shape[1:3] or made[3] != outputs or made[0] != shape[0]:
-        raise RefusedOperator(f"its result {' x '.join(map(str, made))} does not fit its input {' x '.join(map(str, shape))}")
+    declared = _image(t, operator.output)
+    back, pads = _windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
+    if tuple(back) != shape[1:3] or declared[3] != outputs or declared[0] != shape[0]:
+        raise RefusedOperator(
+            f"its result {' x '.join(map(str, declared))} does not fit its input {' x '.join(map(str, shape))}"
+        )
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
-    ends = [f - o - p for f, o, p in zip(full, made[1:3], pads[:2], strict=True)]
+    ends = [f - o - p for f, o, p in zip(full, declared[1:3], pads[:2], strict=True)]
     _check_weight_type(t, operator, weights)
     inputs = [
         t.real(source),
@@ -179,7 +181,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 2)
     source, weights = t.tensor(operator.inputs[0]), t.tensor(operator.inputs[1])
     _check_weight_type(t, operator, weights)
-    if option(operator, 1, "<b"):
+    if operator.option(1, "<b"):
         raise RefusedOperator("its weights are shuffled")
     if len(weights.shape) != 2 or 0 in weights.shape or prod(source.shape) % weights.shape[1]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {prod(source.shape)} elements")
@@ -190,57 +192,38 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
-    kept = len(declared) > 2
     name, bias = t.real(operator.inputs[0]), _bias(t, operator, 2, outputs, weights)
-    if kept and source.shape[:-1] == declared[:-1]:  # a convolution of 1x1 over the rows
-        image, made_image = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
-        if image != source.shape:
-            name = t.reshape(name, source.shape, image, t.fresh(f"{source.name}_rows"))
-        inputs = [name, t.parameter(weights, lambda values: values[:, :, None, None], 0), bias]
-        given = [one for one in inputs if one is not None]
-        convolution = partial(
-            t.emit_shaped, "Conv", given, shape=made_image, wanted=declared, inner="rows", kernel_shape=[1, 1]
-        )
-        return t.result(operator.output, convolution, limits)
-    if source.shape != (rows, each):
-        name = t.reshape(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
-    inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
-    given = [one for one in inputs if one is not None]
-    gemm = partial(t.emit_shaped, "Gemm", given, shape=(rows, outputs), wanted=declared, inner="flat", transB=1)
-    return t.result(operator.output, gemm, limits)
+    by_rows = len(declared) > 2 and source.shape[:-1] == declared[:-1]  # a convolution of 1x1 over the rows
+    ends: tuple[Shape, Shape] = ((rows, each), (rows, outputs))
+    if by_rows:
+        ends = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
+    inner = "rows" if by_rows else "flat"
+    if source.shape != ends[0]:
+        name = t.reshape(name, source.shape, ends[0], t.fresh(f"{source.name}_{inner}"))
+    matrix = t.parameter(weights, lambda values: values[:, :, None, None] if by_rows else values, 0)
+    inputs = [one for one in (name, matrix, bias) if one is not None]
+    kind, attributes = ("Conv", {"kernel_shape": [1, 1]}) if by_rows else ("Gemm", {"transB": 1})
+    product = partial(t.emit_shaped, kind, inputs, shape=ends[1], wanted=declared, inner=inner, **attributes)
+    t.result(operator.output, product, limits)
 
 
 def _pool(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 1)
     shape = _image(t, operator.input)
-    kernel, stride = (option(operator, 4), option(operator, 3)), (option(operator, 2), option(operator, 1))
+    kernel, stride = (operator.option(4), operator.option(3)), (operator.option(2), operator.option(1))
     sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
     t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
-    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
-    if operator.code == "AVERAGE_POOL_2D":
-        attributes["count_include_pad"] = 0
-    kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **attributes)
+    kind, more = ("AveragePool", {"count_include_pad": 0}) if operator.code == "AVERAGE_POOL_2D" else ("MaxPool", {})
+    window = {"kernel_shape": kernel, "strides": stride, "pads": pads}
+    layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **window, **more)
 
 
 # ---- elements -----------------------------------------------------------------------------------
-def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    left, right, *_ = operator.inputs
-    shapes = [t.tensor(index).shape for index in (left, right)]
-    try:
-        t.expect_shape(operator.output, np.broadcast_shapes(*shapes))
-    except ValueError:
-        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
-    rank = max(map(len, shapes))
-    kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
-    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else fused_limits(operator, 0)
-    layer(t, operator, kind, [t.real(index, rank) for index in (left, right)], limits)
-
-
-def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes) -> None:
+def _function(
+    kind: str, t: Translation, operator: TfliteOperator, limits: tuple[float, float] | None = None, **attributes
+) -> None:
     t.expect_shape(operator.output, t.tensor(operator.input).shape)
-    layer(t, operator, kind, [t.real(operator.input)], None, **attributes)
+    layer(t, operator, kind, [t.real(operator.input)], limits, **attributes)
 
 
 def _rsqrt(t: Translation, operator: TfliteOperator) -> None:
@@ -249,26 +232,18 @@ def _rsqrt(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
 
 
-def _rectifier(t: Translation, operator: TfliteOperator) -> None:
-    t.expect_shape(operator.output, t.tensor(operator.input).shape)
-    name = t.real(operator.input)
-    t.result(operator.output, lambda made: t.emit("Identity", [name], made), LIMITS[operator.code])
-
-
 def _leaky(t: Translation, operator: TfliteOperator) -> None:
-    _function("LeakyRelu", t, operator, alpha=0.0 if operator.options is None else operator.options.real(0))
+    _function("LeakyRelu", t, operator, alpha=operator.real(0))
 
 
 def _gelu(t: Translation, operator: TfliteOperator) -> None:
-    _function("Gelu", t, operator, approximate="tanh" if flag(operator, 0) else "none")
+    _function("Gelu", t, operator, approximate="tanh" if operator.flag(0) else "none")
 
 
 def _prelu(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    shape = t.tensor(operator.inputs[0]).shape
+    shape, _ = input_shapes(t, operator, 2)
     t.expect_shape(operator.output, shape)
-    slopes = t.tensor(operator.inputs[1])
-    rank = len(shape)
+    slopes, rank = t.tensor(operator.inputs[1]), len(shape)
     if slopes.values is None or len(slopes.shape) > rank:
         raise RefusedOperator("its slopes are computed at run time, or have more axes than its input")
     # ONNX broadcasts slopes to the input: without the axis of the batch
@@ -277,10 +252,7 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator("its slopes differ between samples")
     if slopes.scale.size > 1:
         raise RefusedOperator("its slopes have several scales")
-    values = slopes.values.astype(np.float32)
-    if slopes.is_quantized:
-        values = (slopes.values.astype(np.float32) - np.float32(slopes.zero_point[0])) * slopes.scale[0]
-    values = values.reshape(full)
+    values = slopes.real_values().reshape(full)
     values = values.transpose(0, 3, 1, 2) if rank == 4 else values
     constant = t.constant(f"{slopes.name}_values", values[0] if rank > 1 else values)
     layer(t, operator, "PRelu", [t.real(operator.inputs[0]), constant], None)
@@ -290,7 +262,7 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
     shape = t.tensor(operator.input).shape
     t.expect_shape(operator.output, shape)
     name = t.real(operator.input)
-    beta = 0.0 if operator.options is None else operator.options.real(0)
+    beta = operator.real(0)
     if operator.code == "SOFTMAX" and beta != 1:
         if not 0 < beta < 1e6:
             raise RefusedOperator(f"beta={beta:g} is not supported")
@@ -312,20 +284,24 @@ def _reshape(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 1)
-    shapes = [t.tensor(index).shape for index in operator.inputs]
-    rank, axis = len(shapes[0]), option(operator, 0)
-    place = graph_axis(axis, rank)
-    axis %= rank
+    shapes = input_shapes(t, operator, max(1, len(operator.inputs)))
+    rank = len(shapes[0])
+    axis = file_axis(operator.option(0), rank)
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
         t.expect_shape(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], fused_limits(operator, 1), axis=place)
+    layer(
+        t,
+        operator,
+        "Concat",
+        [t.real(index) for index in operator.inputs],
+        fused_limits(operator, 1),
+        axis=graph_axis(axis, rank),
+    )
 
 
 def _pad(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    shape = t.tensor(operator.inputs[0]).shape
+    shape, _ = input_shapes(t, operator, 2)
     amounts = np.array(t.numbers(operator.inputs[1], "padding"), np.int64)
     if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
         raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
@@ -336,34 +312,31 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
     inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
     mode = "constant"
     if operator.code == "MIRROR_PAD":
-        if option(operator, 0, "<b") != REFLECT and amounts.max(initial=0) > 0:
+        if operator.option(0, "<b") != REFLECT and amounts.max(initial=0) > 0:
             raise RefusedOperator("mode SYMMETRIC is not supported")
         mode = "reflect"
     if operator.code == "PADV2":
         at = (*operator.inputs, -1)[2]
-        fill, values = t.tensor(at), t.values(at, "value").reshape(-1)
-        if values.size != 1:
-            raise RefusedOperator(f"it has {values.size} values")
-        real = (values.astype(np.float32) - np.float32(fill.zero_point[0])) * fill.scale[0] if fill.is_quantized else values
-        inputs.append(t.constant("fill", real.reshape(()).astype(np.float32)))
+        if t.values(at, "value").size != 1:
+            raise RefusedOperator(f"it has {t.values(at, 'value').size} values")
+        inputs.append(t.constant("fill", t.real_values(at).reshape(())))
     layer(t, operator, "Pad", inputs, None, mode=mode)
 
 
 def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    shape = t.tensor(operator.inputs[0]).shape
+    shape, _ = input_shapes(t, operator, 2)
     rank = len(shape)
     axes = t.numbers(operator.inputs[1], "axes")
     places = sorted({graph_axis(axis, rank) for axis in axes})
     over = {axis % rank for axis in axes}
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
-    declared = full if flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
+    declared = full if operator.flag(0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
     t.expect_shape(operator.output, declared)
     inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
     if operator.code == "SUM" and t.tensor(operator.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
-    made = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
-    t.result(operator.output, made)
+    add = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
+    t.result(operator.output, add)
 
 
 def _resize(t: Translation, operator: TfliteOperator) -> None:
@@ -374,7 +347,7 @@ def _resize(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its size is {sizes[:4]}")
     t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
     linear = operator.code == "RESIZE_BILINEAR"
-    aligned, centred = (flag(operator, slot) for slot in ((2, 3) if linear else (0, 1)))
+    aligned, centred = (operator.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
     attributes = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": coordinates}
     if not linear:
@@ -385,8 +358,7 @@ def _resize(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _transpose(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    shape = t.tensor(operator.inputs[0]).shape
+    shape, _ = input_shapes(t, operator, 2)
     order = t.numbers(operator.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
         raise RefusedOperator(f"its permutation {order[:8]} is invalid for rank {len(shape)}")
@@ -396,20 +368,19 @@ def _transpose(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 4)
-    shape = t.tensor(operator.inputs[0]).shape
+    shape, *_ = input_shapes(t, operator, 4)
     begins, ends, steps = (
         t.numbers(index, what) for index, what in zip(operator.inputs[1:], ("begin", "end", "steps"), strict=False)
     )
-    if option(operator, 2) or option(operator, 3) or flag(operator, 5):
+    if operator.option(2) or operator.option(3) or operator.flag(5):
         raise RefusedOperator("ellipsis_mask, new_axis_mask and offset are not supported")
     if not len(begins) == len(ends) == len(steps) == len(shape) or 0 in steps:
         raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
-    masks, drop = [option(operator, slot) for slot in (0, 1)], set()
+    masks, drop = [operator.option(slot) for slot in (0, 1)], set()
     for axis, size in enumerate(shape):
         if masks[0] >> axis & 1:
             begins[axis] = 0 if steps[axis] > 0 else -1
-        if option(operator, 4) >> axis & 1:
+        if operator.option(4) >> axis & 1:
             at = begins[axis] + size * (begins[axis] < 0)
             if not 0 <= at < size:
                 raise RefusedOperator(f"its index {begins[axis]} is out of range for an axis of {size}")
@@ -422,10 +393,9 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _slice(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 3)
-    shape = t.tensor(operator.inputs[0]).shape
+    shape, *_ = input_shapes(t, operator, 3)
     begins, sizes = t.numbers(operator.inputs[1], "begin"), t.numbers(operator.inputs[2], "size")
-    if not len(begins) == len(sizes) == len(shape) or any(not 0 <= at <= n for at, n in zip(begins, shape, strict=True)):
+    if not len(begins) == len(sizes) == len(shape) or any(not 0 <= index <= n for index, n in zip(begins, shape, strict=True)):
         raise RefusedOperator(f"its begin and size do not fit {len(shape)} axes")
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
     if any(not begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
@@ -440,17 +410,11 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
     places = t.numbers(axis, "axis")
     if len(places) != 1:
         raise RefusedOperator(f"it has {len(places)} axes")
-    (place,) = places
     shape = t.tensor(source).shape
-    graph_axis(place, len(shape))
-    place %= len(shape)
-    begin = 0
+    place, begin = file_axis(places[0], len(shape)), 0
     for output in operator.outputs:
         end = begin + sum(t.tensor(output).shape[place : place + 1])
-        one = TfliteOperator(operator.index, operator.code, (source,), (output,), None)
-        begins, ends = [0] * len(shape), list(shape)
-        begins[place], ends[place] = begin, end
-        slices(t, one, begins, ends, [1] * len(shape), set())
+        slice_axis(t, replace(operator, inputs=(source,), outputs=(output,)), place, begin, end)
         begin = end
     if begin != shape[place]:
         raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
@@ -459,7 +423,7 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
 def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
     check_arity(operator, 1)
-    shape, block = _image(t, operator.input), option(operator, 0)
+    shape, block = _image(t, operator.input), operator.option(0)
     if block < 1:
         raise RefusedOperator(f"block size {block} is not supported")
     if operator.code == "SPACE_TO_DEPTH":
@@ -494,20 +458,16 @@ def _skip(t: Translation, operator: TfliteOperator) -> None:
     """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
 
 
+_FUNCTIONS = pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log")
+"""ONNX operators of element-wise functions that keep quantized types."""
+_REDUCTIONS = pairs("MEAN=ReduceMean SUM=ReduceSum REDUCE_MAX=ReduceMax REDUCE_MIN=ReduceMin")
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _conv),
     "TRANSPOSE_CONV": _transposed_conv,
     "FULLY_CONNECTED": _fully_connected,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
-    **dict.fromkeys(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"), _arithmetic),
-    **dict.fromkeys(LIMITS, _rectifier),
-    "LOGISTIC": partial(_function, "Sigmoid"),
-    "TANH": partial(_function, "Tanh"),
-    "HARD_SWISH": partial(_function, "HardSwish"),
-    "ABS": partial(_function, "Abs"),
-    "EXP": partial(_function, "Exp"),
-    "SQRT": partial(_function, "Sqrt"),
-    "LOG": partial(_function, "Log"),
+    **{code: partial(_function, "Identity", limits=limits) for code, limits in LIMITS.items()},
+    **{code: partial(_function, kind) for code, kind in _FUNCTIONS.items()},
     "RSQRT": _rsqrt,
     "GELU": _gelu,
     "LEAKY_RELU": _leaky,
@@ -516,10 +476,7 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concatenation,
     **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),
-    "MEAN": partial(_reduction, "ReduceMean"),
-    "SUM": partial(_reduction, "ReduceSum"),
-    "REDUCE_MAX": partial(_reduction, "ReduceMax"),
-    "REDUCE_MIN": partial(_reduction, "ReduceMin"),
+    **{code: partial(_reduction, kind) for code, kind in _REDUCTIONS.items()},
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE": _transpose,
     "STRIDED_SLICE": _strided_slice,

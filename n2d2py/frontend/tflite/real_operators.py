@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -9,8 +10,9 @@ import numpy as np
 from onnx import helper
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import check_arity, flag, layer, option, slices
-from n2d2py.frontend.tflite.translation import Lowering, Translation, graph_axis
+from n2d2py.frontend.tflite.lowering import broadcast, fused_limits, input_shapes, layer, slice_axis, slices
+from n2d2py.frontend.tflite.schema import pairs
+from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
 from n2d2py.graph.shapes import Shape
 
 _MIN_LENGTH = 1e-6
@@ -18,78 +20,66 @@ _MIN_LENGTH = 1e-6
 _COMPARISONS = ("Equal", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 
-def _shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
-    """Return the shapes of the inputs."""
-    check_arity(operator, inputs, len(operator.outputs))
-    return [t.tensor(index).shape for index in operator.inputs[:inputs]]
-
-
 def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
-    """Translate an element-wise function of `count` operands with broadcasting."""
-    shapes = _shapes(t, operator, count)
+    """Translate an element-wise function of `count` operands, with broadcasting and a fused activation of arithmetic."""
+    shapes = input_shapes(t, operator, count)
     if operator.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
         raise RefusedOperator("its condition and its inputs must have the same shape")
-    try:
-        t.expect_shape(operator.output, np.broadcast_shapes(*shapes))
-    except ValueError:
-        raise RefusedOperator(f"its inputs {', '.join(map(str, shapes))} cannot be broadcast") from None
+    t.expect_shape(operator.output, broadcast(shapes))
+    limits = fused_limits(operator, 0) if operator.code in ("ADD", "SUB", "MUL", "DIV") else None
     rank, logical = max(map(len, shapes)), operator.code.startswith("LOGICAL")
     operands = [
-        t.real(index, rank, logical or (kind == "Where" and at == 0)) for at, index in enumerate(operator.inputs[:count])
+        t.real(index, rank, logical or (kind == "Where" and position == 0))
+        for position, index in enumerate(operator.inputs[:count])
     ]
     name = t.tensor(operator.output).name
     if operator.code == "SQUARED_DIFFERENCE":
         operands = [t.emit("Sub", operands, t.fresh(f"{name}_difference"))]
-    if kind == "Mul":
+    if operator.code in ("SQUARE", "SQUARED_DIFFERENCE"):
         operands *= 2
     if operator.code == "NOT_EQUAL":
         operands = [t.emit("Equal", operands, t.fresh(f"{name}_equal"))]
-    t.result(operator.output, lambda made: t.emit(kind, operands, made), None, logical or kind in _COMPARISONS)
+    t.result(operator.output, lambda made: t.emit(kind, operands, made), limits, logical or kind in _COMPARISONS)
 
 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _shapes(t, operator, 1)
-    source, made = (t.tensor(index).dtype for index in (operator.input, operator.output))
+    (shape,) = input_shapes(t, operator, 1)
+    source, target = (t.tensor(index).dtype for index in (operator.input, operator.output))
     t.expect_shape(operator.output, shape)
-    if source.kind == "f" and made in (np.int32, np.int64):
-        name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(made)
+    if source.kind == "f" and target in (np.int32, np.int64):
+        name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(target)
         return t.give_positions(operator.output, t.emit("Cast", [t.real(operator.input)], name, to=int(kind)))
-    if made.kind != "f" or source.kind not in "fb":
-        raise RefusedOperator(f"a cast from {source.name} to {made.name} is not supported")
+    if target.kind != "f" or source.kind not in "fb":
+        raise RefusedOperator(f"a cast from {source.name} to {target.name} is not supported")
     layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
     """Stack arrays along a new axis."""
-    (shape,) = _shapes(t, operator, 1)
+    (shape,) = input_shapes(t, operator, 1)
     if any(t.tensor(index).shape != shape for index in operator.inputs):
         raise RefusedOperator("its inputs must have the same shape")
-    rank, axis = len(shape) + 1, option(operator, 1)
-    place = graph_axis(axis, rank)
-    one = (*shape[: axis % rank], 1, *shape[axis % rank :])
-    t.expect_shape(operator.output, (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
+    rank = len(shape) + 1
+    axis = file_axis(operator.option(1), rank)
+    one = (*shape[:axis], 1, *shape[axis:])
+    t.expect_shape(operator.output, (*shape[:axis], len(operator.inputs), *shape[axis:]))
     name = t.tensor(operator.output).name
     parts = [t.reshape(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
-    layer(t, operator, "Concat", [*parts], None, axis=place)
+    layer(t, operator, "Concat", parts, None, axis=graph_axis(axis, rank))
 
 
 def _unpack(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _shapes(t, operator, 1)
-    axis = option(operator, 1)
-    graph_axis(axis, len(shape))
-    axis %= len(shape)
+    (shape,) = input_shapes(t, operator, 1)
+    axis = file_axis(operator.option(1), len(shape))
     if len(operator.outputs) != shape[axis]:
         raise RefusedOperator(f"it has {len(operator.outputs)} outputs for {shape[axis]} parts")
     for index, output in enumerate(operator.outputs):
-        part = TfliteOperator(operator.index, operator.code, operator.inputs, (output,), None)
-        begins, ends = [0] * len(shape), list(shape)
-        begins[axis], ends[axis] = index, index + 1
-        slices(t, part, begins, ends, [1] * len(shape), {axis})
+        slice_axis(t, replace(operator, outputs=(output,)), axis, index, index + 1, drop=True)
 
 
 def _reverse(t: Translation, operator: TfliteOperator) -> None:
-    (shape, _) = _shapes(t, operator, 2)
-    axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if graph_axis(axis, len(shape)) >= 0}
+    (shape, _) = input_shapes(t, operator, 2)
+    axes = {file_axis(axis, len(shape)) for axis in t.numbers(operator.inputs[1], "axes")}
     turned = [axis in axes for axis in range(len(shape))]
     begins = [-1 if back else 0 for back in turned]
     ends = [-size - 1 if back else size for size, back in zip(shape, turned, strict=True)]
@@ -98,7 +88,7 @@ def _reverse(t: Translation, operator: TfliteOperator) -> None:
 
 def _repeat(t: Translation, operator: TfliteOperator) -> None:
     """Translate TILE (repetitions of each axis) and BROADCAST_TO (shape)."""
-    (shape, _) = _shapes(t, operator, 2)
+    (shape, _) = input_shapes(t, operator, 2)
     counts = t.numbers(operator.inputs[1], "sizes")
     if operator.code == "BROADCAST_TO":
         if len(counts) < len(shape) or any(
@@ -121,68 +111,59 @@ def _repeat(t: Translation, operator: TfliteOperator) -> None:
 
 def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: Shape) -> None:
     """Gather parts of an axis at computed indices, for at most three axes."""
-    axis = option(operator, 0)
-    graph_axis(axis, len(shape))
-    axis %= len(shape)
-    if len(shape) > 3 or option(operator, 1):
+    axis = file_axis(operator.option(0), len(shape))
+    if len(shape) > 3 or operator.option(1):
         raise RefusedOperator(f"computed indices of an array of {len(shape)} axes, or others in each sample, are not supported")
     result = (*shape[:axis], *places, *shape[axis + 1 :])
     t.expect_shape(operator.output, result)
     given, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
     if len(result) != 4:
-        return layer(t, operator, "Gather", [*given], None, axis=axis)
+        return layer(t, operator, "Gather", given, None, axis=axis)
     rows = t.emit("Gather", given, t.fresh(f"{name}_rows"), axis=axis)
     return layer(t, operator, "Transpose", [rows], None, perm=(0, 3, 1, 2))
 
 
 def _gather(t: Translation, operator: TfliteOperator) -> None:
     """Gather rows, columns or channels at constant indices."""
-    (shape, places) = _shapes(t, operator, 2)
+    (shape, places) = input_shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
     if chosen.values is None:
         return _embedding(t, operator, shape, places)
-    indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
-    place = graph_axis(axis, len(shape))
-    if option(operator, 1) or len(chosen.shape) > 1:
+    indexes, axis = t.numbers(operator.inputs[1], "indices"), file_axis(operator.option(0), len(shape))
+    if operator.option(1) or len(chosen.shape) > 1:
         raise RefusedOperator(f"its indices have rank {len(chosen.shape)}, or differ between samples")
-    axis %= len(shape)
     if any(not 0 <= index < shape[axis] for index in indexes):
         raise RefusedOperator(f"its indices are out of range for an axis of {shape[axis]}")
     if not chosen.shape:
-        begins, ends = [0] * len(shape), list(shape)
-        begins[axis], ends[axis] = indexes[0], indexes[0] + 1
-        return slices(t, operator, begins, ends, [1] * len(shape), {axis})
+        return slice_axis(t, operator, axis, indexes[0], indexes[0] + 1, drop=True)
     t.expect_shape(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
-    return layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
+    return layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=graph_axis(axis, len(shape)))
 
 
 def _batch_matmul(t: Translation, operator: TfliteOperator) -> None:
     """Translate BATCH_MATMUL, whose last two axes of the file are rows and columns."""
-    shapes = _shapes(t, operator, 2)
+    shapes = input_shapes(t, operator, 2)
     rank = len(shapes[0])
     if not 2 <= rank == len(shapes[1]):
         raise RefusedOperator(f"a product of ranks {rank} and {len(shapes[1])} is not supported")
     name, operands, forms = t.tensor(operator.output).name, [], []
-    for at, (index, shape) in enumerate(zip(operator.inputs, shapes, strict=False)):
-        order = [*range(rank - 2), rank - 1, rank - 2] if flag(operator, at) else [*range(rank)]
+    for position, (index, shape) in enumerate(zip(operator.inputs, shapes, strict=False)):
+        order = [*range(rank - 2), rank - 1, rank - 2] if operator.flag(position) else [*range(rank)]
         forms.append([shape[axis] for axis in order])
         perm = [graph_axis(axis, rank) for axis in order]
         operand = t.real(index)
         operands.append(
             operand
             if perm == [*range(rank)]
-            else t.emit("Transpose", [operand], t.fresh(f"{name}_{'left right'.split()[at]}"), perm=perm)
+            else t.emit("Transpose", [operand], t.fresh(f"{name}_{'left right'.split()[position]}"), perm=perm)
         )
-    try:
-        above = np.broadcast_shapes(*(form[:-2] for form in forms))
-    except ValueError:
-        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
+    above = broadcast([tuple(form[:-2]) for form in forms])
     if forms[0][-1] != forms[1][-2]:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")
     t.expect_shape(operator.output, (*above, forms[0][-2], forms[1][-1]))
     if rank != 4:
-        return layer(t, operator, "MatMul", [*operands], None)
+        return layer(t, operator, "MatMul", operands, None)
     product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
     return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
 
@@ -196,39 +177,40 @@ def _axis(t: Translation, operator: TfliteOperator) -> int:
 
 def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
     """Translate ARG_MAX and ARG_MIN, with the index type of the file."""
-    (shape, _) = _shapes(t, operator, 2)
-    axis, made = _axis(t, operator), t.tensor(operator.output)
-    place = graph_axis(axis, len(shape))
-    if len(shape) == 4 and axis % 4 != 3:
+    (shape, _) = input_shapes(t, operator, 2)
+    axis, result = file_axis(_axis(t, operator), len(shape)), t.tensor(operator.output)
+    if len(shape) == 4 and axis != 3:
         raise RefusedOperator("only the last axis of an image is supported")
-    t.expect_shape(operator.output, (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :]))
-    found = t.emit(kind, [t.real(operator.inputs[0])], t.fresh(f"{made.name}_found"), axis=place, keepdims=0)
-    t.emit("Cast", [found], made.name, to=int(helper.np_dtype_to_tensor_dtype(made.dtype)))
+    t.expect_shape(operator.output, (*shape[:axis], *shape[axis + 1 :]))
+    found = t.emit(
+        kind, [t.real(operator.inputs[0])], t.fresh(f"{result.name}_found"), axis=graph_axis(axis, len(shape)), keepdims=0
+    )
+    t.emit("Cast", [found], result.name, to=int(helper.np_dtype_to_tensor_dtype(result.dtype)))
 
 
 def _running_sum(t: Translation, operator: TfliteOperator) -> None:
-    (shape, _) = _shapes(t, operator, 2)
+    (shape, _) = input_shapes(t, operator, 2)
     t.expect_shape(operator.output, shape)
     axis = t.constant("axis", np.array(graph_axis(_axis(t, operator), len(shape))))
     given = [t.real(operator.inputs[0]), axis]
-    layer(t, operator, "CumSum", [*given], None, exclusive=int(flag(operator, 0)), reverse=int(flag(operator, 1)))
+    layer(t, operator, "CumSum", given, None, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
 
 
 def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _shapes(t, operator, 1)
+    (shape,) = input_shapes(t, operator, 1)
     t.expect_shape(operator.output, shape)
-    if option(operator, 0, "<b"):
+    if operator.option(0, "<b"):
         raise RefusedOperator("a fused activation is not supported")
-    name, made = t.real(operator.input), t.tensor(operator.output).name
+    name, output = t.real(operator.input), t.tensor(operator.output).name
     axes = t.constant("axes", np.array([graph_axis(-1, len(shape))], np.int64))
-    length = t.emit("ReduceL2", [name, axes], t.fresh(f"{made}_length"), keepdims=1)
+    length = t.emit("ReduceL2", [name, axes], t.fresh(f"{output}_length"), keepdims=1)
     least = t.constant("least", np.float32(_MIN_LENGTH))
-    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{made}_divisor"))], None)
+    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{output}_divisor"))], None)
 
 
 _ELEMENT_WISE = {
     1: "NEG=Neg SIN=Sin COS=Cos FLOOR=Floor CEIL=Ceil ROUND=Round SIGN=Sign ELU=Elu SQUARE=Mul LOGICAL_NOT=Not",
-    2: "POW=Pow SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
+    2: "ADD=Add SUB=Sub MUL=Mul DIV=Div MAXIMUM=Max MINIMUM=Min POW=Pow SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
     "GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And LOGICAL_OR=Or",
     3: "SELECT=Where SELECT_V2=Where",
 }
@@ -236,8 +218,8 @@ _ELEMENT_WISE = {
 REAL_LOWERINGS: dict[str, Lowering] = {
     **{
         code: partial(_element_wise, kind, operands)
-        for operands, pairs in _ELEMENT_WISE.items()
-        for code, kind in (pair.split("=") for pair in pairs.split())
+        for operands, table in _ELEMENT_WISE.items()
+        for code, kind in pairs(table).items()
     },
     "CAST": _cast,
     "PACK": _pack,

@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import flag, fused_limits, option
+from n2d2py.frontend.tflite.lowering import fused_limits
 from n2d2py.frontend.tflite.translation import Lowering, Translation
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
@@ -27,7 +27,7 @@ def _concat_constants(
     t: Translation, operator: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
 ) -> np.ndarray:
     """Return the constants of one shape and rank at some inputs, concatenated as (1, rows, ...)."""
-    parts = [sign * t.real_values(operator.inputs[at]) for at, sign in zip(places, signs, strict=False)]
+    parts = [sign * t.real_values(operator.inputs[index]) for index, sign in zip(places, signs, strict=False)]
     shapes = {part.shape for part in parts}
     if len(shapes) > 1 or parts[0].ndim != axes:
         raise RefusedOperator(f"the shapes of its constants do not fit: {', '.join(map(str, sorted(shapes)))}")
@@ -39,8 +39,8 @@ def _require_zero_state(t: Translation, operator: TfliteOperator, at: int) -> No
     if index < 0:
         raise RefusedOperator("a required input is missing")
     tensor = t.file.tensors[index]  # a variable, which is a state between calls to other runtimes
-    made = any(index in other.outputs for other in t.file.operators)
-    if made or index in t.file.inputs or (tensor.values is not None and tensor.values.any()):
+    result = any(index in other.outputs for other in t.file.operators)
+    if result or index in t.file.inputs or (tensor.values is not None and tensor.values.any()):
         raise RefusedOperator("an initial state other than 0 is not supported")
 
 
@@ -76,12 +76,12 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
     """Inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c; norms."""
     if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
-    if any(_has(operator, at) for at in range(20, 24)):
+    if any(_has(operator, index) for index in range(20, 24)):
         raise RefusedOperator("layer normalization of the gates is not supported")
-    if _ACTIVATIONS.get(option(operator, 0, "<b", 4)) != "Tanh":
-        raise RefusedOperator(f"activation number {option(operator, 0, '<b')} is not supported, only tanh")
-    for at in (18, 19):
-        _require_zero_state(t, operator, at)
+    if _ACTIVATIONS.get(operator.option(0, "<b", 4)) != "Tanh":
+        raise RefusedOperator(f"activation number {operator.option(0, '<b')} is not supported, only tanh")
+    for index in (18, 19):
+        _require_zero_state(t, operator, index)
     coupled = not _has(operator, 1)
     # ONNX derives f from i where gates are coupled, TFLite i from f: i = 1 - sigmoid(s) = sigmoid(-s)
     shift, signs = (1, (-1, 1, -1, 1)) if coupled else (0, (1, 1, 1, 1))
@@ -90,7 +90,7 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
         for base, axes in ((1, 2), (5, 2), (12, 1))
     ]
     seen = _concat_constants(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
-    state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
+    state, clip = t.file.tensors[operator.inputs[19]], operator.real(1)
     if not 0 <= clip < np.inf:
         raise RefusedOperator(f"cell_clip={clip} is not supported")
     held = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
@@ -102,7 +102,7 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
 def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
     """Add an RNN. Inputs: x; weights; recurrent weights; biases; states."""
     _require_zero_state(t, operator, 4)
-    constants = [_concat_constants(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
+    constants = [_concat_constants(t, operator, (index,), axes) for index, axes in ((1, 2), (2, 2), (3, 1))]
     return _recurrent_layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
 
 
@@ -120,22 +120,22 @@ def _loop(t: Translation, operator: TfliteOperator) -> None:
         attributes["activations"] = [cell.activation]
     constants = [np.concatenate(list(each))[None] for each in (cell.weights, cell.recurrent, [*cell.biases, *recurrent])]
     given = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in constants), ""]
-    for at in operator.inputs[1:]:
-        first = t.tensor(at)
+    for index in operator.inputs[1:]:
+        first = t.tensor(index)
         zeros = first.values is not None and not first.values.any()
-        given.append("" if zeros else t.reshape(t.real(at), first.shape, (1, *first.shape)))
-    wanted = [at for at in rest if any(at in other.inputs for other in t.file.operators) or at in t.file.outputs]
-    made = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
-    t.emit_many(cell.kind, given, made, **attributes)
-    for at, source, axis in zip((output, *wanted), made[::2], (1, 0), strict=False):
+        given.append("" if zeros else t.reshape(t.real(index), first.shape, (1, *first.shape)))
+    wanted = [index for index in rest if any(index in other.inputs for other in t.file.operators) or index in t.file.outputs]
+    result = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
+    t.emit_many(cell.kind, given, result, **attributes)
+    for index, source, axis in zip((output, *wanted), result[::2], (1, 0), strict=False):
         axes = t.constant(f"{name}_axes", np.array([axis]))
-        t.result(at, lambda to, source=source, axes=axes: t.emit("Squeeze", [source, axes], to))
+        t.result(index, lambda to, source=source, axes=axes: t.emit("Squeeze", [source, axes], to))
 
 
 def _activation(operator: TfliteOperator, slot: int) -> str:
-    function = _ACTIVATIONS.get(option(operator, slot, "<b"), "")
+    function = _ACTIVATIONS.get(operator.option(slot, "<b"), "")
     if not function:
-        raise RefusedOperator(f"activation number {option(operator, slot, '<b')} is not supported, only tanh and ReLU")
+        raise RefusedOperator(f"activation number {operator.option(slot, '<b')} is not supported, only tanh and ReLU")
     return function
 
 
@@ -145,7 +145,7 @@ def _sequence(
     """Translate a layer over a sequence; `counts`: numbers of inputs, `time_major`: slot and default of this option."""
     if len(operator.inputs) not in counts or len(operator.outputs) != 1:
         raise operator.arity_error()
-    _declare_states(t, operator, operator.output, [cell(t, operator, flag(operator, *time_major))])
+    _declare_states(t, operator, operator.output, [cell(t, operator, operator.flag(*time_major))])
 
 
 def _bidirectional(
@@ -162,16 +162,16 @@ def _bidirectional(
     `merge`: the slot of the option that concatenates both results.
     """
     forward, backward, auxiliary, unsupported = parts
-    merged, count = flag(operator, merge), len(operator.inputs)
+    merged, count = operator.flag(merge), len(operator.inputs)
     if count <= max(backward) or len(operator.outputs) != 2 - merged:
         raise operator.arity_error()
-    if any(_has(operator, at) for at in range(unsupported, count)):
+    if any(_has(operator, index) for index in range(unsupported, count)):
         raise RefusedOperator("its auxiliary input is not supported")
-    made = []
+    outputs = []
     for places, x, direction in ((forward, 0, "forward"), (backward, auxiliary if _has(operator, auxiliary) else 0, "reverse")):
-        inputs = tuple(operator.inputs[at] for at in (x, *places))
-        made.append(cell(t, replace(operator, inputs=inputs), flag(operator, *time_major), direction))
-    for output, states in zip(operator.outputs, [made] if merged else [[each] for each in made], strict=True):
+        inputs = tuple(operator.inputs[index] for index in (x, *places))
+        outputs.append(cell(t, replace(operator, inputs=inputs), operator.flag(*time_major), direction))
+    for output, states in zip(operator.outputs, [outputs] if merged else [[each] for each in outputs], strict=True):
         _declare_states(t, operator, output, states)
 
 
@@ -197,8 +197,8 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
         sums = t.emit("Add", [read, kept], t.fresh(f"{name}_sums"))
         return t.emit(_activation(operator, 0), [sums], t.fresh(f"{name}_state"))
 
-    made = t.state(state, stepped)
-    t.result(operator.output, lambda output: t.emit("Identity", [made], output))
+    result = t.state(state, stepped)
+    t.result(operator.output, lambda output: t.emit("Identity", [result], output))
 
 
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
@@ -209,7 +209,7 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
         raise operator.arity_error()
     source, features, steps, bias, state = operator.inputs
-    rank, (count, length), shape = option(operator, 0), t.tensor(steps).shape, t.tensor(source).shape
+    rank, (count, length), shape = operator.option(0), t.tensor(steps).shape, t.tensor(source).shape
     if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):
         raise RefusedOperator(f"its {count} features of rank {rank} do not match its input or its weights")
     if t.file.tensors[state].shape != (1, count * length):
@@ -220,13 +220,13 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
 
     def shifted(old: str) -> str:
         weights = t.parameter(t.tensor(features), lambda values: values, 0)
-        made = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
+        result = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
         if t.file.tensors[state].is_quantized:
-            made = t.in_grid(state, made)
+            result = t.in_grid(state, result)
         rows = t.reshape(old, (1, count * length), (1, count, length))
         bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
         kept = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
-        joined = t.emit("Concat", [*kept, t.reshape(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
+        joined = t.emit("Concat", [*kept, t.reshape(result, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
         return t.reshape(joined, (1, count, length), (1, count * length))
 
     def summed(output: str) -> None:
@@ -236,8 +236,8 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
         given.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
         if _has(operator, 3):
             given.append(t.parameter(t.tensor(bias), lambda values: values, 0))
-        made = t.emit("Conv", given, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
-        t.emit("Reshape", [made, t.constant(f"{name}_shape", np.array([1, units]))], output)
+        result = t.emit("Conv", given, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
+        t.emit("Reshape", [result, t.constant(f"{name}_shape", np.array([1, units]))], output)
 
     last = t.state(state, shifted)
     t.result(operator.output, summed, fused_limits(operator, 1))

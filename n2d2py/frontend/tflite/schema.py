@@ -6,35 +6,20 @@ import numpy as np
 
 IDENTIFIER = b"TFL3"
 
-TYPES: dict[int, np.dtype] = {
-    0: np.dtype(np.float32),
-    1: np.dtype(np.float16),
-    2: np.dtype(np.int32),
-    3: np.dtype(np.uint8),
-    4: np.dtype(np.int64),
-    6: np.dtype(np.bool_),
-    7: np.dtype(np.int16),
-    9: np.dtype(np.int8),
-    10: np.dtype(np.float64),
-    12: np.dtype(np.uint64),
-    15: np.dtype(np.uint32),
-    16: np.dtype(np.uint16),
-    17: np.dtype(np.int8),
-}
+
+def pairs(text: str) -> dict[str, str]:
+    """Return the table of a text of words KEY=VALUE."""
+    return dict(pair.split("=") for pair in text.split())
+
+
+_TYPES = "0=float32 1=float16 2=int32 3=uint8 4=int64 6=bool 7=int16 9=int8 10=float64 12=uint64 15=uint32 16=uint16 17=int8"
+TYPES: dict[int, np.dtype] = {int(number): np.dtype(name) for number, name in pairs(_TYPES).items()}
 """Supported types; 4-bit ones are unpacked to int8."""
 INT4 = 17
-OTHER_TYPES = {
-    5: "STRING",
-    8: "COMPLEX64",
-    11: "COMPLEX128",
-    13: "RESOURCE",
-    14: "VARIANT",
-    18: "BFLOAT16",
-    19: "INT2",
-    20: "UINT4",
-    21: "FLOAT8_E4M3FN",
-    22: "FLOAT8_E5M2",
-}
+_OTHER = (
+    "5=STRING 8=COMPLEX64 11=COMPLEX128 13=RESOURCE 14=VARIANT 18=BFLOAT16 19=INT2 20=UINT4 21=FLOAT8_E4M3FN 22=FLOAT8_E5M2"
+)
+OTHER_TYPES = {int(number): name for number, name in pairs(_OTHER).items()}
 """Types that are refused by name."""
 
 CUSTOM = 32

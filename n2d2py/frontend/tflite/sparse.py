@@ -51,8 +51,8 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
         raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {stored.size:,} values")
     values = np.zeros(shape, stored.dtype)
     index = [places[axis] for axis in range(rank)]
-    for at, axis in enumerate(blocked):
-        index[axis] = index[axis] * sizes[rank + at] + places[rank + at]
+    for position, axis in enumerate(blocked):
+        index[axis] = index[axis] * sizes[rank + position] + places[rank + position]
     values[tuple(index)] = stored
     return values
 
@@ -72,7 +72,7 @@ def _read_axis(entry: FlatTable, name: str) -> _Axis:
 def _axis_sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], shape: Shape, name: str) -> list[int]:
     """Return the sizes of the tensor's axes without their blocks, and of the blocks."""
     rank = len(shape)
-    blocks = [axes[order.index(rank + at)].size for at in range(len(blocked))]
+    blocks = [axes[order.index(rank + index)].size for index in range(len(blocked))]
     sizes = [*shape, *blocks]
     for axis, block in zip(blocked, blocks, strict=True):
         if block < 1 or shape[axis] % block:
@@ -88,7 +88,7 @@ def _value_positions(
     order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], values: int, name: str
 ) -> tuple[dict[int, np.ndarray], int]:
     """Return the index of each of the stored `values` along each axis, and the number of positions."""
-    found: dict[int, np.ndarray] = {}
+    result: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
     longest = max(_MIN_POSITIONS, values, *(len(one.begins) for one in axes if one.begins is not None))
     for axis, one in zip(order, axes, strict=True):
@@ -103,9 +103,9 @@ def _value_positions(
                 raise DamagedFile(f"the sparse tensor '{name}' lists the indices of {len(lengths)} positions, not {count}")
             if ((indices < 0) | (indices >= sizes[axis])).any():
                 raise DamagedFile(f"the sparse tensor '{name}' has an index outside of {sizes[axis]}")
-        found = {other: np.repeat(index, lengths) for other, index in found.items()}
-        found[axis] = indices
+        result = {other: np.repeat(index, lengths) for other, index in result.items()}
+        result[axis] = indices
         count = len(indices)
         if count > most:
             raise DamagedFile(f"the sparse tensor '{name}' lists more positions than it has")
-    return found, count
+    return result, count

@@ -36,20 +36,25 @@ _ROUNDING = {
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
 
 
-def channels_first(shape: Sequence[int]) -> Shape:
-    """Return a shape of the file in the order of the graph."""
-    return tuple(shape[axis] for axis in _FIRST) if len(shape) == 4 else tuple(shape)
-
-
-def graph_axis(axis: int, rank: int) -> int:
-    """Return the graph's axis for an axis of the file; negative ones count from the end.
+def file_axis(axis: int, rank: int) -> int:
+    """Return an axis of the file as a nonnegative index.
 
     Raises:
         RefusedOperator: a tensor of this rank does not have the axis.
     """
     if not -rank <= axis < rank:
         raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
-    return (0, 2, 3, 1)[axis % rank] if rank == 4 else axis % rank
+    return axis % rank
+
+
+def channels_first(shape: Sequence[int]) -> Shape:
+    """Return a shape of the file in the order of the graph."""
+    return tuple(shape[axis] for axis in _FIRST) if len(shape) == 4 else tuple(shape)
+
+
+def graph_axis(axis: int, rank: int) -> int:
+    """Return the graph's axis for an axis of the file; raise as `file_axis` does."""
+    return _LAST[file_axis(axis, rank)] if rank == 4 else file_axis(axis, rank)
 
 
 class Translation:
@@ -79,9 +84,9 @@ class Translation:
     # ---- names and nodes ------------------------------------------------------------------------
     def fresh(self, name: str) -> str:
         """Return an unused name."""
-        made = numbered_name(name, self._taken.__contains__)
-        self._taken.add(made)
-        return made
+        unique = numbered_name(name, self._taken.__contains__)
+        self._taken.add(unique)
+        return unique
 
     def emit(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         """Add a node; return its only result."""
@@ -117,22 +122,18 @@ class Translation:
         if tuple(shape) == tuple(wanted):
             self.emit(operator, inputs, output, **attributes)
         else:
-            made = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
-            self.reshape(made, shape, wanted, output)
+            tensor = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
+            self.reshape(tensor, shape, wanted, output)
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
-        made = self.fresh(name)
-        self._initializers[made] = numpy_helper.from_array(np.ascontiguousarray(values), made)
-        return made
+        unique = self.fresh(name)
+        self._initializers[unique] = numpy_helper.from_array(np.ascontiguousarray(values), unique)
+        return unique
 
     # ---- tensors of the file --------------------------------------------------------------------
     def tensor(self, index: int) -> TfliteTensor:
-        """Return a tensor of the file.
-
-        Raises:
-            RefusedOperator: it is absent, or of an unsupported type.
-        """
+        """Return a tensor of the file. Raise RefusedOperator if it is absent, or of an unsupported type."""
         if index < 0:
             raise RefusedOperator("a required input is missing")
         tensor = self._known.get(index, self.file.tensors[index])
@@ -141,11 +142,7 @@ class Translation:
         return tensor
 
     def values(self, index: int, what: str) -> np.ndarray:
-        """Return the stored values of a constant, in the order of the file.
-
-        Raises:
-            RefusedOperator: the tensor is computed.
-        """
+        """Return the stored values of a constant, in the order of the file. Raise RefusedOperator if the tensor is computed."""
         values = self.tensor(index).values
         if values is None:
             raise RefusedOperator(f"its {what} is computed at run time")
@@ -316,8 +313,8 @@ class Translation:
             name = self.emit("Transpose", [name], self.fresh(f"{base}_nhwc"), perm=_LAST)
         turned = _order_matters(wanted)
         target = self.constant(f"{base}_shape", np.array(wanted if turned else channels_first(wanted), np.int64))
-        made = output if output and not turned else self.fresh(f"{base}_reshaped")
-        name = self.emit("Reshape", [name, target], made)
+        reshaped = output if output and not turned else self.fresh(f"{base}_reshaped")
+        name = self.emit("Reshape", [name, target], reshaped)
         if turned:
             name = self.emit("Transpose", [name], output or self.fresh(f"{base}_nchw"), perm=_FIRST)
         return name
@@ -373,21 +370,21 @@ class Translation:
 
     def _needed_operators(self) -> set[int]:
         """Return the operators that contribute to an output; computed shapes are known from the tensors."""
-        wanted, found = set(self.file.outputs), set()
+        wanted, needed = set(self.file.outputs), set()
         for operator in reversed(self.file.operators):
             if wanted.intersection(operator.outputs) or operator.code == "ASSIGN_VARIABLE":
-                found.add(operator.index)
+                needed.add(operator.index)
                 wanted.update(operator.inputs[:1] if operator.code == "RESHAPE" else operator.inputs)
-        return found
+        return needed
 
     def _declare_inputs(self) -> list[onnx.ValueInfoProto]:
-        found = []
+        inputs = []
         for index in self.file.inputs:
             try:
-                found.append(self._declare_input(index))
+                inputs.append(self._declare_input(index))
             except RefusedOperator as reason:
                 raise self._wrong_end("input", index, str(reason)) from None
-        return found
+        return inputs
 
     def _declare_input(self, index: int) -> onnx.ValueInfoProto:
         tensor = self.tensor(index)
@@ -430,9 +427,9 @@ class Translation:
             raise RefusedOperator(f"its state '{tensor.name}' is a constant, or belongs to another operator")
         self._known[index] = tensor
         source = self.graph_input(index, self.fresh(tensor.name))
-        made = self._stored_real(tensor, next_value(self._real[index]))
-        self.variables.keep(source, self._output(index, made[0]))
-        return made[1]
+        stored = self._stored_real(tensor, next_value(self._real[index]))
+        self.variables.keep(source, self._output(index, stored[0]))
+        return stored[1]
 
     def in_grid(self, index: int, real: str) -> str:
         """Round real values to the scale of a tensor of the file."""

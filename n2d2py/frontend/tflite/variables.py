@@ -79,22 +79,22 @@ class Variables:
         Raises:
             N2D2Error: E310 a variable that is never assigned, or whose assigned form differs from the form read.
         """
-        found, known = [], {*taken, *self._first.values()}
+        values, known = [], {*taken, *self._first.values()}
         for (name, index), given in zip(self._first.items(), self.inputs, strict=True):
             value = self._last.get(name)
             try:
                 if value is None:
                     raise RefusedOperator(f"the variable '{name}' is never assigned")
                 self._need_same(index, value, name)
-                found.append(self._t.graph_output(value, value in known))
+                values.append(self._t.graph_output(value, value in known))
             except RefusedOperator as reason:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None
             known.add(value)
-            self.states.append((given.name, found[-1].name))
+            self.states.append((given.name, values[-1].name))
         self.inputs += [source for source, _ in self._own]
         self.states += [(source.name, value.name) for source, value in self._own]
-        return [*found, *(value for _, value in self._own)]
+        return [*values, *(value for _, value in self._own)]
 
     def _name(self, handle: int) -> str:
         if handle not in self._names:

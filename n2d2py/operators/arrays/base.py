@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
@@ -24,7 +25,7 @@ class ArrayOp(Op):
 
     slots: tuple[int, ...] = (0,)
     result: str = ""
-    mixes_types: ClassVar[bool] = True
+    mixes_types = True
 
     def operand_sizes(self) -> tuple[int, ...]:
         """Return the number of elements of each operand."""
@@ -42,24 +43,21 @@ class ArrayOp(Op):
             constant = node.params.get(f"operand{index}") if slot < 0 else None
             found = inputs[slot][1:] if slot >= 0 else (size if constant is None or constant.size == 1 else constant.size,)
             if tuple(found) != (size,):
-                raise N2D2Error(
-                    "E208",
-                    f"{self.kind} '{node.name}' requires an array of {size} elements instead of {'x'.join(map(str, found))}",
-                    where=node.location,
-                    remedy="correct the layer before it" if slot >= 0 else "correct the shape of its constants",
-                )
+                what = f"requires an array of {size} elements instead of {'x'.join(map(str, found))}"
+                remedy = "correct the layer before it" if slot >= 0 else "correct the shape of its constants"
+                raise self.error("E208", node, what, remedy)
         return [(1, self.output_size())]
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         """Return the operands (N or 1, E), constants in the type of the real inputs."""
-        real, found = self.real_dtype(inputs), []
+        real, result = self.real_dtype(inputs), []
         for index, slot in enumerate(self.slots):
             if slot >= 0:
-                found.append(inputs[slot])
+                result.append(inputs[slot])
             else:
                 constant = node.params[f"operand{index}"].reshape(1, -1)
-                found.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
-        return found
+                result.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
+        return result
 
     def real_dtype(self, inputs: list[np.ndarray]) -> np.dtype:
         """Return the type of real results."""
@@ -76,3 +74,29 @@ class ArrayOp(Op):
         return [
             y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
         ]
+
+
+def strides(dims: Sequence[int]) -> list[int]:
+    """Return the row-major stride of each axis, in elements."""
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
+
+
+def around_axis(dims: Shape, axis: int) -> tuple[int, int, int]:
+    """Return the number of elements before an axis, its size, and the number of elements after it."""
+    return prod(dims[:axis]), dims[axis], prod(dims[axis + 1 :])
+
+
+@dataclass(frozen=True)
+class AxisOp(ArrayOp):
+    """An operator along the middle axis of its first operand (outer, size, inner)."""
+
+    outer: int
+    size: int
+    inner: int
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.size * self.inner,)
+
+    def to_lines(self, x: np.ndarray) -> np.ndarray:
+        """Return an operand as (N, outer, size, inner)."""
+        return x.reshape(-1, self.outer, self.size, self.inner)

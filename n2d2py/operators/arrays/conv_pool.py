@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Call
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp
 from n2d2py.frontend.onnx.windows import check_bias, cut_off, pads_along, per_axis, window_count
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 from n2d2py.operators.base import register
 
 Triple = tuple[int, int, int]
 
 
 @register
-@dataclass(frozen=True)
 class ArrayConvPool(ArrayOp):
     """Sliding windows over x (batch, channels, D, H, W), operand 0; result (batch, outputs, D', H', W').
 
@@ -54,7 +49,6 @@ class ArrayConvPool(ArrayOp):
     column_major: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
-    kind: ClassVar[str] = "ArrayConvPool"
 
     def operand_sizes(self) -> tuple[int, ...]:
         weights = self.outputs * (self.dims[1] // self.groups) * prod(self.kernel)
@@ -77,12 +71,12 @@ class ArrayConvPool(ArrayOp):
         ]
         full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
         parts = np.empty((*x.shape[:3], *self.kernel, *self.size), x.dtype)
-        for at in np.ndindex(*self.kernel):
+        for index in np.ndindex(*self.kernel):
             cut = tuple(
                 slice(k * d, k * d + (n - 1) * s + 1, s)
-                for k, d, n, s in zip(at, self.dilation, self.size, self.stride, strict=True)
+                for k, d, n, s in zip(index, self.dilation, self.size, self.stride, strict=True)
             )
-            parts[(slice(None),) * 3 + at] = full[(slice(None),) * 3 + cut]
+            parts[(slice(None),) * 3 + index] = full[(slice(None),) * 3 + cut]
         return parts
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -160,38 +154,24 @@ def add_windows(
     weights: Value | None,
     outputs: int,
     size: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    before: Sequence[int],
-    dilation: Sequence[int],
-    groups: int = 1,
-    counted: Sequence[int] | None = None,
-    order: int = 2,
-    column_major: bool = False,
+    windows: Sequence[Sequence[int]],
     result: str | None = None,
+    **more: Any,
 ) -> Value:
-    """Add an ArrayConvPool whose result has the axes of x."""
+    """Add an ArrayConvPool whose result has the axes of x; `more` are attributes of the operator.
+
+    `windows`: kernel, stride, pads before and dilation of each axis.
+    """
     if min(size) < 1:
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
     dims = (x.dims[0], x.dims[1], *_as_triple(x.dims[2:]))
-    op = ArrayConvPool(
-        function,
-        dims,
-        outputs,
-        _as_triple(size),
-        _as_triple(kernel),
-        _as_triple(stride),
-        _as_triple(before, 0),
-        _as_triple(dilation),
-        groups,
-        None if counted is None else _as_triple(counted, 0),
-        order,
-        column_major,
-        a.slots(operands),
-        x.kind if result is None else result,
-    )
-    return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
+    result_dims, kind = (x.dims[0], outputs, *size), x.kind if result is None else result
+    geometry = zip((size, *windows), (1, 1, 1, 0, 1), strict=True)
+    sizes, kernel, stride, before, dilation = (_as_triple(values, fill) for values, fill in geometry)
+    more |= {"slots": a.slots(operands), "result": kind}
+    op = ArrayConvPool(function, dims, outputs, sizes, kernel, stride, before, dilation, **more)
+    return a.add(op, operands, result_dims, label=function.lower())
 
 
 def add_convolution(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:
@@ -205,7 +185,7 @@ def add_convolution(a: Arrays, x: Value, weights: Value, result: str | None = No
     before, after = pads_along(a.node, x.dims[2:], extent, stride)
     size = [window_count(*axis, False) for axis in zip(x.dims[2:], before, after, extent, stride, strict=True)]
     groups = _groups(a, x, weights)
-    return add_windows(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
+    return add_windows(a, "Conv", x, weights, weights.dims[0], size, (kernel, stride, before, dilation), result, groups=groups)
 
 
 @onnx_array("Conv")
@@ -264,29 +244,30 @@ def _deconv(a: Arrays) -> None:
     turned = a.transpose(split, (0, 2, 1, *range(3, 3 + spatial)))
     turned = a.reshape(turned, (outputs, inputs // groups, *kernel))
     ones = [1] * spatial
-    a.bind(_add_bias(a, add_windows(a, "Conv", spread, turned, outputs, size, kernel, ones, [0] * spatial, dilation, groups)))
+    a.bind(
+        _add_bias(
+            a, add_windows(a, "Conv", spread, turned, outputs, size, (kernel, ones, [0] * spatial, dilation), groups=groups)
+        )
+    )
 
 
-def _pool(function: str):
-    def convert(a: Arrays) -> None:
-        x = a.value(0)
-        spatial = _spatial_rank(x)
-        kernel = per_axis(a.node, "kernel_shape", spatial)
-        stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
-        extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-        before, after = pads_along(a.node, x.dims[2:], extent, stride)
-        axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
-        size = [window_count(*axis, ceil_mode) for axis in axes]
-        include = bool(a.node.attribute("count_include_pad", 0))
-        place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
-        made = add_windows(a, function, *place, order=_norm_order(a), counted=after if include else None)
-        _check_windows(size, kernel, stride, before, dilation, x)
-        a.bind(made)
-        if a.is_output_used(1):
-            column_major = bool(a.node.attribute("storage_order", 0))
-            a.bind(add_windows(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
-
-    return convert
+def _pool(function: str, a: Arrays) -> None:
+    x = a.value(0)
+    spatial = _spatial_rank(x)
+    kernel = per_axis(a.node, "kernel_shape", spatial)
+    stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    before, after = pads_along(a.node, x.dims[2:], extent, stride)
+    axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
+    size = [window_count(*axis, ceil_mode) for axis in axes]
+    include = bool(a.node.attribute("count_include_pad", 0))
+    place = (x, None, x.dims[1], size, (kernel, stride, before, dilation))
+    output = add_windows(a, function, *place, order=_norm_order(a), counted=_as_triple(after, 0) if include else None)
+    _check_windows(size, kernel, stride, before, dilation, x)
+    a.bind(output)
+    if a.is_output_used(1):
+        column_major = bool(a.node.attribute("storage_order", 0))
+        a.bind(add_windows(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
 
 
 def _norm_order(a: Arrays) -> int:
@@ -304,28 +285,21 @@ def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
                 raise Unsupported("some of its windows lie outside the image", "reduce its pads")
 
 
-def _global_pool(function: str):
-    def convert(a: Arrays) -> None:
-        x = a.value(0)
-        spatial = _spatial_rank(x)
-        ones = [1] * spatial
-        a.bind(add_windows(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_norm_order(a)))
-
-    return convert
+def _global_pool(function: str, a: Arrays) -> None:
+    x = a.value(0)
+    spatial = _spatial_rank(x)
+    ones = [1] * spatial
+    a.bind(add_windows(a, function, x, None, x.dims[1], ones, (x.dims[2:], ones, [0] * spatial, ones), order=_norm_order(a)))
 
 
-onnx_array("MaxPool")(_pool("Max"))
-onnx_array("AveragePool")(_pool("Average"))
-onnx_array("LpPool")(_pool("Lp"))
-onnx_array("GlobalMaxPool")(_global_pool("Max"))
-onnx_array("GlobalAveragePool")(_global_pool("Average"))
-onnx_array("GlobalLpPool")(_global_pool("Lp"))
+for _function in ("Max", "Average", "Lp"):
+    onnx_array(f"{_function}Pool")(partial(_pool, _function))
+    onnx_array(f"Global{_function}Pool")(partial(_global_pool, _function))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayConvPool")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a convolution or a pool of up to three axes."""
     op = layer.op
     constants = {
         "Batch": op.dims[0],

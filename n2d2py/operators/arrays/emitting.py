@@ -41,14 +41,14 @@ def emit_operands(
     writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
 ) -> list[str]:
     """Return each operand in its dimensions after the batch axis, of length 1 for constants."""
-    found = []
+    result = []
     for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
         if slot >= 0:
-            found.append(emit_reshape(writer, node.inputs[slot], dims))
+            result.append(emit_reshape(writer, node.inputs[slot], dims))
         else:
             values = node.params[f"operand{index}"].reshape(1, *dims)
-            found.append(emit_constant(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
-    return found
+            result.append(emit_constant(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
+    return result
 
 
 def emit_take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
@@ -75,12 +75,12 @@ def emit_take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndar
     still = [k for k in order if not steps[k]]
     dims += [rest, *(1 for _ in still)]
     chosen += [np.array([first]), *(np.zeros(len(axes[k]), np.int64) for k in still)]
-    made = writer.emit("Reshape", [vector, writer.constant([0, *dims])])
+    result = writer.emit("Reshape", [vector, writer.constant([0, *dims])])
     for axis, (count, places) in enumerate(zip(dims, chosen, strict=True), 1):
         if not np.array_equal(places, np.arange(count)):
-            made = writer.emit("Gather", [made, writer.exact(places)], axis=axis)
+            result = writer.emit("Gather", [result, writer.exact(places)], axis=axis)
     where = [*moving, len(axes), *still]
     perm = [0, *(1 + where.index(k) for k in range(len(axes) + 1))]
     if perm != sorted(perm):
-        made = writer.emit("Transpose", [made], perm=perm)
-    return writer.emit("Reshape", [made, writer.constant([0, -1])], output)
+        result = writer.emit("Transpose", [result], perm=perm)
+    return writer.emit("Reshape", [result, writer.constant([0, -1])], output)

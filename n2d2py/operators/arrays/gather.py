@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions, strides
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import concatenate
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
-class ArrayGather(ArrayOp):
+class ArrayGather(AxisOp):
     """Rows of x (outer, size, inner) selected by `count` indices: y (outer, count, inner). Operands: x, indices.
 
     With `each`, the indices have the shape of the result (outer, count, inner) and select single elements. Negative indices
     count from the end; indices out of range are clamped.
     """
 
-    outer: int
-    size: int
-    inner: int
     count: int
     each: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
-    kind: ClassVar[str] = "ArrayGather"
 
     def operand_sizes(self) -> tuple[int, ...]:
-        return self.outer * self.size * self.inner, self.count * (self.outer * self.inner if self.each else 1)
+        return *super().operand_sizes(), self.count * (self.outer * self.inner if self.each else 1)
 
     def output_size(self) -> int:
         return self.outer * self.count * self.inner
@@ -65,7 +55,6 @@ _MAX_PIECES = 8
 
 
 @register
-@dataclass(frozen=True)
 class ArrayScatter(ArrayOp):
     """x with updates at positions: y = x; y[indices[i]] = update i, in order. Operands: x, indices, updates.
 
@@ -79,7 +68,6 @@ class ArrayScatter(ArrayOp):
     combine: str = "none"
     slots: tuple[int, ...] = (0, 1, 2)
     result: str = ""
-    kind: ClassVar[str] = "ArrayScatter"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return self.size * self.inner, self.count, self.count * self.inner
@@ -114,8 +102,7 @@ def _gather(a: Arrays) -> None:
     a.builder.guard_batch(a.node, 0, axis, "selects samples along")
     if not a.node.is_constant(1):
         x, indices = a.value(0), a.value(1)
-        inner = prod(dims[axis + 1 :])
-        op = ArrayGather(prod(dims[:axis]), dims[axis], inner, indices.size, False, a.slots([x, indices]), x.kind)
+        op = ArrayGather(*around_axis(dims, axis), indices.size, False, a.slots([x, indices]), x.kind)
         a.bind(a.add(op, [x, indices], (*dims[:axis], *indices.dims, *dims[axis + 1 :]), label="gathered"))
         return
     indices = a.node.constant(1, "indices")
@@ -135,9 +122,7 @@ def _gather_elements(a: Arrays) -> None:
     if len(indices.dims) != len(x.dims):
         raise Unsupported("its indices and its input differ in rank")
     x = a.select(x, {i: range(n) for i, n in enumerate(indices.dims) if i != axis and n < x.dims[i]})
-    op = ArrayGather(
-        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.dims[axis], True, a.slots([x, indices]), x.kind
-    )
+    op = ArrayGather(*around_axis(x.dims, axis), indices.dims[axis], True, a.slots([x, indices]), x.kind)
     a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
 
 
@@ -204,8 +189,8 @@ def _scatter_elements(a: Arrays) -> None:
     line = _wrap_indices(a, line, size)
     line = a.map("Add", line, a.const(places[..., None] * size, line))
     values = a.transpose(updates, [*order, axis])
-    made = a.reshape(_scatter_rows(a, outer, a.reshape(line, (line.size,)), values, x.size, 1), outer.dims)
-    a.bind(a.transpose(made, np.argsort([*order, axis]).tolist()))
+    result = a.reshape(_scatter_rows(a, outer, a.reshape(line, (line.size,)), values, x.size, 1), outer.dims)
+    a.bind(a.transpose(result, np.argsort([*order, axis]).tolist()))
 
 
 def _scatter_rows(a: Arrays, x: Value, line: Value, updates: Value, size: int, inner: int) -> Value:
@@ -249,14 +234,7 @@ def _one_hot(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", -1), rank)
     wide = a.reshape(indices, (*indices.dims[:axis], 1, *indices.dims[axis:]))
     places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(rank)])
-    wrapped = a.map(
-        "Where",
-        a.map("Less", wide, a.const(0, wide), result="bool"),
-        a.map("Add", wide, a.const(depth, wide)),
-        wide,
-        result=wide.kind,
-    )
-    hit = a.map("Equal", wrapped, a.const(places, wide), result="bool")
+    hit = a.map("Equal", _wrap_indices(a, wide, depth), a.const(places, wide), result="bool")
     off, on = (a.select(values, {0: [index]}) for index in (0, 1))
     a.bind(a.map("Where", hit, on, off, result=values.kind))
 
@@ -264,7 +242,6 @@ def _one_hot(a: Arrays) -> None:
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayGather")
 def _lower_gather(layer: Layer) -> LayerCode:
-    """Return the C++ of elements at computed positions."""
     op = layer.op
     sizes = (op.outer, op.size, op.inner, op.count, bool(op.each))
     return kernel_call(layer, "array_move", "arrayGather", sizes, operand_pointers(layer))
@@ -272,7 +249,6 @@ def _lower_gather(layer: Layer) -> LayerCode:
 
 @cpp("ArrayScatter")
 def _lower_scatter(layer: Layer) -> LayerCode:
-    """Return the C++ of updates at computed positions."""
     op = layer.op
     combine = f"n2d2::Scatter{op.combine.capitalize()}"
     return kernel_call(layer, "array_move", "arrayScatter", (op.size, op.inner, op.count, combine), operand_pointers(layer))

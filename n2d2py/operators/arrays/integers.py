@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
 from n2d2py.operators.arrays.conv_pool import add_convolution
 from n2d2py.operators.arrays.matmul.onnx import add_matmul
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 

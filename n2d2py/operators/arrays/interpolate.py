@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.base import AxisOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.base import register
@@ -20,8 +15,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
-class ArrayInterpolate(ArrayOp):
+class ArrayInterpolate(AxisOp):
     """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x (outer, size, inner).
 
     Attributes:
@@ -29,16 +23,9 @@ class ArrayInterpolate(ArrayOp):
         weights: weights of these rows.
     """
 
-    outer: int
-    size: int
-    inner: int
     positions: tuple[tuple[int, ...], ...]
     weights: tuple[tuple[float, ...], ...]
     result: str = ""
-    kind: ClassVar[str] = "ArrayInterpolate"
-
-    def operand_sizes(self) -> tuple[int, ...]:
-        return (self.outer * self.size * self.inner,)
 
     def output_size(self) -> int:
         return self.outer * len(self.positions) * self.inner
@@ -47,7 +34,7 @@ class ArrayInterpolate(ArrayOp):
         return self.output_size() * len(self.positions[0])
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
+        x = self.to_lines(inputs[0])
         wide = x.astype(np.float64)
         total = np.zeros((len(x), self.outer, len(self.positions), self.inner))
         weights = np.asarray(self.weights, x.dtype).astype(np.float64)
@@ -63,7 +50,6 @@ memory_access("ArrayInterpolate")(whole)
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayInterpolate")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a resampling along an axis."""
     op = layer.op
     positions = layer.array("positions", np.array(op.positions), "std::int32_t")
     weights = layer.array("weights", np.array(op.weights).astype(layer.output.dtype), layer.output.cpp)

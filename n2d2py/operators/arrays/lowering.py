@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import Argument, Call
+from n2d2py.exports.cpp.layer import Argument, Call, Layer, LayerCode
+from n2d2py.operators.arrays.base import strides
 
 _CTYPES = {
     "bool": "std::uint8_t",
@@ -37,28 +35,23 @@ def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str =
     return text
 
 
-def row_major_strides(dims: Sequence[int]) -> list[int]:
-    """Return the strides of a row-major array."""
-    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
-
-
 def broadcast_strides(dims: Sequence[int]) -> list[int]:
     """Return row-major strides, 0 along axes of length 1."""
-    return [0 if size == 1 else step for size, step in zip(dims, row_major_strides(dims), strict=True)]
+    return [0 if size == 1 else step for size, step in zip(dims, strides(dims), strict=True)]
 
 
 def operand_pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:
     """Return a C++ pointer for each operand."""
-    made: list[Argument] = []
+    results: list[Argument] = []
     real = next((kind.dtype.name for kind in (layer.output, *layer.inputs) if kind.is_float), "float32")
     for index, slot in enumerate(slots or layer.op.slots):
         if slot >= 0:
-            made.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
+            results.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
             continue
         values = layer.values(f"operand{index}")
         name = real if values.dtype.kind == "f" else values.dtype.name
-        made.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
-    return made
+        results.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
+    return results
 
 
 def kernel_call(

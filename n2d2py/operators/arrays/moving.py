@@ -6,9 +6,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import check_positions
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, check_positions, onnx_array
 
 
 @onnx_array("Reshape", images=True)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from n2d2py import log
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class ArrayNonMaxSuppression(ArrayOp):
     """Selected boxes as rows (image, class, box), from boxes (images, boxes, 4) and scores (images, classes, boxes).
 
@@ -44,7 +37,6 @@ class ArrayNonMaxSuppression(ArrayOp):
     centered: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = "int64"
-    kind: ClassVar[str] = "ArrayNonMaxSuppression"
 
     @property
     def rows(self) -> int:
@@ -66,7 +58,7 @@ class ArrayNonMaxSuppression(ArrayOp):
         boxes, scores = (np.broadcast_to(values, (count, values.shape[1])) for values in given)
         corners = self._corners(boxes.reshape(count, self.images, self.boxes, 4))
         scores = scores.reshape(count, self.images, self.classes, self.boxes)
-        found = np.full((count, self.rows, 3), -1, np.int64)
+        result = np.full((count, self.rows, 3), -1, np.int64)
         for sample in range(count):
             rows = [
                 (image, number, box)
@@ -74,8 +66,8 @@ class ArrayNonMaxSuppression(ArrayOp):
                 for number in range(self.classes)
                 for box in self._select_boxes(corners[sample, image], scores[sample, image, number])
             ]
-            found[sample, : len(rows)] = np.reshape(rows, (-1, 3))
-        return self.as_output(found, inputs)
+            result[sample, : len(rows)] = np.reshape(rows, (-1, 3))
+        return self.as_output(result, inputs)
 
     def _corners(self, boxes: np.ndarray) -> np.ndarray:
         """Return boxes as (min y, min x, max y, max x)."""
@@ -170,7 +162,6 @@ memory_access("ArrayNonMaxSuppression")(whole)
 
 @cpp("ArrayNonMaxSuppression")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of non-maximum suppression."""
     op = layer.op
     numbers = (op.images, op.classes, op.boxes, op.count, op.centered)
     least = "-HUGE_VAL" if np.isinf(op.least) else repr(op.least)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call, loop_type, row_major_strides
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.lowering import kernel_call, loop_type
+from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -70,7 +66,6 @@ REDUCTIONS = {
 
 
 @register
-@dataclass(frozen=True)
 class ArrayReduce(ArrayOp):
     """`function` over `axes` of an array of dimensions `dims`. ArgMax and ArgMin, over one axis: position of the first extreme,
     or of the last one with "Last"."""
@@ -79,7 +74,6 @@ class ArrayReduce(ArrayOp):
     dims: tuple[int, ...]
     axes: tuple[int, ...]
     result: str = ""
-    kind: ClassVar[str] = "ArrayReduce"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return (prod(self.dims),)
@@ -100,30 +94,22 @@ class ArrayReduce(ArrayOp):
 
 
 @register
-@dataclass(frozen=True)
-class ArrayCumSum(ArrayOp):
+class ArrayCumSum(AxisOp):
     """Cumulative sums (with `product`: products) along the middle axis of (outer, size, inner).
 
     `exclusive`: without the element itself; `reverse`: from the last element on.
     """
 
-    outer: int
-    size: int
-    inner: int
     exclusive: bool = False
     reverse: bool = False
     product: bool = False
     result: str = ""
-    kind: ClassVar[str] = "ArrayCumSum"
-
-    def operand_sizes(self) -> tuple[int, ...]:
-        return (self.outer * self.size * self.inner,)
 
     def output_size(self) -> int:
         return self.outer * self.size * self.inner
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
+        x = self.to_lines(inputs[0])
         x = x[:, :, ::-1] if self.reverse else x
         wide = x.astype(np.float64 if x.dtype.kind == "f" else np.int64)
         total = (np.multiply if self.product else np.add).accumulate(wide, axis=2)
@@ -146,76 +132,62 @@ def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool 
     return a.add(op, [x], tuple(dims), label=function.lower())
 
 
-def _reduce(function: str):
-    def convert(a: Arrays) -> None:
-        x = a.value(0)
-        axes = a.node.axes(len(x.dims))
-        if not axes:
-            if a.node.attribute("noop_with_empty_axes", 0):
-                if function in ("Sum", "Mean", "Max", "Min", "Prod"):
-                    a.bind(x)
-                    return
-                axes = []
-            else:
-                axes = list(range(len(x.dims)))
-        for axis in axes:
-            a.builder.guard_batch(a.node, 0, axis, "reduces")
-        if not axes:
-            x = a.reshape(x, (*x.dims, 1))
-            a.bind(reduce_axes(a, function, x, [len(x.dims) - 1], False))
-            return
-        if x.kind == "bool":
-            x = a.cast(x, "uint8")
-        made = reduce_axes(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
-        a.bind(a.cast(made, "bool") if a.value(0).kind == "bool" else made)
-
-    return convert
+def _reduce(function: str, a: Arrays) -> None:
+    x = a.value(0)
+    axes = a.node.axes(len(x.dims))
+    if not axes:
+        if a.node.attribute("noop_with_empty_axes", 0):
+            if function in ("Sum", "Mean", "Max", "Min", "Prod"):
+                a.bind(x)
+                return
+            axes = []
+        else:
+            axes = list(range(len(x.dims)))
+    for axis in axes:
+        a.builder.guard_batch(a.node, 0, axis, "reduces")
+    if not axes:
+        x = a.reshape(x, (*x.dims, 1))
+        a.bind(reduce_axes(a, function, x, [len(x.dims) - 1], False))
+        return
+    if x.kind == "bool":
+        x = a.cast(x, "uint8")
+    result = reduce_axes(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
+    a.bind(a.cast(result, "bool") if a.value(0).kind == "bool" else result)
 
 
-def _argument(function: str):
-    def convert(a: Arrays) -> None:
-        x = a.value(0)
-        axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
-        a.builder.guard_batch(a.node, 0, axis, "compares")
-        name = function + ("Last" if a.node.attribute("select_last_index", 0) else "")
-        a.bind(reduce_axes(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
-
-    return convert
+@onnx_array("ArgMax", "ArgMin")
+def _argument(a: Arrays) -> None:
+    x = a.value(0)
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "compares")
+    name = a.node.type + ("Last" if a.node.attribute("select_last_index", 0) else "")
+    a.bind(reduce_axes(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
 
 
-def _scan(product: bool):
-    def convert(a: Arrays) -> None:
-        x = a.tensor(a.value(0))
-        axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))
-        a.builder.guard_batch(a.node, 0, axis, "runs along")
-        op = ArrayCumSum(
-            prod(x.dims[:axis]),
-            x.dims[axis],
-            prod(x.dims[axis + 1 :]),
-            bool(a.node.attribute("exclusive", 0)),
-            bool(a.node.attribute("reverse", 0)),
-            product,
-            x.kind,
-        )
-        a.bind(a.add(op, [x], x.dims, label="running"))
-
-    return convert
+@onnx_array("CumSum", "CumProd")
+def _scan(a: Arrays) -> None:
+    x = a.tensor(a.value(0))
+    axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "runs along")
+    op = ArrayCumSum(
+        *around_axis(x.dims, axis),
+        bool(a.node.attribute("exclusive", 0)),
+        bool(a.node.attribute("reverse", 0)),
+        a.node.type == "CumProd",
+        x.kind,
+    )
+    a.bind(a.add(op, [x], x.dims, label="running"))
 
 
 for _name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"):
-    onnx_array(f"Reduce{_name}")(_reduce(_name))
-onnx_array("ArgMax")(_argument("ArgMax"))
-onnx_array("ArgMin")(_argument("ArgMin"))
-onnx_array("CumSum")(_scan(False))
-onnx_array("CumProd")(_scan(True))
+    onnx_array(f"Reduce{_name}")(partial(_reduce, _name))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayReduce")
 def _lower_reduce(layer: Layer) -> LayerCode:
-    """Return the C++ of a reduction."""
     op = layer.op
-    steps = row_major_strides(op.dims)
+    steps = strides(op.dims)
     kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
     types = {
         **layer.planes,
@@ -230,7 +202,6 @@ def _lower_reduce(layer: Layer) -> LayerCode:
 
 @cpp("ArrayCumSum")
 def _lower_scan(layer: Layer) -> LayerCode:
-    """Return the C++ of cumulative sums."""
     op = layer.op
     flags = map(bool, (op.exclusive, op.reverse, op.product))
     return kernel_call(layer, "array_reduce", "arrayCumSum", (op.outer, op.size, op.inner, *flags))
@@ -242,9 +213,11 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     x, axes = emit_reshape(writer, node.inputs[0], op.dims), [axis + 1 for axis in op.axes]
     if op.function.startswith("Arg"):
-        made = writer.emit(op.function[:6], [x], axis=axes[0], keepdims=1, select_last_index=int(op.function.endswith("Last")))
+        result = writer.emit(
+            op.function[:6], [x], axis=axes[0], keepdims=1, select_last_index=int(op.function.endswith("Last"))
+        )
     elif op.function == "Sum":
-        made = writer.emit("ReduceSum", [x, writer.constant(axes)], keepdims=1)
+        result = writer.emit("ReduceSum", [x, writer.constant(axes)], keepdims=1)
     else:
-        made = writer.emit(f"Reduce{op.function}", [x], axes=axes, keepdims=1)
-    emit_flat(writer, made, output)
+        result = writer.emit(f"Reduce{op.function}", [x], axes=axes, keepdims=1)
+    emit_flat(writer, result, output)

@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
-from typing import ClassVar
-
 import numpy as np
 
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.base import AxisOp, around_axis
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.lowering import kernel_call
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
-class ArrayTopK(ArrayOp):
+class ArrayTopK(AxisOp):
     """Positions (outer, count, inner) of the `count` largest elements along the middle axis of (outer, size, inner).
 
     The largest comes first (without `largest`, the smallest); of equal elements, the lower position. NaN is the largest.
     """
 
-    outer: int
-    size: int
-    inner: int
     count: int
     largest: bool = True
     result: str = "int64"
-    kind: ClassVar[str] = "ArrayTopK"
-
-    def operand_sizes(self) -> tuple[int, ...]:
-        return (self.outer * self.size * self.inner,)
 
     def output_size(self) -> int:
         return self.outer * self.count * self.inner
@@ -49,7 +34,7 @@ class ArrayTopK(ArrayOp):
         return self.outer * self.size * self.inner * self.count
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
+        x = self.to_lines(inputs[0])
         if self.largest:  # stable: of equal elements, the lower position comes first
             order = self.size - 1 - np.argsort(x[:, :, ::-1], axis=2, kind="stable")[:, :, ::-1]
         else:
@@ -66,11 +51,10 @@ def _top(a: Arrays) -> None:
     count = int(a.node.constant(1, "K").item()) if a.has(1) else int(a.node.attribute("k"))
     if not 0 < count <= x.dims[axis]:
         raise Unsupported(f"k={count} is out of range for an axis of {x.dims[axis]} elements")
-    outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])
-    dims = (*x.dims[:axis], count, *x.dims[axis + 1 :])
-    found = a.add(ArrayTopK(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
+    lines, dims = around_axis(x.dims, axis), (*x.dims[:axis], count, *x.dims[axis + 1 :])
+    found = a.add(ArrayTopK(*lines, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
     if a.node.outputs[0]:
-        values = ArrayGather(outer, size, inner, count, True, a.slots([x, found]), x.kind)
+        values = ArrayGather(*lines, count, True, a.slots([x, found]), x.kind)
         a.bind(a.add(values, [x, found], dims, label="values"))
     a.bind(found, 1)
 
@@ -79,8 +63,8 @@ def _top(a: Arrays) -> None:
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     x = emit_reshape(writer, node.inputs[0], (op.outer, op.size, op.inner))
-    _, made = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
-    emit_flat(writer, made, output)
+    _, result = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
+    emit_flat(writer, result, output)
 
 
 memory_access("ArrayTopK")(whole)
@@ -88,6 +72,5 @@ memory_access("ArrayTopK")(whole)
 
 @cpp("ArrayTopK")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of sorted positions."""
     op = layer.op
     return kernel_call(layer, "array_reduce", "arrayTopK", (op.outer, op.size, op.inner, op.count, bool(op.largest)))

@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind, strides
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind
+from n2d2py.graph import Node, Shape
+from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect
@@ -30,11 +30,7 @@ class Arrays:
         return self.node.has(index)
 
     def value(self, index: int) -> Value:
-        """Return input `index`, never as an image.
-
-        Raises:
-            Unsupported: if it is absent.
-        """
+        """Return input `index`, never as an image. Raise Unsupported if it is absent."""
         if not self.node.has(index):
             raise Unsupported(f"its input {index} is missing")
         return self.vector(self.builder.value(self.node.inputs[index]))
@@ -71,10 +67,10 @@ class Arrays:
     @staticmethod
     def const(array: object, like: Value | None = None) -> Value:
         """Return a constant, of the kind of `like`."""
-        made = np.asarray(array)
+        result = np.asarray(array)
         if like is not None:
-            made = made.astype(like.kind or np.float32)
-        return Value(made.shape, constant_kind(made), None, made)
+            result = result.astype(like.kind or np.float32)
+        return Value(result.shape, constant_kind(result), None, result)
 
     def is_output_used(self, index: int) -> bool:
         """True if output `index` has a name and a consumer."""
@@ -90,8 +86,8 @@ class Arrays:
         """Add a layer on an image before its transposition; `made_for` returns the operator for the permutation of the axes."""
         assert x.image is not None
         source, order = transpose_source(x.image, self.builder.graph)
-        made = self.layer(made_for(order), self.image_value(source), "channels")
-        return made if source == x.image else self.layer(Transpose(order), made, "turned")
+        result = self.layer(made_for(order), self.image_value(source), "channels")
+        return result if source == x.image else self.layer(Transpose(order), result, "turned")
 
     def image_value(self, tensor: str) -> Value:
         """Return a graph tensor as a value."""
@@ -116,8 +112,8 @@ class Arrays:
         if not tensors:
             operands = [params[f"operand{index}"].reshape(1, -1) for index in range(len(inputs))]
             known = replace(op, slots=tuple(range(len(inputs))))  # pyright: ignore[reportArgumentType]  operators are dataclasses
-            (made,) = known.run(operands, node)
-            return Value(dims, constant_kind(made), None, made.reshape(dims))
+            (output,) = known.run(operands, node)
+            return Value(dims, constant_kind(output), None, output.reshape(dims))
         builder.graph.add(node)
         return Value(dims, builder.graph.kind(name), name)
 
@@ -129,11 +125,11 @@ class Arrays:
     @staticmethod
     def slots(values: Sequence[Value]) -> tuple[int, ...]:
         """Return the input index of each operand; -1 for constants."""
-        found, count = [], 0
+        result, count = [], 0
         for value in values:
-            found.append(-1 if value.is_constant else count)
+            result.append(-1 if value.is_constant else count)
             count += not value.is_constant
-        return tuple(found)
+        return tuple(result)
 
     def map(self, function: str, *values: Value, result: str | None = None) -> Value:
         """Add function(values), broadcast; the result has the kind of the first operand by default."""
@@ -145,8 +141,8 @@ class Arrays:
             raise Unsupported(f"its operands of {text} cannot be broadcast") from None
         if all(value.is_constant for value in values):
             with np.errstate(all="ignore"):
-                made = np.asarray(MAP_FUNCTIONS[function](*(value.constant for value in values)))
-            return Value(dims, kind, None, made.astype(kind or np.float32))
+                output = np.asarray(MAP_FUNCTIONS[function](*(value.constant for value in values)))
+            return Value(dims, kind, None, output.astype(kind or np.float32))
         shapes = tuple((1,) * (len(dims) - len(value.dims)) + tuple(value.dims) for value in values)
         op = ArrayMap(function, tuple(dims), shapes, self.slots(values), kind)
         return self.add(op, values, dims, label=function.lower())
@@ -157,9 +153,9 @@ class Arrays:
         op = IndexSelect(tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:
             positions, filled = op.positions()
-            made = value.constant.reshape(-1)[positions].copy()
-            made[filled] = np.asarray(fill).astype(made.dtype)
-            return Value(tuple(dims), value.kind, None, made.reshape(dims))
+            result = value.constant.reshape(-1)[positions].copy()
+            result[filled] = np.asarray(fill).astype(result.dtype)
+            return Value(tuple(dims), value.kind, None, result.reshape(dims))
         if prod(map(len, offsets)) == value.size and all(
             axis == tuple(index * step for index in range(len(offsets[number])))
             for number, (axis, step) in enumerate(zip(op.indices, strides([len(axis) for axis in offsets]), strict=True))

@@ -40,9 +40,9 @@ def find_gated_function(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow,
     """Return (x, f, g) if the product of tensors a and b is g * f(x) for a known function f; else None."""
     for value, gate in ((a, b), (b, a)):
         for x, gain, shift in reversed(_scalings(graph, value)):
-            found = _find_gate(graph, x, gate) if shift == 0 and gain != 0 else None
-            if found is not None:
-                return x, found[0], found[1] * gain
+            result = _find_gate(graph, x, gate) if shift == 0 and gain != 0 else None
+            if result is not None:
+                return x, result[0], result[1] * gain
     return None
 
 
@@ -70,11 +70,11 @@ def merge_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Functi
 
 def _scalings(graph: Graph, tensor: str) -> list[tuple[str, float, float]]:
     """Return (source, gain, shift) of each source with tensor = gain * source + shift, from `tensor` itself backwards."""
-    found = [(tensor, 1.0, 0.0)]
-    while (producer := graph.producer(found[-1][0])) is not None and (step := _scaling(producer)) is not None:
-        _, gain, shift = found[-1]
-        found.append((producer.inputs[0], gain * step[0], gain * step[1] + shift))
-    return found
+    result = [(tensor, 1.0, 0.0)]
+    while (producer := graph.producer(result[-1][0])) is not None and (step := _scaling(producer)) is not None:
+        _, gain, shift = result[-1]
+        result.append((producer.inputs[0], gain * step[0], gain * step[1] + shift))
+    return result
 
 
 def _scaling(node: Node) -> tuple[float, float] | None:
@@ -117,17 +117,19 @@ def _find_gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | N
         return HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
     if isinstance(function, HardSigmoid) and source == x:
         return HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
-    for made in FUNCTIONS.values():
-        if made.gate and _split_activations(graph, inner, len(made.gate)) == (x, made.gate):
-            return made(), factor
+    for kind in FUNCTIONS.values():
+        if kind.gate and _split_activations(graph, inner, len(kind.gate)) == (x, kind.gate):
+            return kind(), factor
     return None
 
 
 def _is_gelu_polynomial(graph: Graph, tensor: str, x: str) -> bool:
     """True if a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
-    found = _polynomial(graph, tensor, x, _MAX_STEPS)
+    result = _polynomial(graph, tensor, x, _MAX_STEPS)
     return (
-        found is not None and found.shape == GELU_POLYNOMIAL.shape and np.allclose(found, GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
+        result is not None
+        and result.shape == GELU_POLYNOMIAL.shape
+        and np.allclose(result, GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
     )
 
 
@@ -140,26 +142,26 @@ def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | N
         return None
     scaling = _scaling(node)
     parts = [_polynomial(graph, name, x, steps - 1) for name in node.inputs]
-    found = [part for part in parts if part is not None]
-    if len(found) < len(parts):
+    results = [part for part in parts if part is not None]
+    if len(results) < len(parts):
         return None
     if scaling is not None:
-        return polynomial.polyadd(scaling[0] * found[0], [scaling[1]])
+        return polynomial.polyadd(scaling[0] * results[0], [scaling[1]])
     if isinstance(node.op, ArrayMap) and node.op.function in ("Add", "Mul", "Pow") and not node.op.result:
-        operands = [found[slot] for slot in node.op.slots if slot >= 0]
+        operands = [results[slot] for slot in node.op.slots if slot >= 0]
         if node.op.function == "Pow":
             exponent = np.ravel(node.params.get("operand1", ()))
             return polynomial.polypow(operands[0], 3) if np.array_equal(exponent, [3]) else None
         if len(operands) == 2:
-            made = polynomial.polyadd(*operands) if node.op.function == "Add" else polynomial.polymul(*operands)
-            return made if len(made) <= len(GELU_POLYNOMIAL) else None
+            result = polynomial.polyadd(*operands) if node.op.function == "Add" else polynomial.polymul(*operands)
+            return result if len(result) <= len(GELU_POLYNOMIAL) else None
     return None
 
 
 def _split_activations(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[FunctionRow | None, ...]]:
     """Return (x, (f1, ..., fn)) if activation layers compute `tensor` as fn(... f1(x)); None for a missing function."""
-    found: list[FunctionRow | None] = []
+    result: list[FunctionRow | None] = []
     for _ in range(length):
         tensor, function = _split_activation(graph, tensor)
-        found.insert(0, function)
-    return tensor, tuple(found)
+        result.insert(0, function)
+    return tensor, tuple(result)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import Affine
@@ -70,11 +69,7 @@ def _build(context: LayerContext) -> None:
 def _scale_input(
     context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...], count: int
 ) -> str:
-    """Add a gain and a shift for each channel of an input.
-
-    Raises:
-        N2D2Error: E217 if the operation does not apply them that way.
-    """
+    """Add a gain and a shift for each channel of an input. Raise E217 if the operation does not apply them that way."""
     operation = context.values["Operation"]
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
         raise context.fail(

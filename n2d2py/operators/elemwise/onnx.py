@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
+from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.arrays.map import affine_form
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
@@ -19,19 +20,15 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.transpose import Transpose, transpose_source
 
 
-def _binary_converter(op: Op | None, function: str):
-    """Return the converter of a function of two operands; `op` combines two tensors, None if unsupported."""
-
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        constant = next((index for index in (0, 1) if node.is_constant(index)), None)
-        if constant is None:
-            if op is None:
-                raise Unsupported("a division of two tensors is not supported", "only a constant divisor is supported")
-            builder.layer(node, op, _operands(node, [0, 1]))
-        else:
-            _affine(node, builder, 1 - constant, constant, function)
-
-    return convert
+def _binary(op: Op | None, function: str, node: OnnxNode, builder: Builder) -> None:
+    """Add a function of two operands; `op` combines two tensors, None if that is unsupported."""
+    constant = next((index for index in (0, 1) if node.is_constant(index)), None)
+    if constant is None:
+        if op is None:
+            raise Unsupported("a division of two tensors is not supported", "only a constant divisor is supported")
+        builder.layer(node, op, _operands(node, [0, 1]))
+    else:
+        _affine(node, builder, 1 - constant, constant, function)
 
 
 def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
@@ -102,15 +99,14 @@ def _product(node: OnnxNode, builder: Builder) -> None:
     if not node.is_constant(0) and not node.is_constant(1):
         found = find_gated_function(builder.graph, node.tensor(0), node.tensor(1))
     if found is None:
-        _binary_converter(ElemWise("Prod"), "Mul")(node, builder)
+        _binary(ElemWise("Prod"), "Mul", node, builder)
         return
     x, function, gain = found
     if gain == 1:
         builder.layer(node, Activation(function), [x])
         return
-    count = channels(builder.graph.shape(x))
     inner = builder.layer(node, Activation(function), [x], part="function")
-    builder.layer(node, Affine(), [inner], {"weights": np.full(count, gain), "bias": np.zeros(count)})
+    builder.layer(node, Affine(), [inner], uniform_gain(channels(builder.graph.shape(x)), gain))
 
 
 def _pow(node: OnnxNode, builder: Builder) -> None:
@@ -128,53 +124,46 @@ def _pow(node: OnnxNode, builder: Builder) -> None:
 
 def _mean(node: OnnxNode, builder: Builder) -> None:
     count = len(node.inputs)
-    _variadic_converter(ElemWise("Sum", (1 / count,) * count))(node, builder)
+    _variadic(ElemWise("Sum", (1 / count,) * count), node, builder)
 
 
 def _sum(node: OnnxNode, builder: Builder) -> None:
     if any(node.is_constant(index) for index in range(len(node.inputs))):
         if len(node.inputs) != 2:
             raise Unsupported("it adds constants and several tensors", "use Add for the constants")
-        _binary_converter(None, "Add")(node, builder)
+        _binary(None, "Add", node, builder)
         return
-    _variadic_converter(ElemWise("Sum"))(node, builder)
+    _variadic(ElemWise("Sum"), node, builder)
 
 
-def _variadic_converter(op: Op):
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        tensors = _operands(node, list(range(len(node.inputs))))
-        builder.layer(node, op if len(tensors) > 1 else Identity(), tensors)
-
-    return convert
+def _variadic(op: Op, node: OnnxNode, builder: Builder) -> None:
+    tensors = _operands(node, list(range(len(node.inputs))))
+    builder.layer(node, op if len(tensors) > 1 else Identity(), tensors)
 
 
-def _limit_converter(op: Op, is_low: bool):
-    """Return the converter of Max or Min; scalar constants limit a single tensor."""
-
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
-        if not constants:
-            _variadic_converter(op)(node, builder)
-            return
-        if len(constants) != len(node.inputs) - 1:
-            raise Unsupported("a comparison of several tensors and constants is not supported")
-        (tensor,) = {*range(len(node.inputs))} - {*constants}
-        values = [node.constant(index, "limit") for index in constants]
-        if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
-            raise Unsupported("a limit with several values is not supported")
-        limits = [float(value.item()) for value in values]
-        function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
-        builder.layer(node, Activation(function), [node.tensor(tensor)])
-
-    return convert
+def _limit(op: Op, is_low: bool, node: OnnxNode, builder: Builder) -> None:
+    """Add a Max or Min; scalar constants limit a single tensor."""
+    constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
+    if not constants:
+        _variadic(op, node, builder)
+        return
+    if len(constants) != len(node.inputs) - 1:
+        raise Unsupported("a comparison of several tensors and constants is not supported")
+    (tensor,) = {*range(len(node.inputs))} - {*constants}
+    values = [node.constant(index, "limit") for index in constants]
+    if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
+        raise Unsupported("a limit with several values is not supported")
+    limits = [float(value.item()) for value in values]
+    function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
+    builder.layer(node, Activation(function), [node.tensor(tensor)])
 
 
-onnx("Add")(_binary_converter(ElemWise("Sum"), "Add"))
-onnx("Sub")(_binary_converter(ElemWise("Sum", (1.0, -1.0)), "Sub"))
+onnx("Add")(partial(_binary, ElemWise("Sum"), "Add"))
+onnx("Sub")(partial(_binary, ElemWise("Sum", (1.0, -1.0)), "Sub"))
 onnx("Mul")(_product)
-onnx("Div")(_binary_converter(None, "Div"))
+onnx("Div")(partial(_binary, None, "Div"))
 onnx("Sum")(_sum)
 onnx("Mean")(_mean)
 onnx("Pow")(_pow)
-onnx("Max")(_limit_converter(ElemWise("Max"), True))
-onnx("Min")(_limit_converter(ElemWise("Min"), False))
+onnx("Max")(partial(_limit, ElemWise("Max"), True))
+onnx("Min")(partial(_limit, ElemWise("Min"), False))

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.graph import Node
+from n2d2py.arithmetic import NumType, StepRescale
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import vectors
+from n2d2py.exports.cpp.isa import TWO_BYTES
+from n2d2py.exports.cpp.layer import Call, Expression, Layer, LayerCode, cpp
+from n2d2py.graph import Node, QuantNode, Shape
 from n2d2py.graph.forms import Aligned, Dequantized
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.node import TWICE
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
+from n2d2py.quant.forming import common_multipliers, file_clamp, integer_layer, peak, rescaled_layer
+from n2d2py.quant.weights.byte_pairs import byte_form
+from n2d2py.quant.weights.file_rounding import sums_rescale
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class ElemWise(Op):
     """Combination of inputs T_i with weights w_i and shifts s_i (one per input).
 
@@ -30,7 +36,6 @@ class ElemWise(Op):
     operation: str
     weights: tuple[float, ...] = ()
     shifts: tuple[float, ...] = ()
-    kind: ClassVar[str] = "ElemWise"
     OPERATIONS: ClassVar[tuple[str, ...]] = ("Sum", "AbsSum", "EuclideanSum", "Prod", "Max", "Min")
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
@@ -38,9 +43,8 @@ class ElemWise(Op):
         for shape in inputs:
             if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True)):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
-                what = f"ElemWise '{node.name}' has inputs of different shapes {dims}"
                 remedy = "use inputs of equal shape; axes of length 1 are broadcast"
-                raise N2D2Error("E205", what, where=node.location, remedy=remedy)
+                raise self.error("E205", node, f"has inputs of different shapes {dims}", remedy)
         return [full]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -52,21 +56,26 @@ class ElemWise(Op):
         shifts = tuple(self.shifts) or (0.0,) * count
         return weights, shifts
 
+    @property
+    def combine(self) -> np.ufunc:
+        """The function that combines two terms."""
+        return {"Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}.get(self.operation, np.add)
+
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        dtype = inputs[0].dtype.type
-        weights, shifts = self.coefficients(len(inputs))
-        if self.operation == "Prod":
-            return [reduce(np.multiply, inputs)]
-        if self.operation == "Max":
-            return [reduce(np.maximum, inputs)]
-        if self.operation == "Min":
-            return [reduce(np.minimum, inputs)]
+        if self.operation in ("Prod", "Max", "Min"):
+            return [reduce(self.combine, inputs)]
+        dtype, (weights, shifts) = inputs[0].dtype.type, self.coefficients(len(inputs))
         if self.operation == "AbsSum":
-            return [reduce(np.add, (dtype(w) * np.abs(x) for w, x in zip(weights, inputs, strict=True)))]
-        terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs, strict=True)]
-        if self.operation == "Sum":
-            return [reduce(np.add, terms)]
-        return [np.sqrt(reduce(np.add, (t * t for t in terms)))]
+            terms = [dtype(w) * np.abs(x) for w, x in zip(weights, inputs, strict=True)]
+        else:
+            terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs, strict=True)]
+        return [self._sum(terms)]
+
+    def _sum(self, terms: list[np.ndarray]) -> np.ndarray:
+        """Return the terms combined from left to right; the root of their squares for EuclideanSum."""
+        if self.operation == "EuclideanSum":
+            return np.sqrt(reduce(np.add, (t * t for t in terms)))
+        return reduce(self.combine, terms)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Bring the inputs to one scale by integer multipliers m_i, combine them, and requantize.
@@ -75,38 +84,161 @@ class ElemWise(Op):
         Dequantized, for operators of pre-quantized networks and every EuclideanSum: the same of real numbers scale_i q_i in
         float32.
         """
-        if isinstance(node.form, Dequantized):
-            return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
-        form = node.form_as(Aligned)
         zero_points = [graph.type(name).zero_point for name in node.inputs]
+        if isinstance(node.form, Dequantized):
+            operands = zip(inputs, zero_points, node.form.scales, strict=True)
+            real = self._sum([(x.astype(np.float32) - np.float32(zero)) * scale for x, zero, scale in operands])
+            return [node.requantize(real, graph.type(node.output))]
+        form = node.form_as(Aligned)
         kind = np.int32 if node.bound < 2**31 else np.int64
         x = [np.subtract(a, z, dtype=kind) for a, z in zip(inputs, zero_points, strict=True)]
-        m = [int(v) for v in form.multipliers]
-        if self.operation == "Prod":
-            acc = reduce(np.multiply, x)
-        elif self.operation == "Max":
-            acc = reduce(np.maximum, (k * a for k, a in zip(m, x, strict=True)))
-        elif self.operation == "Min":
-            acc = reduce(np.minimum, (k * a for k, a in zip(m, x, strict=True)))
-        elif self.operation == "AbsSum":
-            acc = reduce(np.add, (k * np.abs(a) for k, a in zip(m, x, strict=True)))
-        else:
-            acc = reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(form.offset[0])
+        if self.operation != "Prod":
+            m = [int(v) for v in form.multipliers]
+            x = [k * (np.abs(a) if self.operation == "AbsSum" else a) for k, a in zip(m, x, strict=True)]
+        acc = reduce(self.combine, x) + int(form.offset[0])
         return [node.requantize(acc, graph.type(node.output))]
-
-    def _real(self, inputs: list[np.ndarray], node, graph) -> np.ndarray:
-        """Return the result in float32, combined from left to right."""
-        terms = [
-            (x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
-            for x, name, scale in zip(inputs, node.inputs, node.form_as(Dequantized).scales, strict=True)
-        ]
-        if self.operation == "EuclideanSum":
-            return np.sqrt(reduce(np.add, (t * t for t in terms)))
-        combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
-        return reduce(combine, terms)
 
 
 memory_access("ElemWise")(pointwise)
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("ElemWise")
+class ElemWiseQuantizer(Quantizer):
+    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 with a 16-bit tensor).
+
+    The unit is a power of two, which makes the rescale exact in every mode. EuclideanSum: the root of real numbers, in float32.
+    """
+
+    def refuses(self, node: Node) -> str | None:
+        op = node.op
+        weights, shifts = op.coefficients(len(node.inputs))
+        weighted = any(weight != 1 for weight in weights) or any(shifts)
+        if (op.operation == "EuclideanSum" and any(shifts)) or (op.operation in ("Max", "Min") and weighted):
+            return f"ElemWise {op.operation}"
+        return None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        op, count, step = node.op, len(types.inputs), types.output.scale
+        peaks = [peak(kind) for kind in types.inputs]
+        scales = np.array([kind.scale for kind in types.inputs])
+        if op.operation == "EuclideanSum":
+            return dequantize_and_combine(node, types)
+        if op.operation == "Prod":
+            bound = int(np.prod([float(p) for p in peaks]))
+            form = Aligned(np.ones(count, np.int32), np.zeros(1, np.int32))
+            return rescaled_layer(node, types, np.array([float(np.prod(scales)) / step]), bound, form)
+        weights, shifts = (np.array(v, np.float64) for v in op.coefficients(count))
+        multipliers, unit = common_multipliers(weights * scales / step, 22 if types.wide else 14)
+        offset = round(float(shifts.sum()) / (unit * step)) if op.operation == "Sum" else 0
+        bound = sum(abs(m) * p for m, p in zip(multipliers, peaks, strict=True)) + abs(offset)
+        acc_type = np.int32 if bound < 2**31 else np.int64
+        form = Aligned(np.array(multipliers, acc_type), np.array([offset], acc_type))
+        return rescaled_layer(node, types, np.array([unit]), bound, form)
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        if node.rounding == TWICE and types.follows_file(node) and (result := _tflite(node, types)) is not None:
+            return result
+        types.remark(node, "no integers were found that agree for all pairs of bytes")
+        fixed = types.options.rescaling != "Floating-point" and node.op.operation != "Prod"
+        if fixed and max(kind.bits for kind in types.inputs) <= 16:
+            return quantize_layer(node, types)
+        return dequantize_and_combine(node, types)
+
+
+def _tflite(node: Node, types: LayerTypes) -> QuantNode | None:
+    """Return the integer form of TFLite's kernels ADD, SUB and MUL; None if no form here is bit-exact."""
+    op, inputs, output, clamp = node.op, types.inputs, types.output, file_clamp(node, types.output)
+    weights, shifts = op.coefficients(len(inputs))
+    if len(inputs) != 2 or any(shifts):
+        return None
+    if op.operation == "Prod":
+        factors = np.array([np.float64(inputs[0].scale) * np.float64(inputs[1].scale) / np.float64(output.scale)])
+        bound = int(np.prod([peak(kind) for kind in inputs]))
+        rescale = sums_rescale(node, factors, bound, clamp)
+        form = Aligned(np.ones(2, np.int32), np.zeros(1, np.int32))
+        return None if rescale is None else integer_layer(node, form, clamp, rescale, bound)
+    if op.operation != "Sum" or set(map(abs, weights)) != {1}:
+        return None
+    scales, fixed = _scales(inputs, weights), types.options.rescaling != "Floating-point"
+    result = byte_form("Sum", scales, inputs, output, clamp, fixed, tflite=True)
+    return result and integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
+
+
+def _scales(inputs: list[NumType], weights: tuple[float, ...]) -> np.ndarray:
+    return np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(inputs, weights, strict=True)])
+
+
+def dequantize_and_combine(node: Node, types: LayerTypes) -> QuantNode:
+    """Return a float32 combination of scale_i (q_i - zero point); for two 8-bit tensors, an integer form with equal results."""
+    op = node.op
+    weights, shifts = op.coefficients(len(types.inputs))
+    plain = op.operation in ("Prod", "Max", "Min") and set(weights) == {1}
+    if any(shifts) or not (plain or op.operation in ("Sum", "EuclideanSum")):
+        raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
+    scales = _scales(types.inputs, weights)
+    clamp = file_clamp(node, types.output)
+    result = byte_form(op.operation, scales, types.inputs, types.output, clamp)
+    if result is not None:
+        return integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
+    return integer_layer(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+_TERMS = {
+    "Sum": "SumTerms",
+    "AbsSum": "AbsSumTerms",
+    "Max": "MaxTerms",
+    "Min": "MinTerms",
+    "Prod": "ProdTerms",
+    "EuclideanSum": "EuclideanTerms",
+}
+
+
+def _coefficients(layer: Layer) -> tuple[list, list]:
+    """Return (weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
+
+    Pre-quantized networks dequantize their integers first; the weights are the scales.
+    """
+    op, count = layer.op, len(layer.inputs)
+    weights, shifts = [1] * count, [0] * count
+    if layer.has("scales"):
+        weights = list(layer.values("scales"))
+    elif layer.integer and op.operation != "Prod":
+        weights = [int(m) for m in layer.values("multipliers")]
+        if op.operation == "Sum":
+            shifts[0] = int(layer.values("offset")[0])
+    elif not layer.integer and op.operation not in ("Prod", "Max", "Min"):
+        weights, shifts = op.coefficients(count)
+    return weights, shifts
+
+
+@cpp("ElemWise")
+def lower(layer: Layer) -> LayerCode:
+    layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, TWO_BYTES)
+    sum_type = "float" if layer.has("scales") else layer.sum_type()
+    operands = [
+        layer.constants(
+            f"operand{i}",
+            sum_type,
+            {"zero": layer.inputs[i].zero_point, "weight": weight, "shift": shift},
+            {"Plane": plane, "Extent": layer.output_plane},
+        )
+        for i, (plane, weight, shift) in enumerate(zip(layer.input_planes, *_coefficients(layer), strict=True))
+    ]
+    terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *map(str, operands)])
+    config = layer.config(
+        f"{operation} of {len(operands)}",
+        {
+            "Output": layer.output_plane,
+            "Operands": Expression.of(f"n2d2::Terms<{terms}>", *operands),
+            "Epilogue": epilogue(layer, selection),
+        },
+        {"PerChannel": layer.integer and layer.node.rescaling.count > 1, "Serial": layer.serial},
+        selection,
+    )
+    declared = f"const unsigned char* const operands[] = {{{', '.join(layer.bases)}}};"
+    return layer.code("elemwise", Call("n2d2::elemwise", (config,), ("operands", "out"), (declared,)), selection=selection)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

@@ -89,14 +89,14 @@ def _add_norm(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | No
         return
     order = [*(axis for axis in range(len(dims)) if axis not in divisor.axes), *divisor.axes]
     lines = a.transpose(builder.value(x), order)
-    made = a.add(norm, [lines], lines.dims, label="normed")
+    result = a.add(norm, [lines], lines.dims, label="normed")
     if factor != 1:
-        made = a.map("Mul", made, a.const(np.full(lines.dims[len(dims) - len(divisor.axes) :], factor**-0.5), lines))
-    made = a.transpose(made, np.argsort(order).tolist())
+        result = a.map("Mul", result, a.const(np.full(lines.dims[len(dims) - len(divisor.axes) :], factor**-0.5), lines))
+    result = a.transpose(result, np.argsort(order).tolist())
     for function, name in (("Mul", gain), ("Add", shift)):
         if name is not None:
-            made = a.map(function, made, builder.value(name))
-    a.bind(made)
+            result = a.map(function, result, builder.value(name))
+    a.bind(result)
 
 
 # ---- parts, each matched backwards from an ONNX tensor --------------------------------------
@@ -177,16 +177,22 @@ def _squared_divisor(a: Arrays, tensor: str) -> Divisor | None:
     if node is None or node.type in ("Add", "Clip", "Max"):
         return None if node is None else _add_guard(a, node, _squared_divisor, "epsilon", 2.0)
     if node.type == "Sub":
-        found, mean = _squared_divisor(a, node.inputs[0]), _square_operand(a, node.inputs[1])
-        if found is None or mean is None or found.is_guarded or found.centred or not _is_mean(a, mean, found.x, found.axes):
+        result, mean = _squared_divisor(a, node.inputs[0]), _square_operand(a, node.inputs[1])
+        if (
+            result is None
+            or mean is None
+            or result.is_guarded
+            or result.centred
+            or not _is_mean(a, mean, result.x, result.axes)
+        ):
             return None
-        return replace(found, centred=True) if found.factor == 1 else None
+        return replace(result, centred=True) if result.factor == 1 else None
     if node.type in ("Mul", "Div"):
         index = 1 if node.type == "Div" or node.is_constant(1) else 0
-        number, found = _scalar(node, index), _squared_divisor(a, node.inputs[1 - index])
-        if number is None or not 0 < number < np.inf or found is None or found.is_guarded:
+        number, result = _scalar(node, index), _squared_divisor(a, node.inputs[1 - index])
+        if number is None or not 0 < number < np.inf or result is None or result.is_guarded:
             return None
-        return replace(found, factor=found.factor * number if node.type == "Mul" else found.factor / number)
+        return replace(result, factor=result.factor * number if node.type == "Mul" else result.factor / number)
     if node.type == "ReduceSumSquare":
         return _reduction_divisor(a, node, node.inputs[0])
     x = _square_operand(a, node.inputs[0])
@@ -212,14 +218,14 @@ def _add_guard(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Di
         if len(node.inputs) != 2 or len(given) != 1:
             return None
         number, source = _scalar(node, given[0]), node.inputs[1 - given[0]]
-    found = below(a, source) if number is not None and 0 <= number < np.inf else None
-    if number is None or found is None or found.floored or getattr(found, place):
+    result = below(a, source) if number is not None and 0 <= number < np.inf else None
+    if number is None or result is None or result.floored or getattr(result, place):
         return None
     if node.type == "Add":
-        return replace(found, **{place: number}) if number > 0 else None
+        return replace(result, **{place: number}) if number > 0 else None
     if number == 0:  # squares and norms are never negative
-        return found
-    return replace(found, floored=True) if number <= _MAX_FLOOR**power and found.is_norm else None
+        return result
+    return replace(result, floored=True) if number <= _MAX_FLOOR**power and result.is_norm else None
 
 
 def _reduction_divisor(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:

@@ -6,10 +6,8 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 from n2d2py.operators.normalize import Normalize
 
 
@@ -30,8 +28,8 @@ def _layer(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
     centred = a.node.type == "LayerNormalization"
-    made = _add_norm(a, x, outer, epsilon, centred=centred)
-    a.bind(_affine(a, made, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
+    result = _add_norm(a, x, outer, epsilon, centred=centred)
+    a.bind(_affine(a, result, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
         if a.is_output_used(index):
@@ -43,9 +41,9 @@ def _instance(a: Arrays) -> None:
     x = a.value(0)
     if len(x.dims) < 3:
         raise Unsupported("its input has no axes besides batch and channels")
-    made = _add_norm(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
+    result = _add_norm(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
-    a.bind(_affine(a, made, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
+    a.bind(_affine(a, result, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
 
 
 @onnx_array("GroupNormalization")
@@ -53,14 +51,14 @@ def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
     if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
         raise Unsupported(f"num_groups={groups} does not divide the channels of its input")
-    made = _add_norm(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
+    result = _add_norm(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     if scale.size == groups != x.dims[1]:
         scale, shift = (
             a.reshape(a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)), (x.dims[1],)) for v in (scale, shift)
         )
-    a.bind(_affine(a, made, a.reshape(scale, shape), a.reshape(shift, shape)))
+    a.bind(_affine(a, result, a.reshape(scale, shape), a.reshape(shift, shape)))
 
 
 @onnx_array("BatchNormalization")

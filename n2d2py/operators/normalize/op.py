@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from math import sqrt
 
 import numpy as np
 
-from n2d2py.arithmetic.attention import normalized
-from n2d2py.arithmetic.functions import sequential_sum
-from n2d2py.errors import N2D2Error
+from n2d2py.arithmetic.attention import LONGEST_LINE, normalized
+from n2d2py.arithmetic.functions import lane_sum
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import vectors
+from n2d2py.exports.cpp.layer import Argument, Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Normalized
 from n2d2py.graph.shapes import Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
+from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.quant.forming import common_multipliers, rescaled_layer
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 SMALLEST_NORM = 1e-12
@@ -27,7 +30,6 @@ SMALLEST_NORM = 1e-12
 
 
 @register
-@dataclass(frozen=True)
 class Normalize(Op):
     """(x - mean) / (norm + added) of each row of `size` contiguous elements; mean 0 without `centred`.
 
@@ -44,18 +46,12 @@ class Normalize(Op):
     added: float = 0.0
     power: int = 2
     summed: bool = False
-    kind: ClassVar[str] = "Normalize"
-    same_bits: ClassVar[bool] = True
+    same_bits = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         count = elements(inputs[0])
         if count % self.size:
-            raise N2D2Error(
-                "E208",
-                f"{self.kind} '{node.name}' requires rows of {self.size} elements, but its input has {count} elements",
-                where=node.location,
-                remedy="correct the layer before it",
-            )
+            raise self.error("E208", node, f"requires rows of {self.size} elements, but its input has {count} elements")
         return [(inputs[0][0], count // self.size) if self.part else inputs[0]]
 
     def channel_numbers(self, shape: Shape) -> np.ndarray:
@@ -67,10 +63,10 @@ class Normalize(Op):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = in_memory_order(inputs[0]).reshape(len(inputs[0]), -1, self.size)
-        mean = sequential_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])
+        mean = lane_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])
         # differences are rounded to the type of x, which makes their squares exact in float64
         away = (x.astype(np.float64) - mean[..., None]).astype(x.dtype).astype(np.float64)
-        size = sequential_sum(np.square(away) if self.power == 2 else np.abs(away)) / (1 if self.summed else self.size)
+        size = lane_sum(np.square(away) if self.power == 2 else np.abs(away)) / (1 if self.summed else self.size)
         inverse = 1.0 / ((np.sqrt(size + self.epsilon) if self.power == 2 else size) + self.added)
         if self.part:
             return [(mean if self.part == "mean" else inverse).astype(x.dtype)]
@@ -111,8 +107,104 @@ _SCHEMA = LAYER.extended(
 @ini("Normalize", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
-    size, is_l1 = require_channels(context, tensor), context.values["Norm"] == "L1"
+    size, is_l1 = context.require_channels(tensor), context.values["Norm"] == "L1"
     context.add(lp_normalize(size, 1) if is_l1 else Normalize(size, SMALLEST_SQUARE, False, summed=True), [tensor])
+
+
+# ---- integers ------------------------------------------------------------------------------------
+_GAIN_BITS = 14
+_FRACTION, _WIDE_FRACTION = 12, 16
+"""Fractional bits of a normalized element, for 8-bit and for 16-bit results."""
+
+
+@quantizer("Normalize")
+class NormQuantizer(Quantizer):
+    """Gains have 14 bits, or fewer if 32-bit accumulators require it. Their unit is a power of two: the rescale is exact in
+    every mode.
+
+    A node without parameters gets one gain and no offset.
+    """
+
+    def refuses(self, node: Node) -> str | None:
+        if node.op.power == 1:
+            return "a normalisation by the L1 norm"
+        if node.op.part:
+            return f"the {node.op.part} of a normalisation"
+        return f"a normalisation of more than {LONGEST_LINE} elements" if node.op.size > LONGEST_LINE else None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, y, op = types.inputs[0], types.output, node.op
+        root = sqrt(op.size) if op.summed else 1.0  # sum of squares instead of their mean
+        gains = np.asarray(node.params.get("gain", np.ones(1)), np.float64) / (root * y.scale)
+        shifts = np.asarray(node.params.get("shift", np.zeros(1)), np.float64) / y.scale
+        # `added` moves into the root: equal for a row of zeros, negligible for rows of many steps
+        epsilon = min(max(round(op.size**2 * (op.epsilon + op.added**2) / (root * x.scale) ** 2), 1), 2**60)
+        fraction = _FRACTION if y.bits == 8 else _WIDE_FRACTION
+        largest = int(sqrt(op.size) * 2**fraction) + 2
+        bits = min(_GAIN_BITS, 30 - largest.bit_length()) if y.bits == 8 else _GAIN_BITS
+        steps = gains * 2.0**-fraction if gains.any() else np.full(len(gains), 2.0**-fraction)
+        multipliers, unit = common_multipliers(steps, bits)
+        whole = np.array(multipliers if gains.any() else [0] * len(gains))
+        offsets = np.array([round(shift / unit) for shift in shifts])
+        bound = int(np.max(largest * np.abs(whole) + np.abs(offsets)))
+        if bound >= 2**53:
+            raise refusal(node, "a normalisation whose bias is beyond 53 bits of its gains")
+        form = Normalized(
+            whole.astype(np.int16),
+            offsets.astype(np.int32 if bound < 2**31 else np.int64),
+            np.array([epsilon], np.int64),
+            np.array([fraction], np.int32),
+        )
+        return rescaled_layer(node, types, np.array([unit]), bound, form)
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """Return the 14-bit gains and the offsets as real numbers."""
+        form, step = node.form_as(Normalized), node.rescaling.effective()[0] * graph.type(node.output).scale
+        step_of_gain = step * (sqrt(node.op.size) if node.op.summed else 1.0)
+        values = {"gain": form.gains * (step_of_gain * 2.0 ** int(form.fraction[0])), "shift": form.offsets * step}
+        return {role: np.broadcast_to(each, node.op.size).astype(np.float32) for role, each in values.items()}
+
+    def in_files(self, node: Node) -> bool:
+        return False
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("Normalize")
+def _lower_norm(layer: Layer) -> LayerCode:
+    op, rows = layer.op, elements(layer.input_shape) // layer.op.size
+    layer = layer.requiring_whole_input()
+    if layer.has("epsilon"):
+        return _integer_norm(layer, rows)
+    part = ("", "mean", "inverse").index(op.part)
+    operands: list[Argument] = [f"n2d2::elements<{layer.input_planes[0]}>(in0)", repr(op.epsilon), repr(op.added)]
+    for role in ("gain", "shift"):
+        if layer.has(role):
+            operands.append(layer.array(role, layer.values(role).astype(layer.output.dtype), layer.output.cpp))
+        else:
+            operands.append(f"static_cast<const {layer.output.cpp}*>(nullptr)")
+    sizes = (rows, op.size, bool(op.centred), op.power, bool(op.summed), part, layer.has("gain"))
+    return kernel_call(layer, "array_norm", "arrayNorm", sizes, operands)
+
+
+def _integer_norm(layer: Layer, rows: int) -> LayerCode:
+    op, selection, total = layer.op, vectors(layer), layer.sum_type()
+    sizes = {
+        "Outer": rows,
+        "Size": op.size,
+        "Centred": op.centred,
+        "InputZero": layer.inputs[0].zero_point,
+        "Fraction": int(layer.values("fraction")[0]),
+    }
+    gains, offsets = layer.values("gains"), layer.values("offsets")
+    constants: tuple[Argument, ...] = ()
+    if offsets.any() or len(gains) > 1:
+        constants = (layer.array("gains", gains, "std::int16_t"), layer.array("offsets", offsets, total))
+    else:
+        sizes["Gain"] = int(gains[0])
+    epsilon = layer.constants("epsilon", "std::int64_t", {"epsilon": int(layer.values("epsilon")[0])})
+    types = {**layer.planes, "Sum": total, "Epilogue": epilogue(layer, selection), "Epsilon": epsilon}
+    config = layer.config(f"normalisation of {op.size} integers", types, sizes, selection)
+    return layer.code("integer_norm", layer.call("integerNorm", config, constants=constants), selection=selection)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
@@ -127,7 +219,7 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     affine = [node.params[role] for role in ("gain", "shift") if role in node.params]
     if op.centred and not op.added and op.power == 2 and not op.summed and axis == rank - 1:
         affine = [emit_constant(writer, values, "") for values in affine or [np.ones(op.size)]]
-        made = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
+        result = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
     else:
         away = emit("Sub", [x, emit("ReduceMean", [x], axes=[axis])]) if op.centred else x
         if op.summed:
@@ -139,11 +231,11 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
             divisor = emit("Sqrt", [emit("Add", [divisor, writer.constant(op.epsilon)])])
         if op.added:
             divisor = emit("Add", [divisor, writer.constant(op.added)])
-        made, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
+        result, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
         for function, values in zip(("Mul", "Add"), affine, strict=False):
             if function == "Mul" or values.any():
-                made = emit(function, [made, emit_constant(writer, values.reshape(placed), "")])
+                result = emit(function, [result, emit_constant(writer, values.reshape(placed), "")])
     if not channels:
-        emit_flat(writer, made, output)
+        emit_flat(writer, result, output)
     else:
         writer.nodes[-1].output[0] = output

@@ -6,7 +6,6 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
 from n2d2py.graph.shapes import channels
@@ -40,7 +39,7 @@ MAX_WINDOWS = 1 << 16
 @ini("Pool", _SCHEMA)
 def _build(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
-    as_images(context)
+    context.as_images()
     parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
     count = sum(c for _, c in parents)
     mapping = read_mapping(values, parents, outputs)

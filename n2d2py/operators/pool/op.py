@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from typing import ClassVar
+from dataclasses import replace
+from functools import partial, reduce
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Layer, cpp, window
-from n2d2py.exports.cpp.parts import Expression
+from n2d2py.exports.cpp.layer import Expression, Layer, LayerCode, cpp, window
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Dequantized, StoredSums
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
+from n2d2py.graph.forms import Dequantized, Rescaled, StoredSums
+from n2d2py.graph.node import INT8, TWICE, UINT8
 from n2d2py.memory.access import Access, PoolWindow, memory_access
-from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.windows import Pads, output_extent, pad
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
+from n2d2py.quant.weights.file_rounding import mean_rescale, pool_rescale, stored_origin
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register
-@dataclass(frozen=True)
 class Pool(Op):
     """Maximum or mean over a window, channel by channel.
 
@@ -44,7 +44,6 @@ class Pool(Op):
     stride: tuple[int, int] = (1, 1)
     pads: Pads = (0, 0, 0, 0)
     count_pad: bool = True
-    kind: ClassVar[str] = "Pool"
 
     @property
     def moves_values(self) -> bool:  # type: ignore[override]
@@ -52,7 +51,7 @@ class Pool(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape = inputs[0]
-        require_rank(shape, 4, node, "Pool")
+        self.require_rank(shape, 4, node)
         return [(*shape[:2], *output_extent(shape[2:], self.kernel, self.stride, self.pads, node))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -145,42 +144,35 @@ def _sum_in_order(terms: Iterable[np.ndarray]) -> np.ndarray:
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-def _window_converter(mode: str):
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        size = image_size(node)
-        node.require_single_output()
-        if pair(node, "dilations") != (1, 1):
-            raise Unsupported("its window is dilated")
-        kernel, stride = pair(node, "kernel_shape"), pair(node, "strides")
-        pads = read_pads(node, size, kernel, stride)
-        count_pad = bool(node.attribute("count_include_pad", 0))
-        if node.attribute("ceil_mode", 0):
-            bottom, right = ceil_excess(size, kernel, stride, pads)
-            if mode == "Average" and count_pad and (bottom or right):
-                reason = "ceil_mode with count_include_pad makes windows that are partly not counted"
-                raise Unsupported(reason, "export with ceil_mode=0 or with count_include_pad=0")
-            pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
-        count_pad = count_pad or not any(pads) or mode == "Max"
-        op = Pool(mode, kernel, stride, pads, count_pad)
-        output_extent(size, kernel, stride, pads, Node(node.name, op, [], [], location=builder.model.place(node.name)))
-        if int(Pool(mode, kernel, stride, pads, False).window_counts(size).min()) == 0:
-            raise Unsupported("some of its windows lie outside the image", "reduce its pads")
-        windowed_layer(node, builder, op)
-
-    return convert
+def _from_windows(mode: str, node: OnnxNode, builder: Builder) -> None:
+    size = image_size(node)
+    node.require_single_output()
+    if pair(node, "dilations") != (1, 1):
+        raise Unsupported("its window is dilated")
+    kernel, stride = pair(node, "kernel_shape"), pair(node, "strides")
+    pads = read_pads(node, size, kernel, stride)
+    count_pad = bool(node.attribute("count_include_pad", 0))
+    if node.attribute("ceil_mode", 0):
+        bottom, right = ceil_excess(size, kernel, stride, pads)
+        if mode == "Average" and count_pad and (bottom or right):
+            reason = "ceil_mode with count_include_pad makes windows that are partly not counted"
+            raise Unsupported(reason, "export with ceil_mode=0 or with count_include_pad=0")
+        pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
+    count_pad = count_pad or not any(pads) or mode == "Max"
+    op = Pool(mode, kernel, stride, pads, count_pad)
+    output_extent(size, kernel, stride, pads, Node(node.name, op, [], [], location=builder.model.place(node.name)))
+    if int(Pool(mode, kernel, stride, pads, False).window_counts(size).min()) == 0:
+        raise Unsupported("some of its windows lie outside the image", "reduce its pads")
+    windowed_layer(node, builder, op)
 
 
-def _global_converter(mode: str):
-    def convert(node: OnnxNode, builder: Builder) -> None:
-        windowed_layer(node, builder, Pool(mode, image_size(node)))
-
-    return convert
+def _from_image(mode: str, node: OnnxNode, builder: Builder) -> None:
+    windowed_layer(node, builder, Pool(mode, image_size(node)))
 
 
-onnx("MaxPool", images=True)(_window_converter("Max"))
-onnx("AveragePool", images=True)(_window_converter("Average"))
-onnx("GlobalMaxPool", images=True)(_global_converter("Max"))
-onnx("GlobalAveragePool", images=True)(_global_converter("Average"))
+for _mode in ("Max", "Average"):
+    onnx(f"{_mode}Pool", images=True)(partial(_from_windows, _mode))
+    onnx(f"Global{_mode}Pool", images=True)(partial(_from_image, _mode))
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -207,7 +199,6 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("Pool")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a pooling layer."""
     op, kind, selection = layer.op, layer.inputs[0], layer.portable
     types: dict[str, str | Expression] = dict(layer.planes)
     constants = {**window(op.kernel, op.stride, op.pads), "Serial": layer.serial}
@@ -231,6 +222,57 @@ def lower(layer: Layer) -> LayerCode:
         kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
     config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)
     return layer.code("pool", layer.call(kernel, config), selection=selection)
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Pool")
+class PoolQuantizer(Quantizer):
+    """Max: no arithmetic. Average: acc = sum of the window; factor s_x / (count s_y)."""
+
+    def plain(self, node: Node) -> bool:
+        return node.op.mode == "Max"
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        if node.op.mode == "Max":
+            return moved_layer(node, types)
+        x, counts = types.inputs[0], _possible_counts(node)
+        return rescaled_layer(node, types, x.scale / (counts * types.output.scale), int(counts[-1]) * peak(x))
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """Return a float32 mean of real numbers; in fixed-point modes, of q - zero point; for TFLite files, as TFLite's
+        kernels."""
+        if node.op.mode == "Max":
+            return moved_layer(node, types)
+        x, y, mode = types.inputs[0], types.output, types.options.rescaling
+        counts = _possible_counts(node)
+        factors = np.float64(x.scale) / (counts * np.float64(y.scale))
+        bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
+        if types.follows_file(node) and (result := _tflite(node, x, y, counts, bound)) is not None:
+            return result
+        types.remark(node, "it is a mean over windows of several sizes, or of many values")
+        if mode == "Floating-point":
+            scales = np.array([x.scale], np.float32)
+            return integer_layer(node, Dequantized(scales), file_clamp(node, y), StepRescale(np.float32(y.scale)))
+        return integer_layer(node, Rescaled(), file_clamp(node, y), file_rescale(node, factors, bound, mode), bound)
+
+
+def _tflite(node: Node, x: NumType, y: NumType, counts: np.ndarray, bound: int) -> QuantNode | None:
+    """Return the integer form of TFLite's kernels MEAN and AVERAGE_POOL_2D; None if no form here is bit-exact."""
+    if node.rounding == TWICE and len(counts) == 1:
+        rescale = mean_rescale(float(np.float64(x.scale) / np.float64(y.scale)), int(counts[0]))
+        return integer_layer(node, Rescaled(), file_clamp(node, y), rescale, bound)
+    if node.rounding not in (INT8, UINT8) or (x.scale, x.zero_point) != (y.scale, y.zero_point):
+        return None
+    rescale = pool_rescale(counts)
+    form = StoredSums(np.array([stored_origin(node, x)], np.int32))
+    return rescale and integer_layer(node, form, file_clamp(node, y), rescale, int(counts[-1]) * 255)
+
+
+def _possible_counts(node: Node) -> np.ndarray:
+    """Return the possible divisors of a mean, up to the window size."""
+    window = node.op.kernel[0] * node.op.kernel[1]
+    uniform = node.op.count_pad or not any(node.op.pads)
+    return np.array([window]) if uniform else np.arange(1, window + 1)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

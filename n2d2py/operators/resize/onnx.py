@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor, prod
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions
 from n2d2py.graph.shapes import MAX_STEP
+from n2d2py.operators.arrays.base import around_axis
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
 from n2d2py.operators.quantize import Quantize, grid_type
 from n2d2py.operators.resize import Resize
 
@@ -51,21 +50,21 @@ def _resize(a: Arrays) -> None:
     check_positions(axis.outputs for axis in axes)
     mode = node.attribute("mode", "nearest")
     coordinates = "asymmetric" if node.opset < 11 else node.attribute("coordinate_transformation_mode", "half_pixel")
-    changed = {at: axis for at, axis in enumerate(axes) if axis.scale != 1 or axis.outputs != axis.inputs or axis.region}
-    places = {at: _coordinates(axis, coordinates) for at, axis in changed.items()}
+    changed = {index: axis for index, axis in enumerate(axes) if axis.scale != 1 or axis.outputs != axis.inputs or axis.region}
+    places = {index: _coordinates(axis, coordinates) for index, axis in changed.items()}
     if mode == "nearest":
-        made = _nearest(a, x, changed, places)
+        tensor = _nearest(a, x, changed, places)
     elif mode not in ("linear", "cubic"):
         raise Unsupported(f"mode={mode} is not supported")
     elif x.image is not None and changed and _is_bilinear(a, axes, coordinates):
-        made = _bilinear(a, x.image, Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]))
+        tensor = _bilinear(a, x.image, Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]))
     else:
-        made = x
-        for at, axis in changed.items():
+        tensor = x
+        for index, axis in changed.items():
             if axis.outputs > _MAX_OUTPUTS:
                 raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MAX_OUTPUTS:,}")
-            made = _interpolate(a, made, at, _taps(a, [float(place) for place in places[at]], axis, mode))
-    a.bind(_extrapolate(a, made, changed, places))
+            tensor = _interpolate(a, tensor, index, _taps(a, [float(place) for place in places[index]], axis, mode))
+    a.bind(_extrapolate(a, tensor, changed, places))
 
 
 def _axes(a: Arrays, x: Value) -> list[_Axis]:
@@ -137,17 +136,17 @@ def _coordinates(axis: _Axis, coordinates: str) -> list[Fraction]:
 def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
     """Add a Resize if the positions are floor(i n / m), else a selection of positions."""
     chosen = {}
-    for at, axis in axes.items():
+    for index, axis in axes.items():
         rounding = a.node.attribute("nearest_mode", "round_prefer_floor")
         if a.node.opset < 11:  # examples of opset 10: round down, or up along a smaller axis
             rounding = "ceil" if a.node.type == "Resize" and axis.scale < 1 else "floor"
         if rounding not in _ROUNDINGS:
             raise Unsupported(f"nearest_mode={rounding} is not supported")
-        chosen[at] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[at]]
-    plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[at] for at, axis in axes.items())
+        chosen[index] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[index]]
+    plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[index] for index, axis in axes.items())
     if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:
         return a.select(x, chosen)
-    height, width = (axes[at].outputs if at in axes else x.dims[at] for at in (2, 3))
+    height, width = (axes[index].outputs if index in axes else x.dims[index] for index in (2, 3))
     return a.layer(Resize((height, width)), x, "nearest")
 
 
@@ -166,10 +165,10 @@ def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
 
 def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
     grid = grid_type(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
-    made = a.builder.layer(a.node, op, [image], part="linear")
+    result = a.builder.layer(a.node, op, [image], part="linear")
     if grid is not None:  # round to integers again
-        made = a.builder.layer(a.node, Quantize(grid), [made], part="integers")
-    return a.image_value(made)
+        result = a.builder.layer(a.node, Quantize(grid), [result], part="integers")
+    return a.image_value(result)
 
 
 def _taps(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
@@ -217,17 +216,17 @@ def _interpolate(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], li
     positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
     weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
     dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
-    op = ArrayInterpolate(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), positions, weights, x.kind)
+    op = ArrayInterpolate(*around_axis(x.dims, axis), positions, weights, x.kind)
     return a.add(op, [a.tensor(x)], dims, label="resampled")
 
 
 def _extrapolate(a: Arrays, made: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
     """Set positions of a crop outside the input to the extrapolation value."""
     outside = np.zeros((1,) * len(made.dims), bool)
-    for at, axis in axes.items():
+    for index, axis in axes.items():
         if axis.region is not None:
-            beyond = np.array([not 0 <= place <= axis.inputs - 1 for place in places[at]])
-            outside = outside | beyond.reshape([-1 if number == at else 1 for number in range(len(made.dims))])
+            beyond = np.array([not 0 <= place <= axis.inputs - 1 for place in places[index]])
+            outside = outside | beyond.reshape([-1 if number == index else 1 for number in range(len(made.dims))])
     if not outside.any():
         return made
     fill = a.const(float(a.node.attribute("extrapolation_value", 0.0)), made)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Call, Expression
-from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.exports.cpp.layer import Call, Expression, Layer, LayerCode, cpp
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.graph.forms import Rescaled
-from n2d2py.graph.shapes import Shape
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
-from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -28,7 +26,6 @@ MAX_DIVISOR = 2**14
 
 
 @register
-@dataclass(frozen=True)
 class Resize(Op):
     """The image resampled to `size`, channel by channel.
 
@@ -50,11 +47,10 @@ class Resize(Op):
     size: tuple[int, int]
     mode: str = "Nearest"
     coordinates: str = "Asymmetric"
-    kind: ClassVar[str] = "Resize"
-    moves_values: ClassVar[bool] = True  # values or means of values, within the input's range
+    moves_values = True  # values or means of values, within the input's range
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        require_rank(inputs[0], 4, node, "Resize")
+        self.require_rank(inputs[0], 4, node)
         return [(*inputs[0][:2], *self.size)]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -112,9 +108,9 @@ class Resize(Op):
         (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         wide = x[..., x0] * columns[0]
         wide += x[..., x1] * columns[1]
-        found = wide[:, :, y0] * rows[0][:, None]
-        found += wide[:, :, y1] * rows[1][:, None]
-        return found
+        result = wide[:, :, y0] * rows[0][:, None]
+        result += wide[:, :, y1] * rows[1][:, None]
+        return result
 
     def _pick(self, x: np.ndarray) -> np.ndarray:
         (rows, _, _), (columns, _, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
@@ -189,7 +185,6 @@ def _resize(node: QuantNode, graph: QuantGraph) -> Access:
 # Resampling of images: nearest neighbour, or bilinear from tables of positions and weights.
 @cpp("Resize")
 def lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a resampling layer."""
     op = layer.op
     title, order = f"{op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}", {"Serial": layer.serial}
     if op.mode == "Nearest":
@@ -219,6 +214,47 @@ def _axis_struct(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: n
         layer.array(f"{role}_weights", weights, weight),
     ]
     return Expression.of(f"const n2d2::ResizeAxis<{weight}> {role} = {{{', '.join(map(str, arrays))}}};", *arrays)
+
+
+# ---- INI -----------------------------------------------------------------------------------------
+_SCHEMA = LAYER.extended(
+    NB_OUTPUTS,
+    Key("OutputWidth", Kind.UINT, doc="Width of the result.", minimum=1),
+    Key("OutputHeight", Kind.UINT, doc="Height of the result.", minimum=1),
+    Key(
+        "Mode",
+        Kind.ENUM,
+        doc="NearestNeighbor. Bilinear: half-pixel centers, as OpenCV. BilinearTF: as TensorFlow 1.",
+        choices=("Bilinear", "BilinearTF", "NearestNeighbor"),
+    ),
+    name="Resize",
+    doc="Resize feature maps.",
+)
+_CONFIG = CONFIGURATION.extended(
+    Key(
+        "AlignCorners",
+        Kind.BOOL,
+        True,
+        "BilinearTF. 1: align the corners of input and output. 0: align the top left edges of their first pixels.",
+    ),
+    name="Resize configuration",
+)
+
+
+@ini("Resize", _SCHEMA, _CONFIG)
+def _build(context: LayerContext) -> None:
+    values = context.values
+    context.as_images()
+    size = (values["OutputHeight"], values["OutputWidth"])
+    tensor = context.concat_inputs()
+    context.require_channels(tensor)
+    if values["Mode"] == "NearestNeighbor":
+        op = Resize(size)
+    elif values["Mode"] == "Bilinear":
+        op = Resize(size, "Bilinear", "HalfPixel")
+    else:
+        op = Resize(size, "Bilinear", "AlignCorners" if values["AlignCorners"] else "Asymmetric")
+    context.add(op, [tensor])
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

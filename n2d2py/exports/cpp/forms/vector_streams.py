@@ -88,7 +88,7 @@ class DotProducts(CoreForm):
         apart = outputs % 2 or facts.layer.place.bytes > 65535 - outputs
         bytes_of_one = depth if channels % _BYTES else 0
         results = 4 * (outputs + outputs % 2) if apart else 0
-        return 528 + 4 * depth + bytes_of_one + columns * channels + results + 8 * lines * (1 + columns)
+        return 544 + 4 * depth + bytes_of_one + columns * channels + results + 8 * lines * (1 + columns)
 
 
 @form

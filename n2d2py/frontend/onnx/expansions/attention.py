@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _OTHER_FORM = "export the model without this optimization"
 
@@ -18,12 +17,10 @@ _OTHER_FORM = "export the model without this optimization"
 @expands("com.microsoft::Attention")
 def _attention(parts: Parts) -> None:
     """Add self-attention of X (N, S, D) with one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
-    _refuse_inputs(parts, (4, 6), "past keys and values")
+    _refuse_past(parts, 4, 6)
     width = parts.required(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
-    joined = parts.add("MatMul", *parts.inputs[:2])
-    if parts.has(2):
-        joined = parts.add("Add", joined, parts.inputs[2])
+    joined = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
     if sum(sizes) != width:
         raise Unsupported(f"its weights make {width} values, not {'+'.join(map(str, sizes))}")
     _add_attention(parts, parts.split(joined, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
@@ -32,20 +29,20 @@ def _attention(parts: Parts) -> None:
 @expands("com.microsoft::MultiHeadAttention")
 def _multi_head_attention(parts: Parts) -> None:
     """Add attention of query (N, S, D), key (N, T, D) and value (N, T, V), with one bias for all three."""
-    _refuse_inputs(parts, (6, 7), "past keys and values")
+    _refuse_past(parts, 6, 7)
     for index in (0, 1, 2):
         if len(parts.dims(index)) != 3:
             raise Unsupported("packed or four-dimensional query, key and value are not supported", _OTHER_FORM)
     sizes, names = [parts.dims(index)[2] for index in (0, 1, 2)], parts.inputs[:3]
     if parts.has(3):
         biases = np.split(parts.required(3, "bias"), np.cumsum(sizes)[:2])
-        names = [parts.add("Add", x, parts.constant("bias", one)) for x, one in zip(names, biases, strict=True)]
+        names = [parts.add("Add", x, parts.add_constant("bias", one)) for x, one in zip(names, biases, strict=True)]
     _add_attention(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
 
 
-def _refuse_inputs(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
+def _refuse_past(parts: Parts, *inputs: int) -> None:
     if any(map(parts.has, inputs)) or any(map(parts.is_output_used, range(1, 4))):
-        raise Unsupported(f"{what} are not supported", _OTHER_FORM)
+        raise Unsupported("past keys and values are not supported", _OTHER_FORM)
 
 
 def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
@@ -64,16 +61,15 @@ def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], s
     left = headed(parts.add("Mul", query, parts.number(scale)), length, sizes[0], [0, 2, 1, 3])
     scores = parts.add("MatMul", left, headed(key, others, sizes[1], [0, 2, 3, 1]))
     lowest = parts.attribute("mask_filter_value", -10000.0)
-    if parts.has(5):
-        scores = parts.add("Add", scores, parts.inputs[5])
+    scores = parts.add_input(scores, 5)
     if parts.has(mask):
         scores = parts.add("Add", scores, _mask_scores(parts, mask, lowest, others))
     if parts.attribute("unidirectional", 0):
         later = np.triu(np.full((length, others), lowest, np.float32), others - length + 1)
-        scores = parts.add("Add", scores, parts.constant("later", later))
+        scores = parts.add("Add", scores, parts.add_constant("later", later))
     shares = parts.add("Softmax", scores, axis=-1)
-    made = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
-    parts.reshape(parts.add("Transpose", made, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
+    result = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
+    parts.reshape(parts.add("Transpose", result, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
 
 
 def _mask_scores(parts: Parts, index: int, lowest: float, others: int) -> str:
@@ -108,7 +104,7 @@ def _rotary(parts: Parts) -> None:
     axis = 3 if pairs[-2] == 2 and not parts.attribute("interleaved", 0) else 4
     split = parts.reshape(parts.inputs[0], 0, *pairs)
     first, second = (parts.reshape(one, 0, *shape[:-1], size // 2) for one in parts.split(split, axis, (1, 1)))
-    cos, sin = (parts.constant("angles", one) for one in angles)
+    cos, sin = (parts.add_constant("angles", one) for one in angles)
     turned = (
         parts.add("Sub", parts.add("Mul", first, cos), parts.add("Mul", second, sin)),
         parts.add("Add", parts.add("Mul", first, sin), parts.add("Mul", second, cos)),

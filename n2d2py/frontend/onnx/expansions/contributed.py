@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _MICROSOFT = "com.microsoft::"
 _ACTIVATIONS = {
@@ -41,22 +40,20 @@ def _add_activation(parts: Parts, x: str, out: int | None) -> str:
 @expands(_MICROSOFT + "FusedConv")
 def _fused_conv(parts: Parts) -> None:
     """Add Activation(Conv(X, W, B) + Z)."""
-    made = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
-    if parts.has(3):
-        made = parts.add("Add", made, parts.inputs[3])
-    _add_activation(parts, made, 0)
+    result = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
+    _add_activation(parts, parts.add_input(result, 3), 0)
 
 
 @expands(_MICROSOFT + "FusedGemm")
 def _fused_gemm(parts: Parts) -> None:
     """Add Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
     own = {name: value for name, value in parts.attributes().items() if name.startswith("activation")}
-    made = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
+    result = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
     name = parts.attribute("activation", "")
     if name not in ("", *_ACTIVATIONS) or name == "Clip":
         raise Unsupported(f"its activation function is {name}")
     given = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
-    parts.add(name or "Identity", made, out=0, **{key: given[key] for key in _ACTIVATIONS[name] if key in given})
+    parts.add(name or "Identity", result, out=0, **{key: given[key] for key in _ACTIVATIONS[name] if key in given})
 
 
 @expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
@@ -80,8 +77,8 @@ def _fused_matmul(parts: Parts) -> None:
 @expands(_MICROSOFT + "Gelu", _MICROSOFT + "BiasGelu", _MICROSOFT + "FastGelu")
 def _gelu(parts: Parts) -> None:
     """Add Gelu(X + bias) by erf, or by tanh for FastGelu."""
-    x = parts.add("Add", *parts.inputs[:2]) if parts.has(1) else parts.inputs[0]
-    fast = parts.proto.op_type == "FastGelu"
+    x = parts.add_input(parts.inputs[0], 1)
+    fast = parts.type == "FastGelu"
     if parts.opset >= 20:
         parts.add("Gelu", x, out=0, approximate="tanh" if fast else "none")
         return
@@ -122,20 +119,14 @@ def _bias_add(parts: Parts) -> None:
 
 def layer_norm(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
     """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
-    epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.proto.op_type else 1e-5))
-
-    def mean(values: str) -> str:
-        if parts.opset < 18:
-            return parts.add("ReduceMean", values, axes=[rank - 1])
-        return parts.add("ReduceMean", values, parts.constant("axes", np.array([rank - 1])))
-
+    epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.type else 1e-5))
     if not root:
-        x = parts.add("Sub", x, mean(x))
-    power = mean(parts.add("Mul", x, x))
-    found = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
+        x = parts.add("Sub", x, parts.add_along("ReduceMean", x, [rank - 1], 18))
+    power = parts.add_along("ReduceMean", parts.add("Mul", x, x), [rank - 1], 18)
+    result = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
     if not bias:
-        return parts.add("Mul", found, scale, out=out)
-    return parts.add("Add", parts.add("Mul", found, scale), bias, out=out)
+        return parts.add("Mul", result, scale, out=out)
+    return parts.add("Add", parts.add("Mul", result, scale), bias, out=out)
 
 
 @expands("SimplifiedLayerNormalization", _MICROSOFT + "SimplifiedLayerNormalization")
@@ -150,13 +141,10 @@ def _simplified_norm(parts: Parts) -> None:
 @expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
 def _skip_norm(parts: Parts) -> None:
     """Add LayerNormalization(X + skip + bias); output 3 is the sum."""
-    simple = "Simplified" in parts.proto.op_type
+    simple = "Simplified" in parts.type
     if parts.is_output_used(1) or parts.is_output_used(2):
         raise Unsupported("the use of its mean or deviation output is not supported")
-    x = parts.add("Add", *parts.inputs[:2])
-    at = 3 if simple else 4
-    if parts.has(at):
-        x = parts.add("Add", x, parts.inputs[at])
+    x = parts.add_input(parts.add("Add", *parts.inputs[:2]), 3 if simple else 4)
     if parts.is_output_used(3):
         x = parts.add("Identity", x, out=3)
     bias = parts.inputs[3] if not simple and parts.has(3) else ""
@@ -168,7 +156,7 @@ def _embed_norm(parts: Parts) -> None:
     """Add LayerNormalization of the summed word, position and segment embeddings."""
     names, length = [*parts.inputs, *[""] * 9][:9], parts.dims(0)[1]
     words = parts.add("Gather", names[2], names[0], axis=0)
-    places = names[8] or parts.constant("positions", np.arange(length)[None])
+    places = names[8] or parts.add_constant("positions", np.arange(length)[None])
     x = parts.add("Add", words, parts.add("Gather", names[3], places, axis=0))
     if names[1] and names[4]:
         x = parts.add("Add", x, parts.add("Gather", names[4], names[1], axis=0))
@@ -189,7 +177,7 @@ def _group_norm(parts: Parts) -> None:
     groups, channels = parts.attribute("groups"), dims[1]
     if not groups or channels % groups:
         raise Unsupported(f"its {channels} channels are not {groups} equal groups")
-    ones, zeros = (parts.constant("unit", np.full(groups, value, np.float32)) for value in (1, 0))
+    ones, zeros = (parts.add_constant("unit", np.full(groups, value, np.float32)) for value in (1, 0))
     flat = parts.reshape(x, 0, groups, -1)
     flat = parts.add("InstanceNormalization", flat, ones, zeros, epsilon=parts.attribute("epsilon", 1e-5))
     x = parts.reshape(flat, 0, *dims[1:])
@@ -203,11 +191,11 @@ def _group_norm(parts: Parts) -> None:
 @expands(_MICROSOFT + "NhwcMaxPool", _MICROSOFT + "NhwcConv")
 def _channels_last(parts: Parts) -> None:
     """Add the ONNX operator between two layout transpositions."""
-    operator, attributes = parts.proto.op_type.removeprefix("Nhwc"), parts.attributes()
+    operator, attributes = parts.type.removeprefix("Nhwc"), parts.attributes()
     first = parts.add("Transpose", parts.inputs[0], perm=[0, 3, 1, 2])
     weights = [parts.add("Transpose", parts.inputs[1], perm=[0, 3, 1, 2])] if operator == "Conv" else []
-    made = parts.add(operator, first, *weights, *parts.inputs[2:], **attributes)
-    parts.add("Transpose", made, out=0, perm=[0, 2, 3, 1])
+    result = parts.add(operator, first, *weights, *parts.inputs[2:], **attributes)
+    parts.add("Transpose", result, out=0, perm=[0, 2, 3, 1])
 
 
 # ---- low-bit weights, scales at run time ------------------------------------------------------
@@ -231,7 +219,7 @@ def _matmul_nbits(parts: Parts) -> None:
     else:
         zeros = zeros.astype(np.float32).reshape(rows, blocks, 1)
     weights = ((stored - zeros) * scales).reshape(rows, -1)[:, :columns]
-    given = parts.constant("weights", np.ascontiguousarray(weights.T))
+    given = parts.add_constant("weights", np.ascontiguousarray(weights.T))
     _add_matmul(parts, parts.inputs[0], given, 5)
 
 
@@ -252,12 +240,12 @@ def _unpack_bits(stored: np.ndarray, bits: int) -> np.ndarray:
 @expands(_MICROSOFT + "DynamicQuantizeMatMul", _MICROSOFT + "MatMulIntegerToFloat")
 def _dynamic_matmul(parts: Parts) -> None:
     """Add X x W + bias with dequantized weights; X is not rounded, since calibration determines its scale."""
-    dynamic = parts.proto.op_type == "DynamicQuantizeMatMul"
+    dynamic = parts.type == "DynamicQuantizeMatMul"
     scale, zero, bias = (2, 3, 4) if dynamic else (3, 5, 6)
     weights, x = parts.required(1, "weights").astype(np.float32), parts.inputs[0]
     offset = parts.values(zero, "zero points")
     weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.required(scale, "scales")
-    given = parts.constant("weights", weights.astype(np.float32))
+    given = parts.add_constant("weights", weights.astype(np.float32))
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
     _add_matmul(parts, x, given, bias)

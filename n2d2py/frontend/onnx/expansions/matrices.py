@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _LARGEST = 4
 """Rows of a matrix whose determinant is expanded along rows."""
@@ -24,11 +23,11 @@ def _det(parts: Parts) -> None:
     def minor(row: int, columns: list[int]) -> str:
         if row == size - 1:
             return rows[row][columns[0]]
-        found = ""
-        for at, column in enumerate(columns):
+        result = ""
+        for index, column in enumerate(columns):
             term = parts.add("Mul", rows[row][column], minor(row + 1, [other for other in columns if other != column]))
-            found = parts.add("Sub" if at % 2 else "Add", found, term) if found else term
-        return found
+            result = parts.add("Sub" if index % 2 else "Add", result, term) if result else term
+        return result
 
     parts.reshape(minor(0, [*range(size)]), *(0 for _ in dims[:-2]), out=0)
 
@@ -38,7 +37,7 @@ def _eye_like(parts: Parts) -> None:
     """A constant, by the shape of the input alone."""
     rows, columns = parts.dims(0)
     kind = helper.tensor_dtype_to_np_dtype(parts.attribute("dtype", 1))
-    parts.add("Identity", parts.constant("eye", np.eye(rows, columns, parts.attribute("k", 0), kind)), out=0)
+    parts.add("Identity", parts.add_constant("eye", np.eye(rows, columns, parts.attribute("k", 0), kind)), out=0)
 
 
 @expands("ReverseSequence")
@@ -52,10 +51,10 @@ def _reverse_sequence(parts: Parts) -> None:
     order = np.where(steps < lengths, lengths - 1 - steps, steps)
     order = order if time == 0 else order.T
     if (lengths == lengths[0]).all():
-        parts.add("Gather", parts.inputs[0], parts.constant("order", order.take(0, axis=batch)), axis=time, out=0)
+        parts.add("Gather", parts.inputs[0], parts.add_constant("order", order.take(0, axis=batch)), axis=time, out=0)
         return
     index = np.broadcast_to(order.reshape(*order.shape, *[1] * (len(dims) - 2)), dims)
-    parts.add("GatherElements", parts.inputs[0], parts.constant("order", np.ascontiguousarray(index)), axis=time, out=0)
+    parts.add("GatherElements", parts.inputs[0], parts.add_constant("order", np.ascontiguousarray(index)), axis=time, out=0)
 
 
 @expands("Compress")
@@ -64,4 +63,4 @@ def _compress(parts: Parts) -> None:
     places = np.flatnonzero(parts.required(1, "condition"))
     axis = parts.attribute("axis")
     x = parts.inputs[0] if axis is not None else parts.reshape(parts.inputs[0], -1)
-    parts.add("Gather", x, parts.constant("places", places), axis=axis or 0, out=0)
+    parts.add("Gather", x, parts.add_constant("places", places), axis=axis or 0, out=0)

@@ -8,8 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts, Unsupported, expands
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,13 @@ def _expand_form(form: _Form, parts: Parts) -> None:
     """
     if parts.attribute("channels_last", 0):
         raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
-    needed = [index for at in form.operands for index in (at, at + 1)]
+    needed = [index for position in form.operands for index in (position, position + 1)]
     if not needed or not all(map(parts.has, needed)):
         raise Unsupported(f"it has {len(parts.inputs)} inputs, which is too few", "export the model again")
     axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
-    reals = [parts.add("DequantizeLinear", *parts.inputs[at : at + 3], axis=axis) for at in form.operands]
+    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in form.operands]
     if form.bias is not None and parts.has(form.bias):
-        reals.append(parts.constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
+        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
     attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
     if not parts.has(form.result):
         parts.add(form.operator, *reals, out=0, **attributes)

@@ -8,8 +8,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _CUBIC = -0.75
 """Cubic convolution coefficient that ONNX fixes for GridSample."""
@@ -112,15 +111,15 @@ def _grid_sample(parts: Parts) -> None:
 
 def _mask(taps: list[tuple[_Real, _Real | None]], size: int, padding: str, ends: tuple[float, float]) -> _Taps:
     """Return the taps with valid positions; with `padding` zeros, taps outside get weight 0."""
-    found = []
+    result = []
     for place, weight in taps:
         if padding == "reflection":
             place = _reflect(place, *ends)
         if padding == "zeros":
             known = place.inside(0, size - 1)
             weight = known if weight is None else weight * known
-        found.append((place.clip(0, size - 1), weight))
-    return found
+        result.append((place.clip(0, size - 1), weight))
+    return result
 
 
 _Taps = list[tuple[_Real, _Real | None]]
@@ -168,14 +167,14 @@ def _deform_conv(parts: Parts) -> None:
         own = parts.split(offsets, 0, [1] * groups)[group]
         axes = zip(parts.split(own, 2, [1, 1]), bases, image, strict=True)
         per_axis = [
-            _mask(_taps(_Real(parts, parts.constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
+            _mask(_taps(_Real(parts, parts.add_constant("start", base)) + _Real(parts, moved), "linear"), size, "zeros", (0, 0))
             for moved, base, size in axes
         ]
-        made = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
+        output = _reduce(parts, parts.reshape(x, 1, width, prod(image)), image, places, per_axis)
         if parts.has(4):
             mask = parts.split(parts.reshape(parts.inputs[4], groups, 1, places), 0, [1] * groups)[group]
-            made = parts.add("Mul", made, mask)
-        sampled.append(parts.reshape(made, 1, width * taps, *result))
+            output = parts.add("Mul", output, mask)
+        sampled.append(parts.reshape(output, 1, width * taps, *result))
     lines = sampled[0] if groups == 1 else parts.add("Concat", *sampled, axis=1)
     given = [lines, parts.reshape(parts.inputs[1], filters[0], filters[1] * taps, 1, 1), *parts.inputs[3:4]]
     parts.add("Conv", *given, out=0, group=parts.attribute("group", 1))
@@ -200,8 +199,10 @@ def _roi_align(parts: Parts) -> None:
     extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
     counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
     rows = parts.split(moved.name, 0, [1] * boxes[0])
-    made = [_pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)]
-    parts.add("Concat", *made, out=0, axis=0)
+    result = [
+        _pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)
+    ]
+    parts.add("Concat", *result, out=0, axis=0)
 
 
 def _pool_boxes(
@@ -216,19 +217,16 @@ def _pool_boxes(
             length = length.apply("Max", parts.number(least))
         steps = np.add.outer(np.arange(size[axis]), (np.arange(samples[axis]) + 0.5) / samples[axis]) / size[axis]
         shape = (1, size[0], 1, samples[0], 1) if axis == 0 else (1, 1, size[1], 1, samples[1])
-        at = length * _Real(parts, parts.constant("steps", steps.astype(np.float32).reshape(shape))) + low
+        at = length * _Real(parts, parts.add_constant("steps", steps.astype(np.float32).reshape(shape))) + low
         most = dims[2 + axis] - 1
         known, taps = at.inside(-1, most + 1), _taps(at.clip(0, most), "linear")
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
     places, reduced = count * prod(size), prod(samples)
     combine = "Add" if mode == "avg" else "Max"
-    made = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
-    made = parts.reshape(made, dims[1], places, reduced)
-    if parts.opset >= 18:
-        made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, parts.constant("axis", np.array([2])), keepdims=0)
-    else:
-        made = parts.add(f"Reduce{'Mean' if mode == 'avg' else 'Max'}", made, axes=[2], keepdims=0)
-    return parts.add("Transpose", parts.reshape(made, dims[1], count, *size), out=out, perm=[1, 0, 2, 3])
+    result = _reduce(parts, flat, dims[2:], places * reduced, per_axis, combine)
+    result = parts.reshape(result, dims[1], places, reduced)
+    result = parts.add_along("ReduceMean" if mode == "avg" else "ReduceMax", result, [2], 18, keepdims=0)
+    return parts.add("Transpose", parts.reshape(result, dims[1], count, *size), out=out, perm=[1, 0, 2, 3])
 
 
 @expands("MaxUnpool")
@@ -241,11 +239,11 @@ def _max_unpool(parts: Parts) -> None:
     asked = parts.values(2, "output shape")
     shape = [dims[1], *natural] if asked is None else asked.tolist()[1:]
     # an index counts in the natural shape
-    zeros = parts.constant("zeros", np.zeros(dims[1] * prod(natural), np.float32))
+    zeros = parts.add_constant("zeros", np.zeros(dims[1] * prod(natural), np.float32))
     flat = [parts.reshape(name, prod(dims[1:])) for name in parts.inputs[:2]]
     filled = parts.reshape(parts.add("ScatterElements", zeros, flat[1], flat[0], axis=0), 1, dims[1], *natural)
     more = [large - small for large, small in zip(shape[1:], natural, strict=True)]
-    pad = parts.constant("pads", np.array([0] * (4 + len(kernel)) + more, np.int64))
+    pad = parts.add_constant("pads", np.array([0] * (4 + len(kernel)) + more, np.int64))
     parts.add("Pad", filled, pad, out=0)
 
 
@@ -264,7 +262,7 @@ def _col2im(parts: Parts) -> None:
     rest = [padded[k] - reach[k] - (counts[k] - 1) * steps[k] for k in range(rank)]
     weights = np.tile(np.eye(prod(block), dtype=np.float32).reshape(prod(block), 1, *block), (channels, *[1] * (rank + 1)))
     x = parts.reshape(parts.inputs[0], 0, channels * prod(block), *counts)
-    given = parts.constant("moves", weights)
+    given = parts.add_constant("moves", weights)
     parts.add(
         "ConvTranspose",
         x,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, expands
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
 
 _MAX_MATRIX_SIZE = 1 << 26
 """Largest number of elements of a transform matrix."""
@@ -29,9 +28,9 @@ def _stft(parts: Parts) -> None:
     turns = 2 * np.pi * (np.outer(np.arange(bins), np.arange(length)) % length) / length
     weights = np.concatenate([np.cos(turns) * shape, -np.sin(turns) * shape])[:, None].astype(np.float32)
     line = parts.reshape(parts.inputs[0], 0, 1, dims[1])
-    made = parts.add("Conv", line, parts.constant("waves", weights), strides=[step])
+    result = parts.add("Conv", line, parts.add_constant("waves", weights), strides=[step])
     frames = (dims[1] - length) // step + 1
-    halves = parts.reshape(made, 0, 2, bins, frames)
+    halves = parts.reshape(result, 0, 2, bins, frames)
     parts.add("Transpose", halves, out=0, perm=[0, 3, 2, 1])
 
 
@@ -60,18 +59,18 @@ def _dft(parts: Parts) -> None:
     if dims[-1] == 2:
         matrix[:used, 1] = np.stack([-sines, cosines], -1)
     matrix /= length if inverse else 1
-    order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
-    front = [0, *(dims[at] for at in order[1:-2])]  # 0: the batch, unchanged
+    order = [*(index for index in range(rank - 1) if index != axis), axis, rank - 1]
+    front = [0, *(dims[index] for index in order[1:-2])]  # 0: the batch, unchanged
     x = parts.inputs[0]
     if order != [*range(rank)]:
         x = parts.add("Transpose", x, perm=order)
     flat = parts.reshape(x, *front, dims[axis] * dims[-1])
-    waves = parts.constant("waves", matrix.reshape(dims[axis] * dims[-1], 2 * bins).astype(np.float32))
-    made = parts.add("MatMul", flat, waves)
+    waves = parts.add_constant("waves", matrix.reshape(dims[axis] * dims[-1], 2 * bins).astype(np.float32))
+    result = parts.add("MatMul", flat, waves)
     plain = order == [*range(rank)]
-    made = parts.reshape(made, *front, bins, 2, out=0 if plain else None)
+    result = parts.reshape(result, *front, bins, 2, out=0 if plain else None)
     if not plain:
-        parts.add("Transpose", made, out=0, perm=[order.index(at) for at in range(rank)])
+        parts.add("Transpose", result, out=0, perm=[order.index(index) for index in range(rank)])
 
 
 def _check_matrix_size(elements: int) -> None:

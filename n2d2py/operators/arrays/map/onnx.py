@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import element_dtype, element_name
 from n2d2py.operators.arrays.map.op import COMPARISONS, SAME_AS_ONNX
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.identity import Dropout
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
 
 
-def _map(function: str, result: str | None = None):
-    def convert(a: Arrays) -> None:
-        a.bind(a.map(function, *a.values(), result=result))
-
-    return convert
+def _map(function: str, a: Arrays, result: str | None = None) -> None:
+    a.bind(a.map(function, *a.values(), result=result))
 
 
-def _fold(function: str):
-    def convert(a: Arrays) -> None:
-        total = a.value(0)
-        for value in a.values()[1:]:
-            total = a.map(function, total, value)
-        a.bind(total)
-
-    return convert
+def _fold(function: str, a: Arrays) -> None:
+    total = a.value(0)
+    for value in a.values()[1:]:
+        total = a.map(function, total, value)
+    a.bind(total)
 
 
 @onnx_array("Mean")
@@ -55,22 +50,9 @@ def _relu(a: Arrays) -> None:
     a.bind(a.map("Max", a.value(0), a.const(0, a.value(0))))
 
 
-@onnx_array("PRelu")
-def _prelu(a: Arrays) -> None:
-    a.bind(a.map("PRelu", *a.values()))
-
-
-@onnx_array("Div")
-def _div(a: Arrays) -> None:
-    _divide(a, "Div")
-
-
-@onnx_array("Mod")
-def _mod(a: Arrays) -> None:
-    _divide(a, "Fmod" if a.node.attribute("fmod", 0) else "Mod")
-
-
-def _divide(a: Arrays, function: str) -> None:
+@onnx_array("Div", "Mod")
+def _divide(a: Arrays) -> None:
+    function = "Div" if a.node.type == "Div" else "Fmod" if a.node.attribute("fmod", 0) else "Mod"
     x, divisor = a.values()
     if divisor.is_constant and not np.all(divisor.constant):
         raise Unsupported("it divides by zero", "train or export the model again")
@@ -97,11 +79,7 @@ def _power(a: Arrays) -> None:
 
 
 def cast_kind(target: int) -> str:
-    """Return the tensor kind of an ONNX element type.
-
-    Raises:
-        Unsupported: for types that networks cannot compute with.
-    """
+    """Return the tensor kind of an ONNX element type. Raise Unsupported for types that networks cannot compute with."""
     if element_name(target) in _REALS:
         return ""
     try:
@@ -176,12 +154,12 @@ def _gelu(a: Arrays) -> None:
 
 
 for _name in SAME_AS_ONNX:
-    onnx_array(_name)(_map(_name))
+    onnx_array(_name)(partial(_map, _name))
 for _name in COMPARISONS:
-    onnx_array(_name)(_map(_name, "bool"))
+    onnx_array(_name)(partial(_map, _name, result="bool"))
 for _name, _function in (("BitwiseAnd", "BitAnd"), ("BitwiseOr", "BitOr"), ("BitwiseXor", "BitXor"), ("BitwiseNot", "BitNot")):
-    onnx_array(_name)(_map(_function))
-onnx_array("IsNaN")(_map("IsNaN", "bool"))
-onnx_array("Sum")(_fold("Add"))
-onnx_array("Max")(_fold("Max"))
-onnx_array("Min")(_fold("Min"))
+    onnx_array(_name)(partial(_map, _function))
+onnx_array("PRelu")(partial(_map, "PRelu"))
+onnx_array("IsNaN")(partial(_map, "IsNaN", result="bool"))
+for _name, _function in (("Sum", "Add"), ("Max", "Max"), ("Min", "Min")):
+    onnx_array(_name)(partial(_fold, _function))

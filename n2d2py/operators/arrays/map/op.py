@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
@@ -63,51 +59,34 @@ def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": _divide,
-    "Pow": _power,
-    "Max": np.maximum,
-    "Min": np.minimum,
-    "Mod": _modulo,
-    "Fmod": np.fmod,
-    "Equal": np.equal,
-    "Less": np.less,
-    "Greater": np.greater,
-    "LessOrEqual": np.less_equal,
-    "GreaterOrEqual": np.greater_equal,
-    "And": np.logical_and,
-    "Or": np.logical_or,
-    "Xor": np.logical_xor,
-    "Not": np.logical_not,
-    "Where": _where,
-    "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
-    "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
-    "ShiftLeft": _shift(True),
-    "ShiftRight": _shift(False),
-    "BitAnd": np.bitwise_and,
-    "BitOr": np.bitwise_or,
-    "BitXor": np.bitwise_xor,
-    "BitNot": np.invert,
-    "Cast": lambda x: x,
-    "Neg": np.negative,
-    "Abs": np.abs,
-    "Sign": np.sign,
-    "Floor": np.floor,
-    "Ceil": np.ceil,
-    "Round": np.rint,
-    "Sqrt": np.sqrt,
-    "Reciprocal": lambda x: (1 / x).astype(x.dtype),
-    "IsNaN": np.isnan,
-    "IsPosInf": np.isposinf,
-    "IsNegInf": np.isneginf,
+    **{
+        name: getattr(np, function)
+        for name, function in (
+            pair.split("=")
+            for pair in """
+            Add=add Sub=subtract Mul=multiply Max=maximum Min=minimum Fmod=fmod Equal=equal Less=less Greater=greater
+            LessOrEqual=less_equal GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor Not=logical_not
+            BitAnd=bitwise_and BitOr=bitwise_or BitXor=bitwise_xor BitNot=invert Neg=negative Abs=abs Sign=sign Floor=floor
+            Ceil=ceil Round=rint Sqrt=sqrt IsNaN=isnan IsPosInf=isposinf IsNegInf=isneginf
+            """.split()
+        )
+    },
     **{
         name: _in_float64(getattr(exact, name.lower()))
         for name in """
         Exp Log Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh
         """.split()
     },
+    "Div": _divide,
+    "Pow": _power,
+    "Mod": _modulo,
+    "Where": _where,
+    "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
+    "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
+    "ShiftLeft": _shift(True),
+    "ShiftRight": _shift(False),
+    "Cast": lambda x: x,
+    "Reciprocal": lambda x: (1 / x).astype(x.dtype),
 }
 """Function -> its implementation on operands."""
 SAME_AS_ONNX = tuple(
@@ -122,7 +101,6 @@ COMPARISONS = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And
 
 
 @register
-@dataclass(frozen=True)
 class ArrayMap(ArrayOp):
     """function(operands), element-wise; operands of the dimensions `shapes` are broadcast to `dims`.
 
@@ -134,7 +112,6 @@ class ArrayMap(ArrayOp):
     shapes: tuple[tuple[int, ...], ...]
     slots: tuple[int, ...] = (0,)
     result: str = ""
-    kind: ClassVar[str] = "ArrayMap"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return tuple(prod(shape) for shape in self.shapes)
@@ -186,8 +163,8 @@ def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarra
     constant = node.params[f"operand{index}"]
     if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
         return None
-    found = affine_form(op.function, constant.reshape(-1).astype(np.float64), index)
-    return None if found is None else (op.shapes[index], *found)
+    result = affine_form(op.function, constant.reshape(-1).astype(np.float64), index)
+    return None if result is None else (op.shapes[index], *result)
 
 
 def affine_form(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -206,16 +183,15 @@ def affine_form(function: str, values: np.ndarray, index: int) -> tuple[np.ndarr
 
 def scale_and_shift(node: Node) -> tuple[float, float] | None:
     """Return (g, s) of an ArrayMap g * x + s of its only input and a scalar constant; None for any other layer."""
-    found = gains_and_shifts(node)
-    if found is None or found[1].size != 1:
+    result = gains_and_shifts(node)
+    if result is None or result[1].size != 1:
         return None
-    return float(found[1].item()), float(found[2].item())
+    return float(result[1].item()), float(result[2].item())
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayMap")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an element-wise function."""
     op = layer.op
     function = "CastBool" if op.function == "Cast" and op.result == "bool" else op.function
     axes = loop_type(op.dims, [broadcast_strides(shape) for shape in op.shapes])

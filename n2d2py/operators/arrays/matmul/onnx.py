@@ -6,11 +6,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 
 
 def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
@@ -25,13 +23,13 @@ def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) 
         raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} cannot be multiplied")
     batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
     op = ArrayMatMul(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
-    made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
-    dims = list(made.dims)
+    output = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
+    dims = list(output.dims)
     if len(right.dims) == 1:
         dims.pop(-1)
     if len(left.dims) == 1:
         dims.pop(-1 if len(right.dims) == 1 else -2)
-    return a.reshape(made, dims)
+    return a.reshape(output, dims)
 
 
 def _check_batch_axes(a: Arrays) -> None:
@@ -151,14 +149,14 @@ def _contract(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, 
     depth = prod(sizes[c] for c in shared)
     lines = [[one[c] for c in batch] for one in (first, second)]
     lines = [[prod(each)] for each in lines] if lines[0] == lines[1] else lines
-    made = add_matmul(
+    output = add_matmul(
         a,
         a.reshape(x, (*lines[0], prod(sizes[c] for c in rows), depth)),
         a.reshape(y, (*lines[1], depth, prod(sizes[c] for c in columns))),
     )
     order = [*batch, *rows, *columns]
-    made = a.reshape(made, [sizes[c] for c in order])
-    return a.transpose(made, [order.index(c) for c in result])
+    output = a.reshape(output, [sizes[c] for c in order])
+    return a.transpose(output, [order.index(c) for c in result])
 
 
 def _sum_axes(a: Arrays, value: Value, axes: list[int]) -> Value:

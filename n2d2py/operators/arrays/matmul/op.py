@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.isa import PRODUCT, sets_with
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.exports.cpp.parts import NATIVE, Call, Expression
+from n2d2py.exports.cpp.selection import ChosenKernel, Selection
+from n2d2py.exports.cpp.text import float_literal
+from n2d2py.graph import Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.base import ArrayOp, strides
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_operands, emit_take
+from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output_pointer
 from n2d2py.operators.base import register
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import peak, rescaled_layer
@@ -25,7 +29,6 @@ View = tuple[int, ...]
 
 
 @register
-@dataclass(frozen=True)
 class ArrayMatMul(ArrayOp):
     """scale * (left @ right): (..., M, K) times (..., K, N) with broadcast leading axes of one rank.
 
@@ -43,7 +46,6 @@ class ArrayMatMul(ArrayOp):
     result: str = ""
     scale: float = 1.0
     views: tuple[View, ...] = ()
-    kind: ClassVar[str] = "ArrayMatMul"
 
     def operand_sizes(self) -> tuple[int, ...]:
         left, right, _ = self.full_views()
@@ -63,7 +65,7 @@ class ArrayMatMul(ArrayOp):
         """Return the views of left, right and the result, also for row-major ones."""
         given = self.views or ((), (), ())
         left, right, result = (
-            view or (prod(dims), 0, *(prod(dims[axis + 1 :]) for axis in range(len(dims))))
+            view or (prod(dims), 0, *strides(dims))
             for view, dims in zip(given, (self.left, self.right, self.dims), strict=True)
         )
         return left, right, result
@@ -152,6 +154,66 @@ class MatMulQuantizer(Quantizer):
         return rescaled_layer(node, types, np.array([node.op.scale * a.scale * b.scale / types.output.scale]), bound)
 
 
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("ArrayMatMul")
+def _lower(layer: Layer) -> LayerCode:
+    layer, op = layer.requiring_whole_input(), layer.op
+    views, parts = op.full_views(), (op.left, op.right, op.dims)
+    steps = [
+        [0 if size == 1 else step for size, step in zip(dims, view[2:], strict=True)]
+        for view, dims in zip(views, parts, strict=True)
+    ]
+    axes = loop_type(op.batch, [own[:-2] for own in steps])
+    (left_row, left_depth), (right_depth, right_column), (row, column) = (own[-2:] for own in steps)
+    rows, depth, columns = op.left[-2], op.left[-1], op.right[-1]
+    if layer.node.rescale is None:
+        moved = [
+            Expression.of(f"{index} + {view[1]}", index) if view[1] else index
+            for index, view in zip((*operand_pointers(layer), output_pointer(layer)), views, strict=True)
+        ]
+        template = (axes, rows, depth, columns, left_row, left_depth, right_depth, right_column, row, column)
+        call = Call("n2d2::arrayMatMul", template, (*moved[:2], float_literal(op.scale, "double"), moved[2]))
+        return layer.code("array_matmul", call)
+    selection = _selection(layer)
+    constants = {
+        "Rows": rows,
+        "Depth": depth,
+        "Columns": columns,
+        "LeftFirst": views[0][1],
+        "LeftRow": left_row,
+        "LeftDepth": left_depth,
+        "LeftZero": layer.inputs[0].zero_point,
+        "RightFirst": views[1][1],
+        "RightDepth": right_depth,
+        "RightColumn": right_column,
+        "RightZero": layer.inputs[1].zero_point,
+        "OutFirst": views[2][1],
+        "OutRow": row,
+        "OutColumn": column,
+    }
+    types = {
+        "Left": layer.input_planes[0],
+        "Right": layer.input_planes[1],
+        "Output": layer.output_plane,
+        "Axes": axes,
+        "Sum": layer.sum_type(),
+        "Epilogue": epilogue(layer, selection),
+    }
+    config = layer.config(f"product of {rows} x {depth} and {depth} x {columns}", types, constants, selection)
+    return layer.code("product", layer.call("product", config, inputs=("in0", "in1")), selection=selection)
+
+
+def _selection(layer: Layer) -> Selection:
+    """Return the optimized kernel for signed 16-bit integers, without zero points, whose accumulators fit 32 bits."""
+    for kind in layer.inputs:
+        if max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) > 2**15 - 1:
+            return Selection(f"{kind.name} inputs less their zero point exceed 16 bits")
+    if layer.node.bound >= 2**31:
+        return Selection("its sums have 64 bits")
+    kernel = ChosenKernel("panels of 16 columns, packed at run time", sets_with(PRODUCT), NATIVE)
+    return Selection(f"{layer.inputs[0].name} and {layer.inputs[1].name} inputs, int32 sums", kernel)
+
+
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayMatMul")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
@@ -164,12 +226,12 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     vectors = emit_operands(writer, node, ((views[0][0],), (views[1][0],)))
     for vector, (size, first, *steps), dims in zip(vectors, views, (op.left, op.right), strict=False):
         axes = [np.arange(count) * step for count, step in zip(dims, steps, strict=True)]
-        made = emit_take(writer, vector, size, [np.array([first]), *axes])
-        parts.append(writer.emit("Reshape", [made, writer.constant([0, *dims])]))
-    made = writer.emit("MatMul", parts)
+        result = emit_take(writer, vector, size, [np.array([first]), *axes])
+        parts.append(writer.emit("Reshape", [result, writer.constant([0, *dims])]))
+    result = writer.emit("MatMul", parts)
     if op.scale != 1:
-        made = writer.emit("Mul", [made, emit_constant(writer, np.array([op.scale]), "")])
-    ordered = writer.emit("Reshape", [made, writer.constant([0, -1])])
-    axes = [np.arange(count) * prod(op.dims[axis + 1 :]) for axis, count in enumerate(op.dims)]
+        result = writer.emit("Mul", [result, emit_constant(writer, np.array([op.scale]), "")])
+    ordered = writer.emit("Reshape", [result, writer.constant([0, -1])])
+    axes = [np.arange(count) * step for count, step in zip(op.dims, strides(op.dims), strict=True)]
     steps = views[2][2:]  # each element occurs once: the strides are nested
     emit_take(writer, ordered, op.output_size(), [axes[k] for k in sorted(range(len(steps)), key=lambda k: -steps[k])], output)

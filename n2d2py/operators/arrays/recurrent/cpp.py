@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import row_dots, row_panels
-from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 
 _CTYPES = {
     "input_multipliers": "std::int32_t",
@@ -32,7 +31,6 @@ _REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "
 
 @cpp("ArrayRecurrent")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a recurrent layer."""
     layer, op = layer.requiring_whole_input(), layer.op
     sizes = {
         "Sequences": op.sequences,
@@ -100,13 +98,14 @@ def _state_argument(layer: Layer, role: str) -> str:
 
 
 def _float_constant(layer: Layer, role: str) -> np.ndarray:
-    """Return a float constant in kernel layout: rows of each gate in panels of 8, padded with zeros."""
+    """Return a float constant in kernel layout: rows of each gate padded to a multiple of 8, in groups of 64 by columns."""
     values, hidden = layer.values(role).astype(layer.output.dtype), layer.op.hidden
     if role.startswith("initial"):
         return values
     rows = values.reshape(-1, hidden, 1 if values.ndim == 1 else values.shape[1])
     padded = np.pad(rows, ((0, 0), (0, -hidden % 8), (0, 0)))
-    return padded.reshape(len(rows), -1, 8, rows.shape[2]).swapaxes(2, 3)
+    groups = (gate[first : first + 64].T for gate in padded for first in range(0, padded.shape[1], 64))
+    return np.concatenate([group.reshape(-1) for group in groups])
 
 
 def _integer_constant(layer: Layer, role: str) -> np.ndarray:

@@ -110,16 +110,16 @@ def _quantize_limit(real: float, fraction: int) -> np.ndarray:
 
 def _initial_states(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[str, np.ndarray]:
     """Return the initial states by role; multiplier and shift for states that are inputs."""
-    found = {}
+    result = {}
     for role, fraction in fractions.items():
         if role in node.op.given:
             # at the limit, every integer except 0 saturates
             factor = min(types.inputs[1 + node.op.given.index(role)].scale * 2.0**fraction, 2.0**29)
             shift = int(np.clip(30 - np.ceil(np.log2(factor)), 1, LARGEST_SHIFT))
-            found[f"given_{role[-1]}"] = np.array([np.rint(factor * 2.0**shift), shift], np.int64)
+            result[f"given_{role[-1]}"] = np.array([np.rint(factor * 2.0**shift), shift], np.int64)
         else:
-            found[role] = _quantize_state(node.params[role], fraction)
-    return found
+            result[role] = _quantize_state(node.params[role], fraction)
+    return result
 
 
 def _quantize_state(values: np.ndarray, fraction: int) -> np.ndarray:

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import CELL_LIMIT, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
 from n2d2py.operators.concat import concatenate
 
 _ACTIVATIONS = {"LSTM": [("sigmoid", "tanh", "tanh")], "GRU": [("sigmoid", "tanh")], "RNN": [("tanh",), ("relu",)]}
@@ -18,11 +17,7 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 
 def _is_relu(node: OnnxNode, directions: int) -> bool:
-    """True for ReLU, False for the default activations.
-
-    Raises:
-        Unsupported: for other activations.
-    """
+    """True for ReLU, False for the default activations. Raise Unsupported for other activations."""
     functions = [name.decode(errors="replace") for name in node.attribute("activations", [])]
     for known in _ACTIVATIONS[node.type] if functions else ():
         if tuple(name.lower() for name in functions) == known * directions:
@@ -158,18 +153,18 @@ class _Sequence:
 def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
     count, hidden, steps, side = len(sequence.reversed), sequence.hidden, sequence.steps, sequence.sequences
-    states, made = [sequence.layer(at) for at in range(count)], {}
+    states, result = [sequence.layer(position) for position in range(count)], {}
     if a.is_output_used(1):
         ends = (0 if back else steps - 1 for back in sequence.reversed)
-        made[1] = [a.select(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
+        result[1] = [a.select(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
     if a.is_output_used(2):
-        made[2] = [a.reshape(sequence.layer(at, "cell"), (1, side, hidden)) for at in range(count)]
-    for index, values in made.items():
+        result[2] = [a.reshape(sequence.layer(position, "cell"), (1, side, hidden)) for position in range(count)]
+    for index, values in result.items():
         joined = values[0] if count == 1 else concatenate(a, values, 0)
-        made[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
+        result[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
     if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
         both = rows[0] if count == 1 else concatenate(a, rows, 0)
-        made[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
-    for index, value in made.items():
+        result[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
+    for index, value in result.items():
         a.bind(value, index)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import field
 
 import numpy as np
 
-from n2d2py.arithmetic import functions as exact
+from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
-from n2d2py.graph import Node
+from n2d2py.graph import Node, Shape
 from n2d2py.graph.forms import Custom
-from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
@@ -23,7 +21,6 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 @register
-@dataclass(frozen=True)
 class ArrayRecurrent(ArrayOp):
     """Hidden states (steps, sequences, hidden) of a `cell`, a key of `GATES`, over an input (steps, sequences, size). Part
     "cell": the last cell state (sequences, hidden).
@@ -56,7 +53,6 @@ class ArrayRecurrent(ArrayOp):
     coupled: bool = False
     peepholes: bool = False
     relu: bool = False
-    kind: ClassVar[str] = "ArrayRecurrent"
 
     @property
     def slots(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -87,7 +83,7 @@ class ArrayRecurrent(ArrayOp):
         return self.sequences * self.steps * GATES[self.cell] * self.hidden * (self.size + self.hidden)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        """Accumulate in float64: bias, then inputs, then states; states are rounded to the type of the input."""
+        """Accumulate in the type of the input: bias, then inputs, then states."""
         states, cells = self.all_states(inputs, node)
         cell = cells[:, 0 if self.reverse else -1]
         return self.as_output(self.to_output(cell if self.part else states), inputs)
@@ -102,13 +98,12 @@ class ArrayRecurrent(ArrayOp):
         """Return all hidden and all cell states (n * sequences, steps, hidden)."""
         x = self.to_sequences(inputs[0])
         kind, count, params = x.dtype, len(x), node.params
-        w, r, bias = (
-            params[role].astype(kind).astype(np.float64) for role in ("input_weights", "recurrent_weights", "gate_bias")
+        w, r, bias, last = (
+            params[role].astype(kind) for role in ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias")
         )
-        last = params["recurrent_bias"].astype(kind).astype(np.float64)
-        totals = np.zeros((count, self.steps, len(w))) + bias
+        totals = np.zeros((count, self.steps, len(w)), kind) + bias
         for k in range(self.size):
-            totals += x[..., k, None].astype(np.float64) * w[:, k]
+            totals += x[..., k, None] * w[:, k]
         h, c = (self.initial_state(role, inputs, node).astype(kind) for role in ("initial_h", "initial_c"))
         states, cells = np.zeros((2, count, self.steps, self.hidden), kind)
         for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
@@ -118,36 +113,37 @@ class ArrayRecurrent(ArrayOp):
                 h = self._gru(totals[:, t], r, last, h)
             else:
                 total = self._clip_gate(_add(totals[:, t], r, h))
-                h = (np.maximum(total, 0) if self.relu else exact.tanh(total)).astype(kind)
+                h = np.maximum(total, 0) if self.relu else functions_of(kind).tanh(total)
             states[:, t], cells[:, t] = h, c
         return states, cells
 
     def _clip_gate(self, total: np.ndarray) -> np.ndarray:
-        return np.clip(total, -self.gate_limit, self.gate_limit) if self.gate_limit else total
+        limit = total.dtype.type(self.gate_limit)
+        return np.clip(total, -limit, limit) if self.gate_limit else total
 
     def _lstm(
         self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray, peepholes: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
-        seen = np.zeros((3, self.hidden)) if peepholes is None else peepholes.astype(h.dtype).astype(np.float64).reshape(3, -1)
-        entered = exact.sigmoid(self._clip_gate(i + seen[0] * c))
-        kept = (1.0 - entered if self.coupled else exact.sigmoid(self._clip_gate(f + seen[2] * c))) * c.astype(np.float64)
-        cell = (kept + entered * exact.tanh(self._clip_gate(g))).astype(h.dtype)
+        seen = np.zeros((3, self.hidden), h.dtype) if peepholes is None else peepholes.astype(h.dtype).reshape(3, -1)
+        _, sigmoid, tanh = functions_of(h.dtype)
+        entered = sigmoid(self._clip_gate(i + seen[0] * c))
+        kept = (1 - entered if self.coupled else sigmoid(self._clip_gate(f + seen[2] * c))) * c
+        cell = kept + entered * tanh(self._clip_gate(g))
         if self.cell_limit:
             cell = np.clip(cell, h.dtype.type(-self.cell_limit), h.dtype.type(self.cell_limit))
-        return (exact.sigmoid(self._clip_gate(o + seen[1] * cell)) * exact.tanh(cell)).astype(h.dtype), cell
+        return sigmoid(self._clip_gate(o + seen[1] * cell)) * tanh(cell), cell
 
     def _gru(self, total: np.ndarray, r: np.ndarray, last: np.ndarray, h: np.ndarray) -> np.ndarray:
-        size = self.hidden
-        gates = exact.sigmoid(self._clip_gate(_add(total[:, : 2 * size], r[: 2 * size], h)))
+        size, (_, sigmoid, tanh) = self.hidden, functions_of(h.dtype)
+        gates = sigmoid(self._clip_gate(_add(total[:, : 2 * size], r[: 2 * size], h)))
         z, reset = gates[:, :size], gates[:, size:]
         if self.linear_before_reset:
-            linear = _add(np.zeros((len(h), size)) + last, r[2 * size :], h)
-            n = exact.tanh(self._clip_gate(total[:, 2 * size :] + reset * linear))
+            linear = _add(np.zeros((len(h), size), h.dtype) + last, r[2 * size :], h)
+            n = tanh(self._clip_gate(total[:, 2 * size :] + reset * linear))
         else:
-            read = (reset * h.astype(np.float64)).astype(h.dtype)
-            n = exact.tanh(self._clip_gate(_add(total[:, 2 * size :], r[2 * size :], read)))
-        return ((1.0 - z) * n + z * h.astype(np.float64)).astype(h.dtype)
+            n = tanh(self._clip_gate(_add(total[:, 2 * size :], r[2 * size :], reset * h)))
+        return (1 - z) * n + z * h
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Compute as specified in `arithmetic/recurrent.py`."""
@@ -177,7 +173,7 @@ def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return total + weights @ x, in the order of the elements of x."""
     total = total.copy()
     for k in range(weights.shape[1]):
-        total += x[:, k, None].astype(np.float64) * weights[:, k]
+        total += x[:, k, None] * weights[:, k]
     return total
 
 
@@ -225,10 +221,10 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     elif op.relu:
         more["activations"] = ["Relu"]
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
-    made = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
+    result = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:
-        apart = writer.emit("Reshape", [made[2], writer.constant([-1, op.sequences, op.hidden])])
+        apart = writer.emit("Reshape", [result[2], writer.constant([-1, op.sequences, op.hidden])])
         emit_flat(writer, apart, output)
     else:
-        apart = writer.emit("Reshape", [made[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
+        apart = writer.emit("Reshape", [result[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
         emit_flat(writer, writer.emit("Transpose", [apart], perm=[1, 0, 2, 3]), output)

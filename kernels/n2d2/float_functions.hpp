@@ -1,0 +1,213 @@
+// exp and the functions that follow from it, in float32, of one number or of a vector of them.
+//
+// V is float, or a vector of floats as GCC and Clang have them. Sums, products and quotients are rounded one by one, so every width gives
+// the same bits on every machine; n2d2py/arithmetic/float32.py repeats them. Largest errors in units of the last place, over all floats
+// (tests/arithmetic/test_float32.py): exp 1.0, expm1 1.7, sigmoid 2.1, tanh 2.5, erf 1.2, softplus 2.9. What is not a number stays so.
+// Overloads for double are those of the C++ library.
+#ifndef N2D2_FLOAT_FUNCTIONS_HPP
+#define N2D2_FLOAT_FUNCTIONS_HPP
+
+#include <cmath>
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+namespace reals {
+
+// The elements of T, and unsigned integers in their place.
+template <class T>
+struct Lanes {
+    typedef float Element;
+#if defined(__GNUC__)
+    typedef std::uint32_t Bits __attribute__((vector_size(sizeof(T))));
+#endif
+};
+template <>
+struct Lanes<float> {
+    typedef float Element;
+    typedef std::uint32_t Bits;
+};
+template <>
+struct Lanes<double> {
+    typedef double Element;
+};
+
+template <class V>
+N2D2_INLINE typename Lanes<V>::Bits bitsOf(V x) {
+    typename Lanes<V>::Bits bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+template <class V>
+N2D2_INLINE V ofBits(typename Lanes<V>::Bits bits) {
+    V x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// x, rounded to float32, which no compiler contracts with a sum into one operation; where it is no zero.
+template <class V>
+N2D2_INLINE V rounded(V x) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    __asm__("" : "+v"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__ARM_FEATURE_SVE_BITS)
+    __asm__("" : "+w"(x));
+    return x;
+#elif defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0
+    volatile V kept = x;
+    return kept;
+#else
+    return x + V();
+#endif
+}
+
+template <class V>
+N2D2_INLINE V horner(V, V result) {
+    return result;
+}
+template <class V, class... Rest>
+N2D2_INLINE V horner(V x, V result, float next, Rest... rest) {
+    return horner(x, rounded(result * x) + next, rest...);
+}
+// From the coefficient of the highest power to that of x^0.
+template <class V, class... Rest>
+N2D2_INLINE V polynomial(V x, float highest, Rest... rest) {
+    return horner(x, V() + highest, rest...);
+}
+
+template <class V>
+N2D2_INLINE V within(V x, float low, float high) {
+    const V least = V() + low, most = V() + high;
+    const V above = x < least ? least : x;
+    return above > most ? most : above;
+}
+
+template <class V>
+N2D2_INLINE V magnitude(V x) {
+    return ofBits<V>(bitsOf(x) & 0x7FFFFFFFu);
+}
+template <class V>
+N2D2_INLINE V withSign(V size, V x) {
+    return ofBits<V>(bitsOf(size) | (bitsOf(x) & 0x80000000u));
+}
+
+// x = count * log(2) + rest
+template <class V>
+struct Exponential {
+    typedef typename Lanes<V>::Bits Bits;
+    Bits count;  // modulo 2^32
+    V lessOne;   // exp(rest) - 1
+
+    // Rounded to a whole number by a sum in whose last bits it then stands.
+    explicit N2D2_INLINE Exponential(V x) {
+        const V shifted = rounded(rounded(x * 1.44269504f) + 12582912.0f), whole = shifted - 12582912.0f;
+        const V rest = (x - rounded(whole * 0.693359375f)) - rounded(whole * -2.12194440e-4f);
+        count = bitsOf(shifted) - 0x4B400000u;
+        lessOne = rest + rounded(rounded(rest * rest) * polynomial(rest, 1.3951726723e-3f, 8.3696041256e-3f, 4.1666187346e-2f,
+                                                                   1.6666512191e-1f, 0.5f));
+    }
+    // 2^n for n of -126 to 127.
+    static N2D2_INLINE V power(Bits n) { return ofBits<V>((n + 127u) << 23); }
+};
+
+template <class V>
+N2D2_INLINE V exp(V x) {
+    const Exponential<V> e(within(x, -104.0f, 89.0f));
+    const typename Lanes<V>::Bits half = ((e.count + 256u) >> 1) - 128u;
+    return rounded((1.0f + e.lessOne) * e.power(half) * e.power(e.count - half));
+}
+
+template <class V>
+N2D2_INLINE V expm1(V x) {
+    const Exponential<V> e(within(x, -25.0f, 89.0f));
+    const V half = e.power(e.count - 1u);
+    const V result = rounded(e.lessOne * half) + (half - 0.5f);
+    return result + result;
+}
+
+template <class V>
+N2D2_INLINE V sigmoid(V x) {
+    const V small = exp(-magnitude(x)), one = V() + 1.0f;
+    return (x >= V() ? one : small) / (one + small);
+}
+
+template <class V>
+N2D2_INLINE V tanh(V x) {
+    const V size = magnitude(x), twice = expm1(-(size + size));
+    return withSign(-twice / (2.0f + twice), x);
+}
+
+// A polynomial near 0; beyond, 1 - exp(-a polynomial).
+template <class V>
+N2D2_INLINE V erf(V x) {
+    const V size = magnitude(x), square = rounded(size * size);
+    const V near = size + rounded(size * polynomial(square, 8.3452250692e-5f, -8.1374373985e-4f, 5.2006342448e-3f,
+                                                    -2.6859270409e-2f, 1.1283694208e-1f, -3.7612634897e-1f, 1.2837916613e-1f));
+    const V far = -expm1(-polynomial(within(size, 0.0f, 4.0f), -1.9494675507e-4f, 3.0336924829e-3f, -2.2189777344e-2f,
+                                     1.0385637730e-1f, 6.3726574182e-1f, 1.1276273727f, 2.0700850291e-4f));
+    return withSign(size < V() + 0.925f ? near : far, x);
+}
+
+// log(1 + exp(x)), by log(1 + s) = 2 z + 2/3 z^3 + ..., z = s / (2 + s).
+template <class V>
+N2D2_INLINE V softplus(V x) {
+    const V small = exp(-magnitude(x)), z = small / (2.0f + small), square = rounded(z * z);
+    const V rest = rounded(
+        z * rounded(square * polynomial(square, 2.8024464846e-1f, 2.7999138832e-1f, 4.0021699667e-1f, 6.6666412354e-1f)));
+    return (x < V() ? V() : x) + (z + (z + rest));
+}
+
+inline double exp(double x) { return std::exp(x); }
+inline double expm1(double x) { return std::expm1(x); }
+inline double tanh(double x) { return std::tanh(x); }
+inline double erf(double x) { return std::erf(x); }
+inline double sigmoid(double x) {
+    const double small = std::exp(-std::fabs(x));
+    return (x >= 0.0 ? 1.0 : small) / (1.0 + small);
+}
+inline double softplus(double x) { return (x < 0.0 ? 0.0 : x) + std::log1p(std::exp(-std::fabs(x))); }
+
+// A vector of the registers that the kernels use, or one number; and one of at most eight.
+#if !N2D2_FLOAT_VECTORS
+typedef float Widest;
+typedef float PanelPart;
+#elif defined(__AVX__) || defined(__riscv_vector) || defined(__ARM_FEATURE_SVE_BITS)
+typedef float PanelPart __attribute__((vector_size(32)));
+#if defined(__AVX512F__) || defined(__riscv_vector)
+typedef float Widest __attribute__((vector_size(64)));
+#else
+typedef PanelPart Widest;
+#endif
+#else
+typedef float Widest __attribute__((vector_size(16)));
+typedef Widest PanelPart;
+#endif
+
+// out[i] = F::apply(in[i]) for i < Count; F takes vectors too. Both may be one array.
+template <class F, int Count>
+N2D2_INLINE void apply(const float* in, float* out) {
+    constexpr int width = static_cast<int>(sizeof(Widest) / sizeof(float)), rest = Count % width;
+    Widest x = Widest();
+    for (int i = 0; i + width <= Count; i += width) {
+        std::memcpy(&x, in + i, sizeof x);
+        x = F::apply(x);
+        std::memcpy(out + i, &x, sizeof x);
+    }
+    if (rest > 0) {
+        std::memcpy(&x, in + Count - rest, rest * sizeof(float));
+        x = F::apply(x);
+        std::memcpy(out + Count - rest, &x, rest * sizeof(float));
+    }
+}
+
+template <class F, int Count>
+N2D2_INLINE void apply(const double* in, double* out) {
+    for (int i = 0; i < Count; ++i)
+        out[i] = F::apply(in[i]);
+}
+
+}  // namespace reals
+}  // namespace n2d2
+
+#endif  // N2D2_FLOAT_FUNCTIONS_HPP
