@@ -49,7 +49,7 @@ def zoo(monkeypatch):
     monkeypatch.syspath_prepend(str(ZOO))
     from files import write
     from measure import measure
-    from support.memory_networks import NETWORKS
+    from networks import NETWORKS
 
     yield write, measure, NETWORKS
     for name in ("files", "measure", "networks", "heads", "page"):

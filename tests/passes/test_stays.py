@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from n2d2py.passes.drop_softmax import DropSoftmax
-from n2d2py.passes.remove_identity import RemoveIdentity
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -32,6 +30,7 @@ from n2d2py.passes.lift_channels import LiftChannels
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize
+from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 IMAGE = (4, 6, 6)
