@@ -173,7 +173,7 @@ def test_as_many_stimuli_run_together_as_fit(monkeypatch):
     graph.inputs, graph.outputs = ["x"], ["y"]
     graph.tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
     graph.nodes = [Node(name, Activation(Abs()), inputs, [name]) for name, inputs in layers]
-    for elements, count in ((400, 10), (439, 10), (440, 11), (40, 4), (4000, 100)):
+    for elements, count in ((400, 10), (439, 10), (440, 11), (40, 8), (4000, 100)):
         monkeypatch.setattr(layerwise, "_SAMPLE_ELEMENTS", elements)
         assert layerwise.sample_count(graph) == count
 
