@@ -122,6 +122,7 @@ def test_constants_lie_in_the_memories_of_the_board(tmp_path, copies):
 
 
 def test_states_lie_in_a_memory_of_their_own(tmp_path, capsys):
+    """Else at the end of the arena."""
     need_core("cortex-m4")
     network, values = NETWORKS["lstm"][0](tmp_path / "net.onnx"), tmp_path / "parameters.ini"
     np.savez(tmp_path / "data.npz", x=stimuli("lstm"))
@@ -132,6 +133,9 @@ def test_states_lie_in_a_memory_of_their_own(tmp_path, capsys):
     table = tmp_path / "table.map"
     assert "layers: identical" in make(folder, "cortex-m4", "test", f"LDFLAGS=-Wl,-Map={table}")
     assert re.search(r"^\.net_BKP\s+0x21000000\s+0x[1-9a-f]", table.read_text(), re.MULTILINE)
+    values.write_text("")
+    assert main([str(network), *words, "-o", str(tmp_path / "arena"), "-quiet"]) == 0
+    assert "layers: identical" in make(tmp_path / "arena" / folder.name, "cortex-m4", "test")
     values.write_text("Memories=BKP:20:2:states\n")
     assert main([str(network), *words, "-o", str(tmp_path / "small"), "-quiet"]) == 1
     assert "E607" in capsys.readouterr().err and not list(tmp_path.glob("small/export*"))

@@ -20,6 +20,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.runtime.runner import AT_MOST, Runner
 
 _LOG = "build/make.log"
+_ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+"""A line that explains a failure; make prints commands with -Werror."""
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
 
 
@@ -95,7 +97,7 @@ def build_error(output: str, *, remedy: str) -> N2D2Error:
     if missing and any(line.endswith("Error 127") for line in lines):
         what = f"the compiler does not run, so the export cannot be built: {missing[0]}"
         return N2D2Error("E801", what, remedy="install g++ (apt install g++), or set the variable CXX to a compiler")
-    first = next((line for line in lines if "error" in line.lower()), "make failed")
+    first = next(filter(_ERROR.search, lines), "make failed")
     return N2D2Error("E802", f"the export does not compile: {first}", remedy=remedy)
 
 
@@ -149,7 +151,7 @@ class BuiltCopy(Runner):
 
     def failed(self, what: str, printed: Sequence[str], otherwise: str) -> N2D2Error:
         """Return E810 with the first printed line that explains the failure, else the last one, else `otherwise`."""
-        lines = [line for line in printed if "error" in line.lower()]
+        lines = list(filter(_ERROR.search, printed))
         reason = (lines or [*printed[-1:], otherwise])[0]
         remedy = f"install a working {self.needed}, or remove -test and -compare"
         return N2D2Error("E810", f"the compiled export failed: {what}: {reason}", remedy=remedy)

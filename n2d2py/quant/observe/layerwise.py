@@ -37,14 +37,14 @@ class _Part:
 
 
 def sample_count(graph: Graph) -> int:
-    """Return the number of stimuli that can run together within the memory set for them; at least 4."""
+    """Return the number of stimuli that can run together within the memory set for them; at least 8."""
     last = _last_readers(graph)
     alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
     for index, node in enumerate(graph.nodes):
         alive += sum(elements(graph.shape(name)) for name in node.outputs)
         most = max(most, alive)
         alive -= sum(elements(graph.shape(name)) for name in {*node.inputs, *node.outputs} if last.get(name, -1) <= index)
-    return max(4, _SAMPLE_ELEMENTS // most)
+    return max(8, _SAMPLE_ELEMENTS // most)
 
 
 def _last_readers(graph: Graph) -> dict[str, int]:
