@@ -18,7 +18,7 @@ frontend.ini: contract convolution fillers keys mapping quantizers recipes train
 frontend.onnx: contract cut encodings external model skeleton tensors trial unsupported validation windows;
 reference: contract;
 quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
-memory: access problem plan scratch strips;
+memory: access manager problem plan scratch strips;
 exports.cpp: arrays byte_sums code epilogue forms identifiers isa layer packing parts scratch selection text winograd
 operators postprocessing
 frontend data passes reference

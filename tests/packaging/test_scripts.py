@@ -71,14 +71,7 @@ def ready(checkout: Path) -> Path:
     (checkout / ".venv" / "bin").mkdir(parents=True)
     script(checkout / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
     shutil.copy(ROOT / "setup.cfg", checkout / ".venv" / ".installed-base")
-    (checkout / "n2d2py").mkdir()
-    (checkout / "n2d2py" / "__init__.py").write_text("")
-    for name in ("commands", "errors.py", "resources.py", "concurrency.py"):
-        copy = shutil.copytree if (ROOT / "n2d2py" / name).is_dir() else shutil.copy
-        copy(ROOT / "n2d2py" / name, checkout / "n2d2py" / name)
-    (checkout / "n2d2py" / "exports").mkdir()
-    (checkout / "n2d2py" / "exports" / "__init__.py").write_text("")
-    shutil.copy(ROOT / "n2d2py" / "exports" / "presets.py", checkout / "n2d2py" / "exports")
+    shutil.copytree(ROOT / "n2d2py", checkout / "n2d2py", ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "n2d2py" / "__main__.py").write_text(TOOL)
     for folder, names in {"models": ("LeNet.ini", "LeNet.npz", "MobileNet.ini"), "params": ("a.ini", "b.ini")}.items():
         (checkout / folder).mkdir()
