@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,7 +75,7 @@ def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str
 
 
 def _draw_raw(raw: np.ndarray) -> str:
-    return _draw_waves(raw.reshape(len(raw), -1)) if raw.dtype == np.int16 else _draw_image(raw)
+    return _draw_waves(raw.reshape(len(raw), math.prod(raw.shape[1:]))) if raw.dtype == np.int16 else _draw_image(raw)
 
 
 def _draw_waves(samples: np.ndarray) -> str:

@@ -187,7 +187,7 @@ def test_the_only_message(fully_convolutional, monkeypatch, capsys, options, cod
     def calibrating(*arguments):
         raise AssertionError("calibrates")
 
-    monkeypatch.setattr("n2d2py.stages.calibrate.calibrate", calibrating)
+    monkeypatch.setattr("n2d2py.stages.calibrate.prepare", calibrating)
     monkeypatch.chdir(fully_convolutional)
     assert main(["n.onnx", *options, "-quiet"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
