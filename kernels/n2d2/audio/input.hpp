@@ -94,16 +94,18 @@ struct AudioHistory<Cfg, Count, true> {
     std::int32_t features[Cfg::Frames * Count];
 };
 
+// Of its bases, those that a source does not need take no memory.
 template <class Cfg>
-class AudioInput {
+class AudioInput : AudioResampler<Cfg, (Cfg::Factor > 1)>,
+                   AudioHistory<Cfg, (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels), (Cfg::Deltas > 0)> {
 public:
     typedef typename Cfg::Value Value;
 
     // Begin a sound: the input becomes frames of silence.
     void begin(Value* input) {
         filled_ = 0;
-        resampler_.begin();
-        history_.begin();
+        Resampler::begin();
+        History::begin();
         samples_[(Cfg::Window - 1) | 1] = 0;
         std::memset(levels_, 0, sizeof levels_);
         for (int m = 0; m < Cfg::Mels && !Cfg::Adapts; ++m)
@@ -119,20 +121,20 @@ public:
         int made = 0;
         std::int16_t sample = 0;
         for (int i = 0; i < count; ++i)
-            if (resampler_.push(samples[i], sample))
+            if (Resampler::push(samples[i], sample))
                 made += take(&sample, 1, input);
         return made;
     }
 
 private:
     enum : int { Static = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, Features = Static * (1 + Cfg::Deltas) };
+    typedef AudioResampler<Cfg, (Cfg::Factor > 1)> Resampler;
+    typedef AudioHistory<Cfg, Static, (Cfg::Deltas > 0)> History;
 
     std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
     std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
     std::int32_t filled_;                                     // negative: samples to skip
     std::int16_t samples_[(Cfg::Window + 1) & ~1];
-    AudioResampler<Cfg, (Cfg::Factor > 1)> resampler_;
-    AudioHistory<Cfg, Static, (Cfg::Deltas > 0)> history_;
 
     // `push` of samples at the rate.
     int take(const std::int16_t* samples, int count, Value* input) {
@@ -187,18 +189,18 @@ private:
         const std::size_t moved = static_cast<std::size_t>((Cfg::Frames - 1) * stride) * sizeof(Value);
         for (int i = 0; i < count; ++i)
             std::memmove(input + i * Cfg::Frames, input + i * Cfg::Frames + stride, moved);
-        history_.move();
+        History::move();
         for (int i = 0; i < Static; ++i) {
             const std::int32_t value = feature(i);
             if (Cfg::Deltas > 0)
-                history_.last()[i] = value;
+                History::last()[i] = value;
             else
                 write(input, Cfg::Frames - 1, i, value);
         }
         const int changed = Cfg::Deltas * Cfg::DeltaWindow;
         for (int t = 0; t < Cfg::Frames && Cfg::Deltas > 0; ++t)
             for (int i = 0; i < Features && (t < changed || t + changed + 1 >= Cfg::Frames); ++i)
-                write(input, t, i, history_.delta(t, i % Static, i / Static));
+                write(input, t, i, History::delta(t, i % Static, i / Static));
     }
 
     static void write(Value* input, int t, int index, std::int32_t feature) {
