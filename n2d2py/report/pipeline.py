@@ -85,7 +85,7 @@ def _draw_waves(samples: np.ndarray) -> str:
         pieces = np.array_split(axis, min(160, len(axis)) or 1)
         ends = [(float(one.min()), float(one.max())) if len(one) else (0.0, 0.0) for one in pieces]
         path = "".join(
-            f"M{number(160 * (k + 0.5) / len(ends))} {number(59.5 - 58 * high / peak)}V{number(60.5 - 58 * low / peak)}"
+            f"{'L' if k else 'M'}{number(160 * (k + 0.5) / len(ends))} {number(59.5 - 58 * high / peak)}V{number(60.5 - 58 * low / peak)}"
             for k, (low, high) in enumerate(ends)
         )
         svg.path(path, "wave")
