@@ -1,4 +1,4 @@
-"""What the programs share: the command and its exports, ONNX Runtime, tables. After it n2d2py and tests/support can be imported."""
+"""Code that the programs share: the command and its exports, ONNX Runtime, tables. It adds n2d2py and tests/support to the path."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def row(*cells: str) -> None:
 
 
 def run_export(project: Path, *words: str, threads: int = 1) -> str:
-    """What the program of a built export prints."""
+    """Return the output of the program of a built export."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(["bin/run_export", *words], cwd=project, env=environment, capture_output=True, text=True, check=True)
     return done.stdout

@@ -45,7 +45,7 @@ N2D2_INLINE V ofBits(typename Lanes<V>::Bits bits) {
     return x;
 }
 
-// x, rounded to float32, which no compiler contracts with a sum into one operation; where it is no zero.
+// x, rounded to float32. No compiler fuses it with a sum into one operation. The sign of a zero may be lost.
 template <class V>
 N2D2_INLINE V rounded(V x) {
 #if defined(__GNUC__) && defined(__x86_64__)

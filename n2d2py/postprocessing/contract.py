@@ -28,6 +28,10 @@ CCall = Callable[..., int]
 """A call of the C interface of an export: the name of the function without prefix, then arrays (their memory) and integers."""
 
 
+_SHORT_TABLES = ("anchors", "references")
+"""Tables of 16-bit integers; the others have 32 bits."""
+
+
 @dataclass(frozen=True)
 class KernelConfig:
     """The configuration of a C++ kernel.
@@ -50,7 +54,7 @@ class KernelConfig:
         values = dict(_fields_of(decoder))
         numbers = {name.title().replace("_", ""): int(one) for name, one in values.items() if isinstance(one, int)}
         scales = {name: one or FixedScale() for name, one in values.items() if one is None or isinstance(one, FixedScale)}
-        kinds = {name: ("std::int16_t" if name == "anchors" else "std::int32_t", one) for name, one in tables.items()}
+        kinds = {name: ("std::int16_t" if name in _SHORT_TABLES else "std::int32_t", one) for name, one in tables.items()}
         return KernelConfig(reads, numbers | {name: int(one) for name, one in constants.items()}, scales, kinds)
 
 

@@ -50,9 +50,7 @@ class EmbeddingMatcher(PostProcessor):
     @property
     def config(self) -> KernelConfig:
         """Numbers of the embedder."""
-        tables = {"references": ("std::int16_t", self.decoder.references)}
-        config = KernelConfig.of(self.decoder, {"Value": 0}, {}, References=self.count)
-        return KernelConfig(config.reads, config.constants, config.scales, tables)
+        return KernelConfig.of(self.decoder, {"Value": 0}, {"references": self.decoder.references}, References=self.count)
 
     @property
     def memory(self) -> np.ndarray:

@@ -70,7 +70,7 @@ def plugin_header(file: str | None, name: str) -> str:
     """Return the export path of the header `name` next to a plug-in's Python file: "plugins/<folder>/<name>".
 
     Raises:
-        InternalError: if there is no such header.
+        InternalError: if the header does not exist.
     """
     folder = Path(file or "").resolve().parent
     if not (folder / name).is_file():

@@ -408,7 +408,7 @@ def kernel(kind: str, tag: str, header: str, isa: str = "") -> Callable[[Fits], 
     by row or add a residual keep the kernels of the project.
 
     Raises:
-        InternalError: if there is no such operator or instruction set.
+        InternalError: if the operator or the instruction set is unknown.
     """
     for what, name, known in (("operator", kind, LAYERS), ("instruction set", isa, ("", *tags()))):
         if name not in known:
