@@ -132,7 +132,7 @@ def test_slower_template(guard, tmp_path, capsys):
         shutil.copytree(ROOT / name, head / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "setup.cfg", head)
     text = (head / FORWARD).read_text()
-    line = next(line for line in text.splitlines() if "execute({{ arguments }}" in line)
+    line = next(line for line in text.splitlines() if "execute({{ ports.names(project.ports) }}" in line)
     (head / FORWARD).write_text(text.replace(line, f"{line}\n{line}"))
     words = ["-networks", str(ROOT / "models" / "LeNet.ini"), "-rounds", "0"]
     assert guard.main([str(ROOT), str(head), *words]) == 1
