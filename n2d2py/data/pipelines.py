@@ -134,7 +134,7 @@ def _section_kind(section: Section, prefix: str) -> str | None:
     if section.used:
         return None
     section.mark_used()
-    remedy = suggest(name.split("-")[0], _LONGEST_FIRST, f"use [{prefix}.Transformation-<name>]", form="[{prefix}.{}]")
+    remedy = suggest(name.split("-")[0], _LONGEST_FIRST, f"use [{prefix}.Transformation-<name>]", form=f"[{prefix}.{{}}]")
     log.warning("W403", f"[{prefix}] has no sub-section '{name}'; it is ignored", where=section.location, remedy=remedy)
     return None
 
