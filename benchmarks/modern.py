@@ -20,7 +20,7 @@ from common import DATA, header, machine, row, session
 
 import n2d2py
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
-from n2d2py.stages.options import suited
+from n2d2py.stages.options import suit_calibration
 
 WAYS = {
     "8 bits": {},
@@ -38,7 +38,7 @@ def measure(folder: Path, way: dict) -> str:
     real = np.asarray(run.run(None, {run.get_inputs()[0].name: stimuli})[0])
     net = n2d2py.load(file)
     options = n2d2py.QuantizationOptions(**way)
-    calibrated = n2d2py.calibrate(net, given, options=suited(n2d2py.CalibrationOptions(stimuli=-1), options))
+    calibrated = n2d2py.calibrate(net, given, options=suit_calibration(n2d2py.CalibrationOptions(stimuli=-1), options))
     graph = n2d2py.quantize(net, calibrated, options=options).graph
     stored = simulate_all(graph, quantize_inputs(graph, [stimuli]), 25)[graph.outputs[0]]
     found = graph.type(graph.outputs[0]).dequantize(stored).reshape(real.shape)

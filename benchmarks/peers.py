@@ -47,7 +47,7 @@ import n2d2py
 from n2d2py import log
 from n2d2py.quant.observe.judged import relative_errors
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
-from n2d2py.stages.options import suited
+from n2d2py.stages.options import suit_calibration
 
 DRAWN = Path(os.environ.get("N2D2_DRAWN", Path(tempfile.gettempdir()) / "n2d2_drawn"))
 METHODS = ("MinMax", "Entropy", "Percentile", "Distribution")
@@ -84,7 +84,7 @@ def from_arrays(name: str, file: Path, given: np.ndarray, inputs: np.ndarray, ca
         net = n2d2py.load(file)
         options = n2d2py.QuantizationOptions(bits=16 if "16" in words else 8)
         calibration = n2d2py.CalibrationOptions(stimuli=-1, quality="best" if "best" in words else "default")
-        observed = n2d2py.calibrate(net, given, options=suited(calibration, options))
+        observed = n2d2py.calibrate(net, given, options=suit_calibration(calibration, options))
         graph = n2d2py.quantize(net, observed, options=options).graph
         stored = simulate_all(graph, quantize_inputs(graph, [inputs]), 25)
         return [graph.type(output).dequantize(stored[output]) for output in graph.outputs]

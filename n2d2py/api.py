@@ -42,7 +42,7 @@ from n2d2py.stages.options import (
     QuantizationOptions,
     RunOptions,
     ScoreOptions,
-    suited,
+    suit_calibration,
 )
 from n2d2py.stages.quantize import quantize_stage
 from n2d2py.stages.score import Scores, score_stage
@@ -131,10 +131,10 @@ def calibrate(
         N2D2Error: E4xx for data that do not fit, E504 values that are not finite, E508 no stimuli, E501 to E503 statistics
             that cannot be reloaded.
     """
-    found, labels = as_data(data, max(options.stimuli, 0)), _as_labels(labels)
-    run = checked(replace(_with_data(model.options, found, labels), calibration=options))
+    samples, labels = as_data(data, max(options.stimuli, 0)), _as_labels(labels)
+    run = checked(replace(_with_data(model.options, samples, labels), calibration=options))
     count = 0 if options.reload else options.stimuli if options.stimuli > 0 else SYNTHETIC_STIMULI
-    network = with_data(model.network, found, labels, None if options.stimuli == 0 else count)
+    network = with_data(model.network, samples, labels, None if options.stimuli == 0 else count)
     return CalibratedModel(calibrate_stage(network, options), run)
 
 
@@ -186,10 +186,10 @@ def score(
     Raises:
         N2D2Error: E509 no stimuli, E513 an index beyond them, E4xx data that do not fit.
     """
-    found, labels = as_data(data), _as_labels(labels)
-    run = checked(replace(_with_data(model.options, found, labels), score=replace(options, test=True)))
+    samples, labels = as_data(data), _as_labels(labels)
+    run = checked(replace(_with_data(model.options, samples, labels), score=replace(options, test=True)))
     typed = model.quantized if isinstance(model, QuantizedModel) else model
-    network = with_data(typed.network, found, labels)
+    network = with_data(typed.network, samples, labels)
     stimuli = pipeline.required_stimuli(network, run.score)
     graphs = (network.graph, None) if isinstance(typed, Model) else (typed.float_graph, typed.graph)
     with tempfile.TemporaryDirectory() as nowhere:
@@ -239,29 +239,29 @@ def export(
         tested = pipeline.tested_stimuli(model.quantized.network, run)
         return _exported(pipeline.export_quantized(model.quantized, tested, run), model)
     chosen = quantization if bits is None else replace(quantization, bits=bits)
-    found, labels = as_data(data, max(calibration.stimuli, 0)), _as_labels(labels)
+    samples, labels = as_data(data, max(calibration.stimuli, 0)), _as_labels(labels)
     if not isinstance(model, Model):
         count = calibration.stimuli if calibration.stimuli > 0 else SYNTHETIC_STIMULI
         noise = None if not chosen.integer else 0 if calibration.reload else count
-        given = load_options if found is None else replace(load_options, data=found, labels=labels)
+        sources = load_options if samples is None else replace(load_options, data=samples, labels=labels)
         model = load(
             model,
             target or options.target,
             example_inputs=example_inputs,
-            options=replace(given, synthetic=noise),
+            options=replace(sources, synthetic=noise),
             folder=folder,
             quiet=quiet,
             progress=progress,
         )
-        found = None
+        samples = None
     named = replace(options, target=find_target(target or options.target or model.target).name)
     pipeline.check_place(model.network, replace(model.options, quantization=chosen, export=named, folder=Path(folder)))
     if chosen.integer and not is_quantized(model.graph):
-        calibrated = calibrate(model, found, labels, options=suited(calibration, chosen))
+        calibrated = calibrate(model, samples, labels, options=suit_calibration(calibration, chosen))
         quantized = quantize(model, calibrated, options=chosen)
     else:
-        network = with_data(model.network, found, labels)
-        quantized = quantize(Model(network, _with_data(model.options, found, labels)), options=chosen)
+        network = with_data(model.network, samples, labels)
+        quantized = quantize(Model(network, _with_data(model.options, samples, labels)), options=chosen)
     return export(quantized, target, folder=folder, score_options=scored, options=options, test=scored.test)
 
 
@@ -274,13 +274,13 @@ def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> Comp
     if isinstance(exported, QuantizedModel):
         typed = exported.quantized
         tested = pipeline.required_stimuli(typed.network, ScoreOptions()).sample_evenly(stimuli)
-        found = compare_stage(typed.float_graph, typed.graph, tested, None)
-        weakest = min(found.layers, key=lambda one: one.sqnr_db)
-        what = f"{len(found.layers)} layers, the weakest is {weakest.layer} with {weakest.sqnr_db:.1f} dB"
-        return ComparedExport(found.layers, f"{what}; {summary(found.layers, typed.graph.bits)}")
-    found = pipeline.compare_export(exported.run, stimuli)
-    text = summary(found.layers, exported.model.graph.bits, found.slack)
-    return ComparedExport(found.layers, text)
+        comparison = compare_stage(typed.float_graph, typed.graph, tested, None)
+        weakest = min(comparison.layers, key=lambda one: one.sqnr_db)
+        what = f"{len(comparison.layers)} layers, the weakest is {weakest.layer} with {weakest.sqnr_db:.1f} dB"
+        return ComparedExport(comparison.layers, f"{what}; {summary(comparison.layers, typed.graph.bits)}")
+    comparison = pipeline.compare_export(exported.run, stimuli)
+    text = summary(comparison.layers, exported.model.graph.bits, comparison.slack)
+    return ComparedExport(comparison.layers, text)
 
 
 def _as_labels(labels: Labels | None) -> Labels | None:

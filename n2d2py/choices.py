@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 
 Wrong = Callable[[str, str], N2D2Error]
 """The error for what is wrong with a text, and a remedy."""
@@ -13,25 +13,24 @@ Wrong = Callable[[str, str], N2D2Error]
 def require_known(what: str, name: str, known: Collection[str], wrong: Wrong) -> None:
     """Raise the error of `wrong` unless `name` is known; `what` says of which sort it is."""
     if name not in known:
-        like = nearest(name, known)
-        raise wrong(f"the {what} '{name}' is unknown", f"did you mean {like}?" if like else f"use {', '.join(known)}")
+        raise wrong(f"the {what} '{name}' is unknown", suggest(name, known, f"use {', '.join(known)}"))
 
 
 def read_settings(text: str, kinds: Mapping[str, Collection[str]], wrong: Wrong) -> tuple[str, dict[str, str]]:
-    """The kind and the settings of `text`; `kinds` has the keys of each kind.
+    """Return the kind and the settings of `text`; `kinds` has the keys of each kind.
 
     Raises:
         N2D2Error: that of `wrong`, for an unknown kind or key, a key that is given twice, and a setting without a value.
     """
     kind, colon, rest = text.partition(":")
     require_known("kind", kind, kinds, wrong)
-    given: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for part in rest.split(",") if colon else ():
         key, _, value = part.partition("=")
         if not value.strip():
             raise wrong(f"'{part}' is not KEY=VALUE", f"write {kind}:KEY=VALUE,... or {kind} alone")
-        if key in given:
+        if key in settings:
             raise wrong(f"{key} is given twice", "give it once")
         require_known("key", key, kinds[kind], wrong)
-        given[key] = value
-    return kind, given
+        settings[key] = value
+    return kind, settings

@@ -88,7 +88,7 @@ def _failed(code: str, what: str, remedy: str, status: int = 1) -> int:
 
 
 def run(arguments: Arguments) -> None:
-    """Does what the command line asks for.
+    """Run what the command line asks for.
 
     Raises:
         N2D2Error: for every wrong input; nothing half-written remains. E812 for an export that computes other
@@ -115,10 +115,10 @@ def run(arguments: Arguments) -> None:
     network = pipeline.load_network(path, options)
     _warn_of_parameters(arguments, network)
     if arguments.calib_reload:
-        options = pipeline.reloading(network, options)
+        options = pipeline.reload_statistics(network, options)
     if arguments.describe:
-        found = describe(network.graph)
-        print(json.dumps(found, indent=1) if arguments.describe == "json" else describe_text(found, _table_width()))
+        layers = describe(network.graph)
+        print(json.dumps(layers, indent=1) if arguments.describe == "json" else describe_text(layers, _table_width()))
     elif arguments.memory_report:
         print(pipeline.memory_table(network, options))
     elif arguments.export:
@@ -142,7 +142,7 @@ def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
 
 
 def _print_export(run: ExportRun) -> None:
-    """The results of an export on stdout.
+    """Print the results of an export.
 
     Raises:
         N2D2Error: E812 where compiled values are not those of Python.
@@ -188,7 +188,7 @@ def _system_error(error: OSError) -> N2D2Error:
 
 
 def _repeat_warnings() -> None:
-    seen = log.warnings_seen()
-    if seen:
-        kinds = ", ".join(sorted({warning.code for warning in seen}))
-        log.notice("%d warning%s (%s)", len(seen), "s" if len(seen) > 1 else "", kinds)
+    warnings = log.warnings_seen()
+    if warnings:
+        kinds = ", ".join(sorted({warning.code for warning in warnings}))
+        log.notice("%d warning%s (%s)", len(warnings), "s" if len(warnings) > 1 else "", kinds)

@@ -11,12 +11,12 @@ _FILES = {"FILE": "-f", "PATH": "-f", "DIR": "-d"}
 
 
 def completion(shell: str) -> str:
-    """The text that a shell, "bash" or "zsh", evaluates. It lists the options, targets and presets of this installation."""
+    """Return the text that a shell, "bash" or "zsh", evaluates. It lists the options, targets and presets of this installation."""
     return _bash() if shell == "bash" else _zsh()
 
 
 def _words(option: Option) -> list[str]:
-    """The values that the shell offers."""
+    """Return the values that the shell offers."""
     return list(option.choices) if option.metavar == "TOPIC" else option_values(option)
 
 
@@ -30,9 +30,9 @@ def _bash() -> str:
         if not words and not files:
             cases.append(f"        -{option.name}) return ;;" if option.kind != "optional-int" else "")
             continue
-        made = [f'COMPREPLY=($(compgen -W "{words}" -- "$word"))'] if words else []
-        made += [f'COMPREPLY+=($(compgen {files} -- "$word"))'] if files else []
-        cases.append(f"        -{option.name}) {'; '.join(made)}; [ ${{#COMPREPLY[@]}} -eq 0 ] || return ;;")
+        lines = [f'COMPREPLY=($(compgen -W "{words}" -- "$word"))'] if words else []
+        lines += [f'COMPREPLY+=($(compgen {files} -- "$word"))'] if files else []
+        cases.append(f"        -{option.name}) {'; '.join(lines)}; [ ${{#COMPREPLY[@]}} -eq 0 ] || return ;;")
     options = " ".join(f"-{option.name}" for option in OPTIONS)
     return f"""# n2d2py in bash: eval "$(n2d2py -completion bash)", or this text in ~/.local/share/bash-completion/completions/n2d2py
 _n2d2py() {{

@@ -27,7 +27,7 @@ class _Shared:
 
     @classmethod
     def submit(cls, function: Callable[..., R], *arguments: object) -> Future[R]:
-        """The function's result to come."""
+        """Submit a function to the threads."""
         if cls.pool is None:
             cls.pool = ThreadPoolExecutor(cores(), "n2d2py")
         return cls.pool.submit(function, *arguments)
@@ -42,9 +42,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Shared.forget)
 
 
-def _taken(future: Future[R], function: Callable[..., R], *arguments: object) -> R:
-    """The result of a function handed to the threads, which is called here if none of them has begun: who is one of them
-    never waits for work that waits for him."""
+def _run_or_wait(future: Future[R], function: Callable[..., R], *arguments: object) -> R:
+    """Return the result of a function submitted to the threads; call it here if no thread has begun. A thread thus never waits
+    for work that waits for it.
+    """
     return function(*arguments) if future.cancel() else future.result()
 
 
@@ -69,22 +70,22 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Generator[R, 
             waiting.append((_Shared.submit(function, item), item))
             if len(waiting) > count:
                 future, first = waiting.popleft()
-                yield _taken(future, function, first)
+                yield _run_or_wait(future, function, first)
         while waiting:
             future, first = waiting.popleft()
-            yield _taken(future, function, first)
+            yield _run_or_wait(future, function, first)
     finally:
         _stop(future for future, _ in waiting)
 
 
-def together(first: Callable[[], T], second: Callable[[], R], threads: bool = True) -> tuple[T, R]:
-    """The results of both, with `threads` the second one computed by another thread meanwhile."""
+def run_both(first: Callable[[], T], second: Callable[[], R], threads: bool = True) -> tuple[T, R]:
+    """Return the results of both; with `threads` another thread computes the second one meanwhile."""
     if not threads:
         return first(), second()
     other = _Shared.submit(second)
     try:
-        found = first()
+        result = first()
     except BaseException:
         _stop([other])
         raise
-    return found, _taken(other, second)
+    return result, _run_or_wait(other, second)

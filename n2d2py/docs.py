@@ -46,7 +46,7 @@ def error_examples() -> dict[str, Any]:
 
 
 def section_pages() -> dict[str, str]:
-    """A page for each section of an INI, with its configuration, and the list of all sections."""
+    """Return a page for each section of an INI, with its configuration, and the list of all sections."""
     layers = [(layer.schema, *([layer.config] if layer.config.keys else ())) for _, layer in sorted(layer_types().items())]
     groups = {
         "Data": [GLOBALS, *provider_schemas()],
@@ -54,25 +54,25 @@ def section_pages() -> dict[str, str]:
         "Transformations": transformation_schemas(),
         "Layers": [INPUT_SECTION, TARGET, post_schema(), ONNX_SECTION, ONNX_LAYER, *layers],
     }
-    found, listed = (
+    sections, rows = (
         {},
         ["# INI sections and keys", "One page for each section. That of a layer has the keys of its configuration, too."],
     )
     for title, entries in groups.items():
-        listed.append(f"## {title}")
+        rows.append(f"## {title}")
         for entry in entries:
             first, *more = entry if isinstance(entry, tuple) else (entry,)
             name = re.sub(r"\W+", "-", first.name.lower()) + ".md"
-            found[f"sections/{name}"] = schema_page([first, *more], first.name).replace(f"## {first.name}\n\n", "", 1)
-            listed.append(f"- [{first.name}]({name}): {first.doc.split('. ')[0].strip().removesuffix('.')}.")
-    return {"sections/index.md": "\n\n".join(listed).replace(".\n\n- ", ".\n- ") + "\n", **found}
+            sections[f"sections/{name}"] = schema_page([first, *more], first.name).replace(f"## {first.name}\n\n", "", 1)
+            rows.append(f"- [{first.name}]({name}): {first.doc.split('. ')[0].strip().removesuffix('.')}.")
+    return {"sections/index.md": "\n\n".join(rows).replace(".\n\n- ", ".\n- ") + "\n", **sections}
 
 
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$", re.MULTILINE)
 
 
 def api_page() -> str:
-    """The Python interface: signature and docstring of each function and class, and of the public members of results."""
+    """Return the Python interface: signature and docstring of each function and class, and of the public members of results."""
     objects = {f"n2d2py.{name}": getattr(n2d2py, name) for name in n2d2py.__all__}
     results = {f"n2d2py.api.{name}": getattr(api, name) for name in api.__all__ if inspect.isclass(getattr(api, name))}
     results["n2d2py.runtime.Network"] = runtime.Network
@@ -82,9 +82,9 @@ def api_page() -> str:
         "Options and errors": {name: one for name, one in objects.items() if inspect.isclass(one)},
     }
     lines = ["# Python API", "Generated from the docstrings. [Work from Python](../how-to/python.md) is the guide."]
-    for title, found in groups.items():
+    for title, entries in groups.items():
         lines.append(f"## {title}")
-        for name, one in sorted(found.items()):
+        for name, one in sorted(entries.items()):
             lines += [f"### {name}", *_described(name, one)]
             own = [base for base in getattr(one, "__mro__", ()) if base is one or base.__name__.startswith("_")]
             members = [part for part in map(partial(_member, one), sorted({*chain(*map(vars, own))})) if part]
@@ -100,24 +100,24 @@ def _described(name: str, one: Any) -> list[str]:
     if inspect.isclass(one) and not name.endswith("Options"):
         return [text]
     lines = [f"{name.rpartition('.')[2]}("]
-    for given in inspect.signature(one).parameters.values():
-        if given.kind is given.KEYWORD_ONLY and "    *," not in lines:
+    for parameter in inspect.signature(one).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "    *," not in lines:
             lines.append("    *,")
-        default = given.default
+        default = parameter.default
         shown = f"{type(default).__name__}()" if is_dataclass(default) else repr(default)
-        kind = f": {given.annotation}" if given.annotation is not inspect.Parameter.empty else ""
-        lines.append(f"    {given.name}{kind}{'' if default is inspect.Parameter.empty else f' = {shown}'},")
+        kind = f": {parameter.annotation}" if parameter.annotation is not inspect.Parameter.empty else ""
+        lines.append(f"    {parameter.name}{kind}{'' if default is inspect.Parameter.empty else f' = {shown}'},")
     return ["\n".join(["```python", *lines, ")", "```"]), text]
 
 
 def _inherited(one: Any) -> list[str]:
-    """The attributes that a class of options has from those that it extends."""
+    """Return the attributes that a class of options has from those that it extends."""
     bases = [base for base in (one.__mro__[1:] if inspect.isclass(one) else ()) if is_dataclass(base)]
     return [(inspect.getdoc(base) or "").partition("\n\nAttributes:")[2] for base in bases]
 
 
 def _member(owner: type, name: str) -> str:
-    """A public method or property of a class with the summary of its docstring."""
+    """Return a public method or property of a class with the summary of its docstring."""
     member = inspect.getattr_static(owner, name)
     if name.startswith("_") or not (isinstance(member, property) or inspect.isfunction(member)):
         return ""

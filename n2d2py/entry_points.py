@@ -19,8 +19,8 @@ def declaring_modules() -> list[EntryPoint]:
 
 def targets() -> dict[str, list[EntryPoint]]:
     """Entry points of targets by name, sorted, each value once; a name that several packages claim has several."""
-    found: dict[str, dict[str, EntryPoint]] = {}
+    by_name: dict[str, dict[str, EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
         if entry.attr:
-            found.setdefault(entry.name, {}).setdefault(entry.value, entry)
-    return {name: list(found[name].values()) for name in sorted(found)}
+            by_name.setdefault(entry.name, {}).setdefault(entry.value, entry)
+    return {name: list(by_name[name].values()) for name in sorted(by_name)}

@@ -331,5 +331,5 @@ def _example(example: Mapping[str, Any]) -> list[str]:
 
 
 def code_table(codes: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The lines of a Markdown table of codes."""
+    """Return the lines of a Markdown table of codes."""
     return ["| Code | Meaning | Remedy |", "|---|---|---|"] + [f"| {code} | {a} | {b} |" for code, (a, b) in codes.items()]

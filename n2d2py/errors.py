@@ -45,7 +45,7 @@ class Location:
         return place
 
     def within(self, section: str) -> Location:
-        """The same place, seen as part of `section`."""
+        """Return the same place, seen as part of `section`."""
         return Location(self.file, self.line, section)
 
 
@@ -80,7 +80,7 @@ class N2D2Error(Exception):
         return (self,)
 
     def line(self) -> str:
-        """The message as the one line that the user sees, without the leading "error"."""
+        """Return the message as the one line that the user sees, without the leading "error"."""
         where = str(self.where) if self.where is not None else ""
         text = f"N2D2-{self.code}: " + (f"{where}: " if where else "") + self.what
         if self.remedy:
@@ -120,20 +120,28 @@ class ErrorList(N2D2Error):
             raise ErrorList(errors)
 
 
-def listed(names: Iterable[str], most: int = 12) -> str:
-    """The names as a text, the first `most` and how many more there are."""
-    every = list(names)
-    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+def join_names(names: Iterable[str], most: int = 12) -> str:
+    """Return the first `most` names as a text, and how many more there are."""
+    words = list(names)
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word (of the first 2000) most like `word` (case ignored), or None when none is close."""
+    """Return the known word (of the first 2000) most like `word`, ignoring case; None if none is close."""
     by_lower = {name.lower(): name for name in islice(known, 2000)}
-    found = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+    matches = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
 
 
 def require(package: str, what: str, extra: str) -> None:
     """Raise E320 if a package that `what` requires, part of an extra of this one, is not installed."""
     if find_spec(package) is None:
         raise N2D2Error("E320", f"{what} requires the package {package}", remedy=f"pip install 'n2d2py[{extra}]'")
+
+
+def suggest(word: str, known: Iterable[str], otherwise: str = "", form: str = "'{}'") -> str:
+    """Return a remedy for an unknown word: the known one most like it, in `form`, else `otherwise`, by default all known ones."""
+    known = list(known)
+    if close := nearest(word, known):
+        return f"did you mean {form.format(close)}?"
+    return otherwise or f"use one of {', '.join(known)}"

@@ -40,7 +40,8 @@ class Executor:
     cluster: str = ""
 
     def run(self, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
-        """(number of the shard, function(shard)) as the shards finish; `function` is of a module, so that other processes find it.
+        """Yield (number of the shard, function(shard)) as the shards finish. Other processes import `function`, so it is one of
+        a module.
 
         An exception of `function` ends all.
 
@@ -55,8 +56,8 @@ class Executor:
 
     def map(self, function: Callable[[S], R], shards: Sequence[S]) -> list[R]:
         """function(shard) of each shard, in their order; errors as in `run`."""
-        found = dict(self.run(function, shards))
-        return [found[number] for number in range(len(shards))]
+        results = dict(self.run(function, shards))
+        return [results[number] for number in range(len(shards))]
 
 
 def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
@@ -67,15 +68,17 @@ def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     places.add_argument("-cluster", default="", metavar="ADDRESS", help=about)
 
 
-def of_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Executor:
-    """The executor that the options of `add_options` ask for; ends the command where they are wrong."""
-    if given.workers < 1:
-        parser.error(f"-workers {given.workers}: give 1 or more")
-    return Executor(given.workers, given.cluster)
+def of_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Executor:
+    """Return the executor that the options of `add_options` ask for; end the command if they are wrong."""
+    if arguments.workers < 1:
+        parser.error(f"-workers {arguments.workers}: give 1 or more")
+    return Executor(arguments.workers, arguments.cluster)
 
 
 def _in_processes(count: int, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
-    """A pool breaks as a whole when one of its processes dies: what was begun is begun again in a new one, what had died before alone."""
+    """Run the shards in a pool of processes. A dead process breaks its pool: running shards start again in a new one, those
+    that died before alone.
+    """
     waiting, begun = list(range(len(shards))), [0] * len(shards)
     while waiting:
         alone = [number for number in waiting if begun[number] > 1]
@@ -147,9 +150,9 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
 def _check_workers(client: Any, address: str) -> None:
     """Raise E814 if a worker cannot import this version: what it cannot unpickle stops it, and the scheduler waits for ever."""
     client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
-    for worker, found in client.run(resolve_name, "n2d2py.version:__version__", on_error="return").items():
-        if found != __version__:
-            reason = f"has {found}" if isinstance(found, str) else f"cannot import n2d2py ({found})"
+    for worker, version in client.run(resolve_name, "n2d2py.version:__version__", on_error="return").items():
+        if version != __version__:
+            reason = f"has {version}" if isinstance(version, str) else f"cannot import n2d2py ({version})"
             what = f"the worker {worker} of {address} {reason}, but version {__version__} is needed"
             raise N2D2Error("E814", what, remedy="install the same version of n2d2py on all workers")
 

@@ -19,7 +19,7 @@ def can_draw() -> bool:
 
 
 def new_figure(width: float, height: float, *, code: str = "E454", what: str = "the plot", **more: Any) -> Figure:
-    """An empty figure of this size in inches, 100 dots per inch; `more` goes to `matplotlib.figure.Figure`.
+    """Return an empty figure of this size in inches, 100 dots per inch; `more` goes to `matplotlib.figure.Figure`.
 
     Raises:
         N2D2Error: `code` without matplotlib; `what` needs it.
@@ -32,7 +32,7 @@ def new_figure(width: float, height: float, *, code: str = "E454", what: str = "
 
 @cache
 def _figure_class() -> type[Figure]:
-    """The class is made when it is first needed: nothing else imports matplotlib."""
+    """Return the class, made when it is first needed: nothing else imports matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

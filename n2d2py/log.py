@@ -50,7 +50,7 @@ def terminal_width() -> int:
 
 
 def wrapped(text: str, width: int, indent: str) -> list[str]:
-    """The lines of a text, cut between words only; `indent` stands before all but the first."""
+    """Return the lines of a text, cut between words only; `indent` stands before all but the first."""
     return textwrap.wrap(
         text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     ) or [""]
@@ -106,7 +106,7 @@ def warning(
 
 
 def warnings_seen() -> tuple[N2D2Error, ...]:
-    """The warnings of this run, in order."""
+    """Return the warnings of this run, in order."""
     return tuple(_warnings)
 
 
@@ -131,18 +131,19 @@ _EVERY = 5.0
 @contextmanager
 def muted() -> Iterator[None]:
     """While it lasts nothing is said, and no warning is kept: for work whose result may not be used."""
-    level, kept = _logger.level, list(_warnings)
+    level, warnings = _logger.level, list(_warnings)
     _logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
         _logger.setLevel(level)
-        _warnings[:] = kept
+        _warnings[:] = warnings
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
-    """Iterates over `items` with a bar on a terminal or where bars were asked for, elsewhere with a line every few seconds; silently
-    where notices are hidden."""
+    """Iterate over `items` and show progress: a bar on a terminal or if bars are enabled, else a line every few seconds. Silent
+    if notices are hidden.
+    """
     if _bars:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notebooks without widgets, where the bar is text
@@ -159,11 +160,11 @@ def progress(items: Iterable[T], what: str, total: int | None = None, unit: str 
 
 
 def _with_lines(items: Iterable[T], what: str, total: int | None, unit: str) -> Iterator[T]:
-    start = said = time.monotonic()
+    start = printed = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()
-        if done and now - said >= _EVERY:
-            said = now
+        if done and now - printed >= _EVERY:
+            printed = now
             left = f" of {total}, about {(now - start) * (total - done) / done:.0f} s left" if total and done < total else ""
             notice("%s: %s %d%s", what, unit, done, left)
         yield item

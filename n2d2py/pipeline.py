@@ -103,7 +103,7 @@ def train_network(path: Path, options: RunOptions) -> RunOptions:
 
 
 def load_network(path: Source, options: RunOptions) -> LoadedNetwork:
-    """Reads the network in a file or in memory, and its data; under -strict its warnings are errors."""
+    """Read the network in a file or in memory, and its data. Under -strict its warnings are errors."""
     network = load_stage(path, options.load, options.folder)
     log.raise_on_strict()
     return network
@@ -124,7 +124,7 @@ def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
 
 
 def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
-    """The stimuli that are scored; E509 without any, E124 and E452 where a target cannot be scored."""
+    """Return the stimuli for the score. Raise E509 if there are none, E124 and E452 if a target cannot be scored."""
     stimuli = scored_stimuli(network, options)
     if stimuli is None:
         remedy = "add a [database], or give labelled data with -calib-data FILE.npz"
@@ -138,14 +138,14 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
     return stimuli
 
 
-def reloading(network: LoadedNetwork, options: RunOptions) -> RunOptions:
-    """The options with the newest statistics that a calibration of this network left in the output folder."""
+def reload_statistics(network: LoadedNetwork, options: RunOptions) -> RunOptions:
+    """Return the options with the newest statistics that a calibration of this network left in the output folder."""
     bits = options.quantization.bits
     places = [options.folder / calibration_folder_name(network.graph.name, bits) / STATISTICS_FILE]
     if options.export.target:
         places.insert(0, options.folder / export_folder_name(options.export.target, bits) / STATISTICS_FILE)
-    found = [place for place in places if place.is_file()]
-    newest = max(found, key=lambda place: place.stat().st_mtime) if found else places[0]
+    existing = [place for place in places if place.is_file()]
+    newest = max(existing, key=lambda place: place.stat().st_mtime) if existing else places[0]
     return replace(options, calibration=replace(options.calibration, reload=newest))
 
 
@@ -156,7 +156,7 @@ def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
 
 
 def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
-    """Writes what a calibration found into calib_<name>_int<bits>; returns that folder."""
+    """Write the results of a calibration into calib_<name>_int<bits>; return that folder."""
     path = options.folder / calibration_folder_name(network.graph.name, options.quantization.bits)
     _refuse_early(path, network, options)
     if is_quantized(network.graph) or network.trained_quantized:
@@ -174,7 +174,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
 
 
 def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
-    """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
+    """Calibrate, quantize and export a loaded network."""
     network, options = _without_ranges(network, options)
     check_before(network, options)
     tested = tested_stimuli(network, options)
@@ -228,23 +228,23 @@ def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[Loaded
 
 
 def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
-    """Exports a typed network: project, write, check, report.
+    """Export a typed network: plan, write, check, report.
 
     Raises:
         N2D2Error: for every wrong input; nothing half-written remains.
     """
-    project = _project(quantized, tested, options)
+    project = _prepare_project(quantized, tested, options)
     path = _export_path(options)
     with ExportFolder(path, project.manifest, options.export.force) as folder:
-        project, kernels = _written(project, folder)
-        checked = _checked(project, folder)
+        project, kernels = _write_project(project, folder)
+        checked = _check_project(project, folder)
         report_stage(quantized, project.memory, checked, options, folder, kernels, tested)
         log.raise_on_strict()
     return ExportRun(path, project, checked)
 
 
 def compare_export(run: ExportRun, stimuli: int) -> Comparison:
-    """Compares every layer of a written export over as many of the stimuli that it was tested with; builds it again.
+    """Build a written export again and compare every layer over as many of its test stimuli.
 
     Raises:
         N2D2Error: E509 without stimuli, E80x where it cannot be built or run.
@@ -254,10 +254,10 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
     score = ScoreOptions(compare=stimuli)
     project = replace(project, tested=tested, options=replace(project.options, score=score))
     warn_untested(project.quantized.network, project.options)
-    return _compiled(project, Scores(), run.folder)[0]
+    return _score_compiled(project, Scores(), run.folder)[0]
 
 
-def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
+def _prepare_project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
     """Plans the memory and asks the target whether it takes the network."""
     _check_states(quantized.network, options)
     network, target = quantized.network, _target(options)
@@ -281,8 +281,8 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     return ExportJob(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 
-def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelChoice]]:
-    """The written project, with the best tiles where that was asked for, and what runs its layers."""
+def _write_project(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelChoice]]:
+    """Write the project, with the fastest tiles under -tune. Return it and the kernel of each layer."""
     export = project.options.export
     target = project.target
     kernels = export_stage(target, project.prepared, folder, export.weights_text)
@@ -308,18 +308,18 @@ def _advise(project: ExportJob) -> None:
         log.notice(text, gain)
 
 
-def _checked(project: ExportJob, folder: Path) -> Checked:
-    """The scores in Python and compiled, the comparison and the costs of layers, as far as they were asked for."""
+def _check_project(project: ExportJob, folder: Path) -> Checked:
+    """Return the scores in Python and compiled, the comparison and the costs of layers, as far as requested."""
     score, tested = project.options.score, project.tested
-    scores, compared, built = Scores(), Comparison(), BuildMetrics()
+    scores, compared, metrics = Scores(), Comparison(), BuildMetrics()
     if tested is not None:
-        scores = _simulated(project, tested, folder / "statistics")
+        scores = _score_simulation(project, tested, folder / "statistics")
     if score.test or score.compare or score.latency:
-        compared, built = _compiled(project, scores, folder)
+        compared, metrics = _score_compiled(project, scores, folder)
     sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
-    planned, plan = project.planned, project.memory.plan if project.memory else None
-    stages = pipeline_data(planned.network, planned.graph, plan, project.manifest.details, built, tested)
-    return Checked(scores, compared, sensitivity, built, stages, project.manifest.details.get("estimate", {}))
+    typed, plan = project.planned, project.memory.plan if project.memory else None
+    stages = pipeline_data(typed.network, typed.graph, plan, project.manifest.details, metrics, tested)
+    return Checked(scores, compared, sensitivity, metrics, stages, project.manifest.details.get("estimate", {}))
 
 
 def _target(options: RunOptions) -> Target[Any]:
@@ -331,13 +331,13 @@ def _export_path(options: RunOptions) -> Path:
 
 
 def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
-    """Raises E808 where tiles are to be timed that the export does not have."""
+    """Raise E808 for `-tune` with an export that has no tiles."""
     if options.export.tune:
         _target(options).check_tunable(network.params.as_dict())
 
 
 def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
-    """Raises E706 where a network has states that the export cannot keep, or whose input would come row by row."""
+    """Raise E706 if the export cannot keep the states of the network, or if its input is streamed row by row."""
     if not network.graph.states:
         return
     target, what = _target(options), f"the network '{network.graph.name}' keeps state between calls"
@@ -365,8 +365,8 @@ def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | Non
     return scored_stimuli(network, score)
 
 
-def _simulated(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
-    """The scores in Python; writes their files and the outputs of layers into `folder`."""
+def _score_simulation(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
+    """Return the scores in Python. Write their files and the outputs of layers into `folder`."""
     quantized, score = project.planned, project.options.score
     graphs, scores = (quantized.float_graph, quantized.graph), Scores()
     if score.test:
@@ -376,27 +376,27 @@ def _simulated(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
     return scores
 
 
-def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, BuildMetrics]:
-    """Builds and runs the export: its scores on the exported stimuli, added to `scores`, the layers compared, what was measured."""
+def _score_compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, BuildMetrics]:
+    """Build and run the export. Return the compared layers and the measurements; its scores are added to `scores`."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
     compared = project.tested.sample_evenly(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and tester.missing(project.prepared.request.parameters):
         tester = None
     wanted = project.stored.count or compared is not None or score.latency
-    with _running(tester if wanted else None, folder, project.manifest.details) as run:
-        built = BuildMetrics() if run is None else measured(run, score.latency)
+    with _build_runner(tester if wanted else None, folder, project.manifest.details) as run:
+        metrics = BuildMetrics() if run is None else measured(run, score.latency)
         if run is not None and score.test and project.stored.count and project.tested is not None:
             tested = (project.tested, project.positions)
             compiled_scores(quantized.network, quantized.graph, run, project.stored, tested, scores)
         if compared is None:
-            return Comparison(), built
+            return Comparison(), metrics
         running, slack = (None, 0.0) if run is None else (run.network(), run.slack)
         float_graph, contract = quantized.float_graph, quantized.network.data.contract
-        return compare_stage(float_graph, quantized.graph, compared, running, slack, contract), built
+        return compare_stage(float_graph, quantized.graph, compared, running, slack, contract), metrics
 
 
 @contextmanager
-def _running(wanted: type[Runner] | None, folder: Path, details: Mapping[str, Any]) -> Iterator[Runner | None]:
+def _build_runner(wanted: type[Runner] | None, folder: Path, details: Mapping[str, Any]) -> Iterator[Runner | None]:
     if wanted is None:
         yield None
         return

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.figures import new_figure
 from n2d2py.files import plain_text
 from n2d2py.quant.observe.compare import LayerComparison
@@ -72,9 +72,7 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
     by_name = {one.layer: one for one in _ranges(quantized)}
     for name in names:
         if name not in by_name:
-            like = nearest(name, by_name)
-            remedy = (f"did you mean '{like}'? " if like else "") + f"use one of {', '.join(by_name)}"
-            raise N2D2Error("E516", f"'{name}' has no histogram", remedy=remedy)
+            raise N2D2Error("E516", f"'{name}' has no histogram", remedy=suggest(name, by_name))
     chosen = [by_name[name] for name in names] if names else list(by_name.values())
     columns = max(1, min(columns, len(chosen)))
     lines = max(1, -(-len(chosen) // columns))

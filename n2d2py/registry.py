@@ -64,7 +64,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T | None:
-        """The entry of a name, or None."""
+        """Return the entry of a name, or None."""
         return self._entries.get(name)
 
     def __getitem__(self, name: str) -> T:
@@ -80,11 +80,11 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def values(self) -> list[T]:
-        """The entries."""
+        """Return the entries."""
         return list(self._entries.values())
 
     def snapshot(self) -> dict[str, T]:
-        """The entries by name, as a dictionary that later additions do not change."""
+        """Return the entries by name, as a dictionary that later additions do not change."""
         return dict(self._entries)
 
     def restore(self, entries: dict[str, T]) -> None:

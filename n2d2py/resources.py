@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 def _candidates() -> list[Path]:
-    """The folders that may hold the top-level folders, best first."""
+    """Return the folders that may hold the top-level folders, best first."""
     home = Path(__file__).resolve().parent.parent
-    found = []
+    folders = []
     if (home / "setup.cfg").is_file():  # else `home` is a site-packages, with others' folders
-        found.append(home)
+        folders.append(home)
     prefixes = [
         home,
         Path(sysconfig.get_path("data")),
         Path(sys.prefix),
         Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))),
     ]
-    return found + [prefix / "share" / "n2d2py" for prefix in prefixes]
+    return folders + [prefix / "share" / "n2d2py" for prefix in prefixes]
 
 
 def folder(name: str) -> Path:
-    """The folder `name` ("kernels", "export_templates", "params" or "models") of this installation.
+    """Return the folder `name` ("kernels", "export_templates", "params" or "models") of this installation.
 
     Raises:
         N2D2Error: E001 when no installation folder holds it.
@@ -57,7 +57,8 @@ def folder(name: str) -> Path:
 
 @cache
 def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
-    """The templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a process.
+    """Return the templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a
+    process.
 
     `escape`: what they print is HTML.
     """

@@ -66,7 +66,7 @@ class _Shown:
         raise NotImplementedError
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        """The header and the rows."""
+        """Return the header and the rows."""
         raise NotImplementedError
 
     def to_pandas(self) -> DataFrame:
@@ -141,7 +141,7 @@ class _Runs(_Shown):
         return self._network(*map(as_array, inputs), outputs=outputs)
 
     def pipeline(self, raw: np.ndarray) -> Any:
-        """Result for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`.
+        """Return the result for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`.
 
         Raises:
             N2D2Error: E804, E407 for what the network does not take.
@@ -208,7 +208,7 @@ class Model(_Runs):
         return self.network.graph
 
     def insert(self, after: str, name: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Model:
-        """A layer more, as `n2d2py.passes.edit.insert_layer`."""
+        """Return the model with one more layer, as `n2d2py.passes.edit.insert_layer`."""
         return self._with(insert_layer(self.graph, after, name, operation, params))
 
     def replace(self, layer: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Model:
@@ -216,7 +216,7 @@ class Model(_Runs):
         return self._with(replace_layer(self.graph, layer, operation, params))
 
     def remove(self, layer: str) -> Model:
-        """A layer less, as `n2d2py.passes.edit.remove_layer`."""
+        """Return the model without a layer, as `n2d2py.passes.edit.remove_layer`."""
         return self._with(remove_layer(self.graph, layer))
 
     def rename(self, old: str, new: str) -> Model:
@@ -230,7 +230,7 @@ class Model(_Runs):
         return self._with(set_precision(self.graph, layer, bits, weight_bits, quantize))
 
     def apply(self, *names: str) -> Model:
-        """Passes one after the other, each wherever it fits, as `n2d2py.passes.edit.apply_pass`."""
+        """Apply passes one after the other, each wherever it fits, as `n2d2py.passes.edit.apply_pass`."""
         graph = self.graph
         for name in names:
             graph, _ = apply_pass(graph, name)
@@ -240,7 +240,7 @@ class Model(_Runs):
         return Model(with_graph(self.network, graph), self.options)
 
     def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
-        """The real values of every layer for one stimulus: one of the test set by its position, or an array.
+        """Return the real values of every layer for one stimulus: one of the test set by its position, or an array.
 
         Args:
             stimulus: a position from 0, or real values (C, H, W).
@@ -293,12 +293,12 @@ class QuantizedModel(_Runs):
         return self.quantized.network
 
     def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
-        """The values of every layer for one stimulus, real ones of the float network and the integers; as `Model.layers`."""
+        """Return the values of every layer for one stimulus, in the float network and in integers; as `Model.layers`."""
         real = self.quantized.float_graph
         return LayerTable(layer_values(real, self.graph, _stimulus(self.quantized.network, real, stimulus)))
 
     def plot_histograms(self, layers: Sequence[str] = (), columns: int = 3) -> Figure:
-        """The calibrated values of layers (all without names) with the range that their integers hold.
+        """Return the calibrated values of layers (all without names) with the range that their integers hold.
 
         Raises:
             N2D2Error: E516 a layer, or a network, that was not calibrated; E454 without matplotlib.
@@ -341,17 +341,17 @@ class ScoreTable(_Shown):
         return next((score for label, score in self._first() if label.split()[0] not in ("float", "simulated")), None)
 
     def plot_confusion(self, kind: str = "simulated") -> Figure:
-        """The confusion matrix of the first target: of "float", "simulated" or "compiled", else of what there is.
+        """Return the confusion matrix of the first target: of "float", "simulated" or "compiled", else of the first that was scored.
 
         Raises:
             N2D2Error: E509 without scores, E454 without matplotlib.
         """
         from n2d2py.targets.plots import confusion_figure
 
-        found = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
-        if found is None:
+        scores = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
+        if scores is None:
             raise N2D2Error("E509", "the result has no scores", remedy="give labels, and score the model")
-        return confusion_figure(found)
+        return confusion_figure(scores)
 
     def _first(self) -> list[tuple[str, Score]]:
         return list(next(iter(self.rows.values()), {}).items())
@@ -369,11 +369,11 @@ class ScoreTable(_Shown):
         return ", ".join(self.rows) or "no scores"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        found = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
-        figure = "mAP, %" if any(score.boxes is not None for _, _, score in found) else "top-1, %"
+        scores = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
+        figure = "mAP, %" if any(score.boxes is not None for _, _, score in scores) else "top-1, %"
         return ("target", "computed", "stimuli", figure), [
             (target, label, score.stimuli, None if score.percent is None else round(score.percent, 2))
-            for target, label, score in found
+            for target, label, score in scores
         ]
 
 
@@ -414,21 +414,21 @@ class ExportedModel(_Shown):
     run: pipeline.ExportRun
 
     def pipeline(self, raw: np.ndarray) -> Any:
-        """Result for one raw image or sound, computed in Python: that of the compiled export."""
+        """Return the result for one raw image or sound, computed in Python, as the compiled export does."""
         return self.model.pipeline(raw)
 
     def plot_memory(self) -> Figure:
-        """The memory map: address against time, a rectangle for each buffer.
+        """Return the memory map: address against time, a rectangle for each buffer.
 
         Raises:
             N2D2Error: E605 a target that places memory itself, or no matplotlib.
         """
         from n2d2py.memory.files import plan_figure
 
-        planned = self.run.project.memory
-        if planned is None:
+        memory = self.run.project.memory
+        if memory is None:
             raise N2D2Error("E605", "this target places its memory itself", remedy="read the report of the export")
-        return plan_figure(planned.problem, planned.plan)
+        return plan_figure(memory.problem, memory.plan)
 
     def _title(self) -> str:
         arena = f", arena {self.memory.arena:,} bytes" if self.memory else ""
@@ -458,7 +458,7 @@ class ComparedExport(_Shown):
         )
 
     def plot(self) -> Figure:
-        """The error of every layer as SQNR in dB.
+        """Return the error of every layer as SQNR in dB.
 
         Raises:
             N2D2Error: E454 without matplotlib.
@@ -486,7 +486,7 @@ class ComparedExport(_Shown):
 
 
 def _stimulus(network: LoadedNetwork, graph: Graph, chosen: int | np.ndarray) -> np.ndarray:
-    """The real values of a stimulus of the test set, else of the one that calibrates, or the given ones."""
+    """Return the real values of a stimulus of the test set, else of the one that calibrates, or the given ones."""
     return one_stimulus(graph, scored_stimuli(network, ScoreOptions()), chosen, network.place)
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def from_ini(path: str | Path, weights: str | Path = "/dev/null", seed: int = 1) -> GraphModule:
-    """The network of an INI as a module: called with x (N, C, H, W) it gives its outputs by name, or the tensors asked for.
+    """Return the network of an INI as a module: called with x (N, C, H, W) it gives its outputs by name, or the tensors asked
+    for.
 
     Layers with QWeight and QAct compute with the rounding of inference. `weights`: a folder or .npz as of `-w`.
 

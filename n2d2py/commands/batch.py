@@ -28,8 +28,8 @@ _TITLES = ("model", "params", "bits", "arena B", "weights B", *_SCORES)
 
 
 def main(words: list[str] | None = None) -> int:
-    """The command `n2d2py-batch`; its exit status."""
-    given, options = split_options(sys.argv[1:] if words is None else words)
+    """Run the command `n2d2py-batch`; return its exit status."""
+    arguments, options = split_options(sys.argv[1:] if words is None else words)
     parser = argparse.ArgumentParser(
         prog="n2d2py-batch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -38,7 +38,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("-n", nargs="+", default=["8"], metavar="NBBITS", help="values for -nbbits [8]")
     parser.add_argument("-o", type=Path, default=Path("batch_export"), metavar="DIR", help="folder of the exports and logs")
     add_options(parser)
-    chosen = parser.parse_args(given)
+    chosen = parser.parse_args(arguments)
     executor = of_options(parser, chosen)
     models, params = networks(parser, chosen.m), parameter_files(parser, chosen.p)
     precisions = [bits for word in chosen.n for bits in word.split()]
@@ -79,7 +79,7 @@ class _Run:
 
 
 def _run(run: _Run) -> tuple[list[str], bool]:
-    """The row of one run, and whether it failed; its messages are in its folder."""
+    """Return the row of one run, and whether it failed. Its messages are in its folder."""
     model, params, bits, options = run.model, run.params, run.bits, run.options
     print(f"{model.stem}, {params.stem}, {bits} bits ...", file=sys.stderr, flush=True)
     folder = run.output / f"{model.stem}__{params.stem}__{bits}"
@@ -104,7 +104,7 @@ def _percent(value: float | None, samples: int | None) -> str:
 
 
 def _aligned(rows: list[list[str]]) -> str:
-    """The rows as aligned text; the message of a failure is not cut."""
+    """Return the rows as aligned text; the message of a failure is not cut."""
     full = [row for row in rows if len(row) == len(_TITLES)]
     widths = [max(len(row[k]) for row in (rows if k < 3 else full)) for k in range(len(_TITLES))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows)

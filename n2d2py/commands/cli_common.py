@@ -15,39 +15,39 @@ from n2d2py.exports.parameters import parameters_file, preset_names
 
 
 def split_options(words: list[str]) -> tuple[list[str], list[str]]:
-    """The words of the command, and those after `--`."""
+    """Return the words of the command, and those after `--`."""
     cut = words.index("--") if "--" in words else len(words)
     return words[:cut], words[cut + 1 :]
 
 
-def networks(parser: argparse.ArgumentParser, given: list[str]) -> list[Path]:
-    """The network files that are given; without any, two of the installation. Ends the command for a file that is missing."""
-    if not given:
+def networks(parser: argparse.ArgumentParser, names: list[str]) -> list[Path]:
+    """Return the network files on the command line, or two of the installation. End the command if a file is missing."""
+    if not names:
         return [resources.folder("models") / name for name in ("LeNet.ini", "MobileNet.ini")]
-    files = [Path(word) for word in _words(given)]
+    files = [Path(word) for word in _words(names)]
     for file in files:
         if not file.is_file():
             parser.error(f"{file} is missing")
     return files
 
 
-def parameter_files(parser: argparse.ArgumentParser, given: list[str]) -> list[Path]:
-    """The files of export parameters, given by path or by name of a preset; without any, all presets."""
-    found = []
-    for word in _words(given) if given else preset_names():
+def parameter_files(parser: argparse.ArgumentParser, names: list[str]) -> list[Path]:
+    """Return the files of export parameters, by path or name of a preset; by default all presets."""
+    paths = []
+    for word in _words(names) if names else preset_names():
         try:
             file = parameters_file(word)
         except N2D2Error as error:
             parser.error(error.line())
         if not file.is_file():
             parser.error(f"{file} is missing")
-        found.append(file)
-    return found
+        paths.append(file)
+    return paths
 
 
-def _words(given: list[str]) -> list[str]:
+def _words(values: list[str]) -> list[str]:
     """Words: files unchanged, others split at blanks, as in -m "a.ini b.ini"."""
-    return [part for word in given for part in ([word] if Path(word).is_file() else word.split())]
+    return [part for word in values for part in ([word] if Path(word).is_file() else word.split())]
 
 
 def weights_of(network: Path) -> str:

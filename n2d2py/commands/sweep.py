@@ -27,7 +27,7 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.commands.cli_common import build_tools_missing, run_tool, weights_of
-from n2d2py.errors import ErrorList, N2D2Error, nearest
+from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters
 from n2d2py.figures import new_figure
@@ -109,7 +109,7 @@ class Outcome:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """The sweep of a file.
+    """Return the sweep of a file.
 
     Raises:
         N2D2Error: E101 to E122 for a file that is not a sweep; an ErrorList for several.
@@ -123,12 +123,12 @@ def read_sweep(path: Path) -> Sweep:
     values = _SWEEP.read(section)
     parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
     known = [key.name for key in known_parameters().keys]
-    found = [
+    problems = [
         N2D2Error(
             "E122",
             f"{name} is not an export parameter",
             where=document.require("parameters").where(name),
-            remedy=f"did you mean {like}?" if (like := nearest(name, known)) else "see docs/export_parameters.md",
+            remedy=suggest(name, known, "see docs/export_parameters.md"),
         )
         for name in parameters
         if name not in known
@@ -147,8 +147,8 @@ def read_sweep(path: Path) -> Sweep:
         (empty, "E122", "the sweep has no values to try", section.location, "add [parameters] or [options] with values"),
         (not network.is_file(), "E101", f"the model {network} does not exist", section.where("Network"), "correct Network"),
     )
-    found += [N2D2Error(code, what, where=place, remedy=remedy) for fails, code, what, place, remedy in checks if fails]
-    ErrorList.raise_if(found)
+    problems += [N2D2Error(code, what, where=place, remedy=remedy) for fails, code, what, place, remedy in checks if fails]
+    ErrorList.raise_if(problems)
     return Sweep(network, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
 
 
@@ -157,7 +157,7 @@ def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
 
 
 def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Iterator[list[Setting]]:
-    """The settings in portions: results of a portion are in `outcomes`, by number, before the next is asked for."""
+    """Yield the settings in batches. The results of a batch are in `outcomes`, by number, before the next is requested."""
     values = [*sweep.parameters.values(), *sweep.words.values()]
     number = 0
 
@@ -185,11 +185,11 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
         trials = [study.ask(space) for _ in range(min(_BATCH, sweep.trials - number))]
         yield [setting([trial.params[name] for name in sweep.names]) for trial in trials]
         for at, trial in enumerate(trials, first):
-            found = outcomes[at]
-            if found.problem:
+            outcome = outcomes[at]
+            if outcome.problem:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
-                study.tell(trial, [found.figures[name] for name in sweep.objectives])
+                study.tell(trial, [outcome.figures[name] for name in sweep.objectives])
 
 
 def run_setting(setting: Setting) -> Outcome:
@@ -200,8 +200,8 @@ def run_setting(setting: Setting) -> Outcome:
     shutil.rmtree(setting.folder, ignore_errors=True)
     setting.folder.mkdir(parents=True)
     parameters = setting.folder / "params.ini"
-    given = [f"{name} = {value}\n" for name, value in setting.values if not name.startswith("-")]
-    parameters.write_text("".join(given), encoding="utf-8")
+    lines = [f"{name} = {value}\n" for name, value in setting.values if not name.startswith("-")]
+    parameters.write_text("".join(lines), encoding="utf-8")
     words = [str(setting.network), "-w", weights_of(setting.network)]
     words += [] if "-export" in setting.options else ["-export", "CPP"]
     words += [word for name, value in setting.values if name.startswith("-") for word in (name, value)]
@@ -218,7 +218,7 @@ def run_setting(setting: Setting) -> Outcome:
 
 
 def _known(setting: Setting, result: Path) -> Outcome | None:
-    """The outcome that a result holds; None where it is not there, or another setting's."""
+    """Return the outcome in a result file; None if it is missing or of another setting."""
     try:
         data = json.loads(result.read_text(encoding="utf-8"))
         return Outcome(data["figures"], data["problem"], tuple(data["remarks"])) if data["setting"] == setting.key else None
@@ -310,7 +310,7 @@ def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> 
             row for row, one in zip(rows, best(rows, sweep.objectives), strict=True) if one == front and not row[1].problem
         ]
         points = sorted((row.figures[across], row.figures[down], setting.folder.name) for setting, row in chosen)
-        x, y = [at for at, _, _ in points], [at for _, at, _ in points]
+        x, y = [value for value, _, _ in points], [value for _, value, _ in points]
         axes.plot(x, y, "o--" if front else "o", color=colour, label=label, linewidth=1)
         for across_at, down_at, name in points:
             how = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": 7, "color": colour}
@@ -323,7 +323,7 @@ def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> 
 
 
 def main(words: list[str] | None = None) -> int:
-    """The command `n2d2py-sweep`; its exit status."""
+    """Run the command `n2d2py-sweep`; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="n2d2py-sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -77,15 +77,15 @@ TITLES = ("network", "params", "arena B", "stack B", "constants B", "code B", "m
 
 
 def export(network: Path, params: Path, folder: Path, nbbits: int, options: list[str]) -> tuple[Path | None, str]:
-    """The built export, or None and the error line of the tool or of make."""
+    """Build an export. Return its folder, or None and the error line of the tool or of make."""
     words = [str(network), "-seed", "1", "-export", "CPP", "-nbbits", str(nbbits), "-w", weights_of(network)]
     done = run_tool([*words, "-export-parameters", str(params), "-o", str(folder), "-quiet", *options])
     text = done.stdout
     if done.returncode == 0:
-        (built,) = folder.glob("export_CPP_*")
-        make = subprocess.run(["make", "-s", "-j2"], cwd=built, capture_output=True, text=True)
+        (project,) = folder.glob("export_CPP_*")
+        make = subprocess.run(["make", "-s", "-j2"], cwd=project, capture_output=True, text=True)
         if make.returncode == 0:
-            return built, ""
+            return project, ""
         text = make.stderr
     lines = [line for line in text.splitlines() if "error" in line.lower()] or ["failed"]
     return None, lines[0]
@@ -94,23 +94,23 @@ def export(network: Path, params: Path, folder: Path, nbbits: int, options: list
 def sizes(folder: Path) -> dict[str, int]:
     """Bytes that `make size` prints: arena, constants, stack, and code over its sections."""
     printed = subprocess.run(["make", "-s", "size"], cwd=folder, check=True, capture_output=True, text=True).stdout
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE):
         key = name.split(",")[0].strip()
-        found[key] = found.get(key, 0) + int(size)
-    return found
+        totals[key] = totals.get(key, 0) + int(size)
+    return totals
 
 
 def sweep(
     network: Path, params: list[Path], folder: Path, rounds: int, threads: int, nbbits: int, options: list[str]
 ) -> list[Row]:
     """One row per file, in their order; exports that fail have a note."""
-    built: dict[Path, Path | None] = {}
+    folders: dict[Path, Path | None] = {}
     notes: dict[Path, str] = {}
     for file in params:
         print(f"{network.stem}, {file.stem} ...", file=sys.stderr, flush=True)
-        built[file], notes[file] = export(network, file, folder / f"{network.stem}__{file.stem}", nbbits, options)
-    running = {file: found for file in params if (found := built[file]) is not None}
+        folders[file], notes[file] = export(network, file, folder / f"{network.stem}__{file.stem}", nbbits, options)
+    running = {file: columns for file in params if (columns := folders[file]) is not None}
     times: dict[Path, list[float]] = {file: [] for file in params}
     if running:
         count = max(3, int(MOMENT / bench(next(iter(running.values())), threads, 3)))
@@ -119,20 +119,20 @@ def sweep(
                 times[file].append(bench(running[file], threads, count))
     rows = []
     for file in params:
-        folder_of = built[file]
+        folder_of = folders[file]
         if folder_of is None:
             rows.append(Row(network.stem, file.stem, None, None, None, None, None, None, notes[file]))
             continue
-        found = sizes(folder_of)
+        columns = sizes(folder_of)
         ratio = statistics.median(a / b for a, b in zip(times[file], times[next(iter(running))], strict=True))
-        arena, stack, constants, code = (found.get(name) for name in ("arena", "stack", "constants", "code"))
+        arena, stack, constants, code = (columns.get(name) for name in ("arena", "stack", "constants", "code"))
         ms = 1e3 * statistics.median(times[file])
         rows.append(Row(network.stem, file.stem, arena, stack, constants, code, ms, ratio))
     return rows
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as aligned text."""
+    """Return the rows as aligned text."""
     lines = [list(TITLES)] + [[_cell(value) for value in astuple(row)] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
     return "\n".join(
@@ -151,8 +151,8 @@ def _cell(value: str | int | float | None) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    """The command `n2d2py-tune`; its exit status."""
-    given, options = split_options(sys.argv[1:] if words is None else words)
+    """Run the command `n2d2py-tune`; return its exit status."""
+    arguments, options = split_options(sys.argv[1:] if words is None else words)
     parser = argparse.ArgumentParser(
         prog="n2d2py-tune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -162,7 +162,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("-rounds", type=int, default=11)
     parser.add_argument("-threads", type=int, default=1)
     parser.add_argument("-nbbits", type=int, default=8)
-    chosen = parser.parse_args(given)
+    chosen = parser.parse_args(arguments)
     files = networks(parser, chosen.networks), parameter_files(parser, chosen.params)
     if missing := build_tools_missing():
         print(f"error: {missing}", file=sys.stderr)

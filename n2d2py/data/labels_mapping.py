@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.text import parse_lines
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.ini import wildcard_match
 
 IGNORED = -1
@@ -123,9 +123,8 @@ def _refuse_duplicate(again: bool, label: str, where: Location) -> None:
 def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int], where: Location) -> None:
     matched = [label for label, name in enumerate(label_names) if name == pattern or wildcard_match(pattern, name)]
     if not matched:
-        like = nearest(pattern, label_names)
         what = f"label '{pattern}' is not in the database"
-        log.warning("W405", what, where=where, remedy=f"did you mean '{like}'?" if like else "remove the line")
+        log.warning("W405", what, where=where, remedy=suggest(pattern, label_names, "remove the line"))
     for label in matched:
         _refuse_duplicate(outputs[label] != _UNMAPPED, label_names[label], where)
         outputs[label] = output

@@ -16,7 +16,7 @@ from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
 from n2d2py.data.statistics import ImageStatistics, compute_statistics, load_statistics, save_statistics, statistics_key
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
-from n2d2py.errors import ErrorList, N2D2Error, nearest
+from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
 from n2d2py.ini.ignored import COVERED, Ignored
 
@@ -133,9 +133,8 @@ def _section_kind(section: Section, prefix: str) -> str | None:
             return kind
     if section.used:
         return None
-    like = nearest(name.split("-")[0], _LONGEST_FIRST)
     section.mark_used()
-    remedy = f"did you mean [{prefix}.{like}]?" if like else f"use [{prefix}.Transformation-<name>]"
+    remedy = suggest(name.split("-")[0], _LONGEST_FIRST, f"use [{prefix}.Transformation-<name>]", form=f"[{prefix}.{{}}]")
     log.warning("W403", f"[{prefix}] has no sub-section '{name}'; it is ignored", where=section.location, remedy=remedy)
     return None
 

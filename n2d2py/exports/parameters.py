@@ -8,7 +8,7 @@ from typing import Any
 
 from n2d2py import resources
 from n2d2py.error_codes import code_table
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.exports.base import Target
 from n2d2py.exports.registry import built_in_targets, find_target, installed_targets
 from n2d2py.ini.docs import schema_page, schema_text
@@ -82,10 +82,5 @@ def parameters_file(name_or_path: Path | str) -> Path:
     name = path.name.removesuffix(".ini")
     if name in known:
         return resources.folder("params") / f"{name}.ini"
-    like = nearest(name, known)
-    raise N2D2Error(
-        "E101",
-        "the file does not exist, and no preset has this name",
-        where=Location(str(name_or_path)),
-        remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
-    )
+    what = "the file does not exist, and no preset has this name"
+    raise N2D2Error("E101", what, where=Location(str(name_or_path)), remedy=suggest(name, known))

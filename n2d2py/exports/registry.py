@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from n2d2py import entry_points
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.exports.base import Target
 from n2d2py.registry import Registry
 
@@ -58,14 +58,8 @@ def find_target(name: str) -> Target[Any]:
         raise N2D2Error("E721", what, where="-export", remedy=remedy)
     if name not in entries:
         stand_in = next((target.name for target in built_in_targets() if name in target.stands_in_for), None)
-        close = stand_in or nearest(name, (*target_names(), *EXTRAS))
-        raise N2D2Error(
-            "E700",
-            f"the export '{name}' is unknown",
-            where="-export",
-            remedy=(f"use {close}; " if stand_in else f"did you mean {close}? " if close else "")
-            + f"known: {', '.join(target_names())}",
-        )
+        remedy = f"use {stand_in}" if stand_in else suggest(name, (*target_names(), *EXTRAS))
+        raise N2D2Error("E700", f"the export '{name}' is unknown", where="-export", remedy=remedy)
     if len(entries[name]) > 1:
         raise N2D2Error(
             "E714",

@@ -59,7 +59,7 @@ class _Header(NamedTuple):
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """The array of a .npy file, in memory.
+    """Return the array of a .npy file, in memory.
 
     Raises:
         OSError: when it cannot be read; DamagedArray.
@@ -71,7 +71,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def map_npy(path: Path) -> np.ndarray:
-    """The array of a .npy file, mapped read-only from it.
+    """Return the array of a .npy file, mapped read-only from it.
 
     Raises:
         OSError: when it cannot be read; DamagedArray.
@@ -82,7 +82,7 @@ def map_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name, in file order, in memory.
+    """Return the arrays of an .npz file by name, in file order, in memory.
 
     Raises:
         OSError: when it cannot be read; DamagedArray.
@@ -130,7 +130,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _mapped_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
-    """The member as a map of the archive; None where it has no elements."""
+    """Return the member as a map of the archive; None if it has no elements."""
     with open_regular(path) as file:
         length = _length(file)
         file.seek(info.header_offset)
@@ -150,10 +150,10 @@ def _mapped_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
 
 def _check_sum(file: IO[bytes], info: zipfile.ZipInfo) -> None:
     """Compare the CRC-32 of a stored member, from where the file stands, with that of the archive."""
-    found, left = 0, info.file_size
+    crc, left = 0, info.file_size
     while left > 0 and (block := file.read(min(_BLOCK, left))):
-        found, left = zlib.crc32(block, found), left - len(block)
-    if left or found != info.CRC:
+        crc, left = zlib.crc32(block, crc), left - len(block)
+    if left or crc != info.CRC:
         raise DamagedArray(f"the checksum of {info.filename!r} is wrong")
 
 

@@ -25,7 +25,7 @@ def plain_file_name(name: str) -> str:
 
 
 def marked_file_name(name: str) -> str:
-    """The beginning of the plain file name, and a digest of `name`."""
+    """Return the beginning of the plain file name, and a digest of `name`."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
     room = _LONGEST - _MARK - 1
     return f"{plain_file_name(name).encode()[:room].decode(errors='ignore')}_{digest}"
@@ -37,15 +37,15 @@ def _folded(text: str) -> str:
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """The file name of each name: the plain one, marked where it is too long or taken, case not counted."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
+    """Return the file name of each name: the plain one, marked if it is too long or a duplicate (case ignored)."""
+    by_name: dict[str, str] = {}
+    used_names: set[str] = set()
     for name in names:
-        if name in found:
+        if name in by_name:
             continue
         text = plain_file_name(name)
-        if _folded(text) in taken or len(text.encode()) > _LONGEST:
+        if _folded(text) in used_names or len(text.encode()) > _LONGEST:
             text = marked_file_name(name)
-        taken.add(_folded(text))
-        found[name] = text
-    return found
+        used_names.add(_folded(text))
+        by_name[name] = text
+    return by_name

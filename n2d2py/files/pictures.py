@@ -21,7 +21,7 @@ MAX_PIXELS = 1 << 26
 
 @contextmanager
 def open_picture(path: Path) -> Iterator[Image]:
-    """The image, its header read and its size checked; its pixels are decoded when they are asked for.
+    """Yield the image. Its header is read and its size checked; its pixels are decoded on demand.
 
     Raises:
         OSError: for what cannot be read, is not a regular file, or not an image of these formats (UnidentifiedImageError).

@@ -14,7 +14,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """The file opened for reading bytes.
+    """Return the file opened for reading bytes.
 
     Raises:
         OSError: as `open`; also for a name with NUL, and for what is not a regular file.
@@ -33,7 +33,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of a file.
 
     Raises:
         OSError: as `open_regular`.
@@ -49,7 +49,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def json_text(data: Any, ensure_ascii: bool = True) -> str:
-    """The text of a JSON file of `finite` data."""
+    """Return the text of a JSON file of `finite` data."""
     return json.dumps(finite(data), indent=1, allow_nan=False, ensure_ascii=ensure_ascii) + "\n"
 
 

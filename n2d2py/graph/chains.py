@@ -42,7 +42,7 @@ CHAINS: Registry[Chain] = Registry("the chain", "n2d2py.operators.catalog")
 def chain(
     name: str, summary: str, kinds: Sequence[str], *, integer: bool | None = None, last: bool = False
 ) -> Callable[[Becomes], Becomes]:
-    """Decorator: register a function that replaces chains of these kinds; other arguments as in `Chain`.
+    """Register the decorated function for chains of these kinds; other arguments as in `Chain`.
 
     Raises:
         InternalError: if another chain has the name.

@@ -34,16 +34,16 @@ class Ends:
     @property
     def user_input_ports(self) -> list[FilePort]:
         """The axes and types of the inputs except states, as in the file; those of the graph without a file."""
-        return [self._port(name, self.input_ports, at) for at, name in enumerate(self.user_inputs)]
+        return [self._port(name, self.input_ports, index) for index, name in enumerate(self.user_inputs)]
 
     @property
     def user_output_ports(self) -> list[FilePort]:
         """The axes and types of the outputs except states, as `user_input_ports`."""
-        return [self._port(name, self.output_ports, at) for at, name in enumerate(self.user_outputs)]
+        return [self._port(name, self.output_ports, index) for index, name in enumerate(self.user_outputs)]
 
-    def _port(self, name: str, ports: list[FilePort], at: int) -> FilePort:
+    def _port(self, name: str, ports: list[FilePort], index: int) -> FilePort:
         shape = self.shape(name)
-        return ports[at] if at < len(ports) and prod(ports[at].sample) == elements(shape) else plain_port(shape)
+        return ports[index] if index < len(ports) and prod(ports[index].sample) == elements(shape) else plain_port(shape)
 
     @property
     def user_inputs(self) -> list[str]:

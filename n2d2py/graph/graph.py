@@ -270,9 +270,9 @@ class Graph(Ends):
 
     def resolve(self, name: str) -> str | None:
         """Return the tensor that holds the result of a layer or tensor called `name`, or None."""
-        seen = set()
-        while name in self.aliases and name not in seen:
-            seen.add(name)
+        visited = set()
+        while name in self.aliases and name not in visited:
+            visited.add(name)
             name = self.aliases[name]
         if name in self.tensors:
             return name
@@ -327,15 +327,15 @@ class Graph(Ends):
 
     def prune(self) -> list[Node]:
         """Remove dead nodes, whose results reach no output; return them."""
-        needed, kept, dropped = set(self.outputs), [], []
+        needed, remaining, dropped = set(self.outputs), [], []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)
-                kept.append(node)
+                remaining.append(node)
             else:
                 dropped.append(node)
-        self.nodes = kept[::-1]
-        present = needed | set(self.inputs) | {name for node in kept for name in node.outputs}
+        self.nodes = remaining[::-1]
+        present = needed | set(self.inputs) | {name for node in remaining for name in node.outputs}
         self.tensors = {name: t for name, t in self.tensors.items() if name in present}
         return dropped[::-1]
 
@@ -406,5 +406,5 @@ def check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))
-        found = f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"
-        raise N2D2Error("E240", f"{what} of {size} has {found}", where=where, remedy="correct its dimensions")
+        text = f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"
+        raise N2D2Error("E240", f"{what} of {size} has {text}", where=where, remedy="correct its dimensions")

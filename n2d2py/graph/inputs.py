@@ -152,19 +152,19 @@ def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarr
 
 def each_call(
     graph: Graph | QuantGraph,
-    given: Mapping[str, np.ndarray],
+    inputs: Mapping[str, np.ndarray],
     first: Mapping[str, np.ndarray],
     run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
     """Return the results of `run` by tensor for samples (n, ...) that are consecutive calls, with the states before each call.
 
-    given: the user inputs. first: the states (1, ...) after a reset. run: function from the inputs of one call to a dict that
+    inputs: the user inputs. first: the states (1, ...) after a reset. run: function from the inputs of one call to a dict that
     has the outputs of the network.
     """
     states, parts = dict(first), []
     sources = dict(zip(graph.state_inputs, graph.state_outputs, strict=True))
-    for index in range(len(next(iter(given.values())))):
-        values = run({**{name: x[index : index + 1] for name, x in given.items()}, **states})
+    for index in range(len(next(iter(inputs.values())))):
+        values = run({**{name: x[index : index + 1] for name, x in inputs.items()}, **states})
         parts.append({**values, **states})
         states = {name: values[source] for name, source in sources.items()}
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}

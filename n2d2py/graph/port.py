@@ -39,7 +39,7 @@ class FilePort:
 
     def text(self) -> str:
         """Return the sizes for messages, N for the batch."""
-        sizes = ["N" if at == self.axis else str(size) for at, size in enumerate(self.dims)]
+        sizes = ["N" if index == self.axis else str(size) for index, size in enumerate(self.dims)]
         return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
     def samples(self, x: np.ndarray, shape: Shape) -> np.ndarray | None:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from n2d2py import resources
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.ini import lexer
 from n2d2py.ini.document import Document, Section, expand_text
 from n2d2py.ini.lexer import Header, SourceLine
@@ -155,13 +155,14 @@ class _Builder:
 
     def _unknown_base(self, name: str, header: lexer.Header, rest: Sequence[lexer.SourceLine]) -> N2D2Error:
         later = _line_of_header(name, rest)
-        like = nearest(name, [section.name for section in self._document.sections])
         if name == header.name:
             remedy = "a section cannot be its own base"
         elif later is not None:
             remedy = f"[{name}] is declared later, at line {later}: move it up"
         else:
-            remedy = f"did you mean '{like}'?" if like else f"declare [{name}] before this section"
+            remedy = suggest(
+                name, [section.name for section in self._document.sections], f"declare [{name}] before this section"
+            )
         return N2D2Error("E107", f"base section '{name}' is not declared before this line", where=header.where, remedy=remedy)
 
     def _include(self, section: Section, header: lexer.Header | None) -> None:

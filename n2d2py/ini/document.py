@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error, nearest, readable
+from n2d2py.errors import Location, N2D2Error, nearest, readable, suggest
 from n2d2py.ini.expression import ExpressionError, evaluate
 from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.kinds import shorten
@@ -79,8 +79,8 @@ class Section:
     def assign(self, key: str, value: str, where: Location) -> None:
         """Set a property; warn W101 if this section has set it before."""
         old = self._properties.get(key)
-        again = old is not None and (old.value, old.where) == (value, where)
-        if old is not None and not old.inherited and not again:
+        is_equal = old is not None and (old.value, old.where) == (value, where)
+        if old is not None and not old.inherited and not is_equal:
             place = f"line {old.where.line}" if old.where.file is None else f"{old.where.file}:{old.where.line}"
             what = f"'{key}' is given twice (first at {place}: '{shorten(old.value)}'); the last value is used"
             log.warning("W101", what, where=where, remedy="remove one of them")
@@ -194,9 +194,8 @@ class Document:
         """
         if name in self._sections:
             return self._sections[name]
-        like = nearest(name, self._sections)
         what = f"section [{name}] does not exist"
-        remedy = f"did you mean [{like}]?" if like else f"add section [{name}]"
+        remedy = suggest(name, self._sections, f"add section [{name}]", form="[{}]")
         raise N2D2Error("E119", what, where=where or Location(str(self.path)), remedy=remedy)
 
     def matching(self, pattern: str) -> list[Section]:
@@ -273,8 +272,8 @@ def expand_text(reader: Section, text: str, where: Location) -> str:
 
 def _match_at(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
     """Return the match of `pattern` at a position of the text; "" without a match."""
-    found = pattern.match(text, place)
-    return found.group() if found else ""
+    match = pattern.match(text, place)
+    return match.group() if match else ""
 
 
 class _Expansion:
@@ -356,9 +355,9 @@ class _Expansion:
     def _unknown_macro(self, name: str, where: Location) -> N2D2Error:
         known = sorted({*self._reader.macros(), *self._document.globals.macros()})
         like = nearest(name, [*known, "SECTION_NAME", "PREV_SECTION_NAME"])
-        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        names = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
-        what = f"macro ${{{name}}} is not defined (known here: {listed or 'none'})"
+        what = f"macro ${{{name}}} is not defined (known here: {names or 'none'})"
         remedy += f"define ${name}=<value> or set the environment variable {name}"
         return N2D2Error("E110", what, where=where, remedy=remedy)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error, listed
+from n2d2py.errors import Location, N2D2Error, join_names
 
 _SHOWN = 6
 """Limit of names listed in a message."""
@@ -80,8 +80,8 @@ class IgnoredKeys:
         for kind, met in self._met.items():
             names = list(dict.fromkeys(name for _, name, _ in met))
             sections = list(dict.fromkeys(f"[{where.section}]" if where.section else "" for *_, where in met))
-            text = f"{kind} have no effect here: {listed(names, _SHOWN)}"
+            text = f"{kind} have no effect here: {join_names(names, _SHOWN)}"
             if sections != [""]:
-                text += f" in {listed([section or 'the global section' for section in sections], _SHOWN)}"
+                text += f" in {join_names([section or 'the global section' for section in sections], _SHOWN)}"
             log.warning("W108", text, where=Location(met[0][2].file), remedy=met[0][0].remedy)
         self._met.clear()

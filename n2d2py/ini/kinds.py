@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, suggest
 
 
 def shorten(text: str, length: int = 40) -> str:
@@ -170,9 +170,8 @@ def _read_bool(name: str, text: str, remarks: list[Remark]) -> bool:
 
 def _read_enum(name: str, text: str, names: tuple[str, ...]) -> str:
     if text not in names:
-        like = nearest(text, names)
         what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
-        raise Unreadable(what, f"did you mean '{like}'?" if like else f"use one of {', '.join(names)}", "E122")
+        raise Unreadable(what, suggest(text, names), "E122")
     return text
 
 

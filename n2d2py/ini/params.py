@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, Location, N2D2Error, listed, nearest
+from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Kind, Unreadable
@@ -116,8 +116,7 @@ def _read(key: Key, name: str, written: str, where: Location) -> Any:
 
 def _warn_unknown(schema: Schema, name: str, where: Location) -> None:
     known = [key.name for key in schema.keys]
-    like = nearest(name, known)
-    remedy = f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}"
+    remedy = suggest(name, known)
     log.warning("W102", f"key '{name}' is unknown for {schema.name}; it is ignored", where=where, remedy=remedy)
 
 
@@ -184,9 +183,8 @@ class Params:
         known = list(names)
         for layer in self._layers:
             if layer not in known:
-                like = nearest(layer, known)
                 what = f"layer '{layer}' does not exist in the network"
-                remedy = f"did you mean '{like}'?" if like else f"use one of {listed(known)}"
+                remedy = suggest(layer, known)
                 log.warning("W107", what, where=self._places[f"[{layer}]"], remedy=remedy)
 
 

@@ -36,8 +36,8 @@ def resolve_path(text: str, folder: Path) -> Path | None:
     """
     if not text or "\0" in text:
         return None
-    beside = path_below_models(text) or text
-    for candidate in (Path(text), folder / beside):
+    relative = path_below_models(text) or text
+    for candidate in (Path(text), folder / relative):
         try:
             if candidate.exists():
                 return candidate

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, InternalError, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, InternalError, Location, N2D2Error, nearest, suggest
 from n2d2py.ini.config import MergedSection, is_config_key, merge_config
 from n2d2py.ini.document import Section, wildcard_match
 from n2d2py.ini.ignored import Ignored
@@ -74,10 +74,10 @@ def keys(texts: str, *rows: Key) -> tuple[Key, ...]:
         InternalError: if a text belongs to no key.
     """
     docs = dict(_TEXT.findall(texts.replace("\n    ", " ")))
-    found = tuple(replace(row, doc=row.doc or docs.pop(row.name)) for row in rows)
+    documented = tuple(replace(row, doc=row.doc or docs.pop(row.name)) for row in rows)
     if docs:
         raise InternalError(f"no key has the texts of {', '.join(docs)}")
-    return found
+    return documented
 
 
 @dataclass(frozen=True)
@@ -241,9 +241,12 @@ def _explain(problem: Unreadable, section: Section | MergedSection, name: str, t
         return Unreadable(f"{problem.what} (written {shorten(raw)})", problem.remedy, problem.code)
     reference = re.search(r"\[([^\]]+)\]\w", text)
     if reference and section.document.section(reference[1]) is None:
-        like = nearest(reference[1], [other.name for other in section.document.sections])
         what = f"{problem.what}: section [{reference[1]}] does not exist"
-        return Unreadable(what, f"did you mean [{like}]?" if like else problem.remedy, problem.code)
+        return Unreadable(
+            what,
+            suggest(reference[1], [other.name for other in section.document.sections], problem.remedy, form="[{}]"),
+            problem.code,
+        )
     return problem
 
 
@@ -263,6 +266,5 @@ def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection, c
     if config is not None and config.key(name) is not None:
         remedy: str | None = f"put {name} in a section named by ConfigSection="
     else:
-        like = nearest(name, [key.name for key in schema.keys])
-        remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
+        remedy = suggest(name, [key.name for key in schema.keys], "remove it or check its spelling")
     log.warning("W102", f"key '{name}' is unknown for {schema.name}; it is ignored", where=where, remedy=remedy)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.ini.lexer import SourceLine, read_lines
 
 MAX_STEPS = 100_000
@@ -123,9 +123,8 @@ class _Parser:
             "include": ("{% include FILE %}", len(words) == 1),
         }
         if node.kind not in forms:
-            like = nearest(node.kind, [*forms, *_CLOSES, "else"])
             remedy = f"control word '{node.kind}' is unknown"
-            raise self._error(line, remedy, f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}")
+            raise self._error(line, remedy, suggest(node.kind, [*forms, *_CLOSES, "else"], f"known: {', '.join(forms)}"))
         form, correct = forms[node.kind]
         if not correct:
             raise self._error(line, f"{{% {' '.join([node.kind, *words])} %}} is malformed", f"write {form}")
@@ -252,8 +251,7 @@ class Renderer:
 
 def _parameter_text(scope: dict[str, Parameter], name: str, where: Location) -> str:
     if name not in scope:
-        like = nearest(name, scope)
-        remedy = f"did you mean '{like}'?" if like else f"add {name}=<value> to [{where.section}]"
+        remedy = suggest(name, scope, f"add {name}=<value> to [{where.section}]")
         raise N2D2Error("E120", f"template parameter '{name}' is not defined", where=where, remedy=remedy)
     value = scope[name]
     if callable(value):

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 
-from n2d2py.errors import N2D2Error, listed
+from n2d2py.errors import N2D2Error, join_names
 from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -153,7 +153,7 @@ def _unreachable(problem: MemoryProblem, settings: Settings, plan: MemoryPlan) -
     return N2D2Error(
         "E607",
         f"MemoryBudget={budget} is too small for MemoryMode={mode}, which requires {plan.arena_bytes:,} bytes, with the peak "
-        f"at {listed(peak_layers(problem, plan), 6)}; the smallest plan has {reached[smallest]:,} bytes "
+        f"at {join_names(peak_layers(problem, plan), 6)}; the smallest plan has {reached[smallest]:,} bytes "
         f"(MemoryMode=Minimum{ways[smallest][1]})",
         where="memory",
         remedy=remedy,

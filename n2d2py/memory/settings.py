@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.ini.params import Params
 from n2d2py.ini.schema import Key, Kind, Schema, keys
 from n2d2py.memory.plan import Memory
@@ -147,10 +147,8 @@ class Settings:
     def check(self) -> None:
         """Raise E601 for an unknown strategy, E603 for a setting out of range, E608 for two that exclude each other."""
         if self.strategy not in STRATEGIES:
-            close = nearest(self.strategy, STRATEGIES)
             what = f"MemoryManagerStrategy={self.strategy} is unknown"
-            remedy = (f"did you mean {close}? " if close else "") + f"known: {', '.join(STRATEGIES)}"
-            raise N2D2Error("E601", what, where="MemoryManagerStrategy", remedy=remedy)
+            raise N2D2Error("E601", what, where="MemoryManagerStrategy", remedy=suggest(self.strategy, STRATEGIES))
         for key, value in (("MemoryAlignment", self.alignment), ("BufferAlignment", self.buffer_alignment)):
             if value < 1:
                 raise N2D2Error("E603", f"{key}={value} is below 1", remedy="give 1, 2, 4, 8, ...")

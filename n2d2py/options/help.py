@@ -58,12 +58,12 @@ def _bracketed(option: Option) -> str:
 
 
 def _described(option: Option, values: Sequence[str]) -> str:
-    """The help text and the values."""
+    """Return the help text and the values."""
     return option.doc + (f" {option.metavar}: {', '.join(values)}." if values else "")
 
 
 def _documented(option: Option) -> str:
-    """The help text for every installation, whatever exports and presets it has."""
+    """Return the help text for every installation, whatever exports and presets it has."""
     text = _described(option, () if option.metavar == "TOPIC" else option.choices)
     return text + (f" Applies to: {option.applies}." if option.applies else "")
 
@@ -89,12 +89,12 @@ def _single(option: Option) -> list[str]:
         "example": COMMON.get(option.name, ""),
     }
     width = max(map(len, facts))
-    found = [
+    matches = [
         textwrap.fill(f"{name:{width}}  {text}", 78, subsequent_indent=" " * (width + 2), break_on_hyphens=False)
         for name, text in facts.items()
         if text
     ]
-    return [_signature(option), *_indented(option.doc), "", *found]
+    return [_signature(option), *_indented(option.doc), "", *matches]
 
 
 def help_text(topic: str = "common") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from n2d2py.errors import N2D2Error, listed, nearest
+from n2d2py.errors import N2D2Error, join_names, suggest
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, REFUSED, Option
 
@@ -55,22 +55,21 @@ def _convert(option: Option, text: str) -> Any:
 def refuse(option: Option, value: Any) -> None:
     """Raise E004 for a mode that there is not, E003 for a number that is too small."""
     if option.choices and value not in option.choices:
-        like = nearest(str(value), option.choices)
-        remedy = f"did you mean {like}?" if like else f"give one of {listed(option.choices)}"
+        remedy = suggest(str(value), option.choices, f"give one of {join_names(option.choices)}")
         raise _error("E004", f"-{option.name} {value} is not a valid value", remedy)
     if option.minimum is not None and value < option.minimum:
         raise _error("E003", f"-{option.name} {value} is too small", f"give {option.minimum:g} or more")
 
 
 def parse_arguments(words: Sequence[str]) -> Arguments:
-    """Parses a command line; options may stand before or after the network.
+    """Parse a command line. Options may stand before or after the network.
 
     Raises:
         N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training, E006 not exactly one network.
     """
     table = {option.name: option for option in OPTIONS}
     values = {option.key: option.default for option in OPTIONS}
-    given: set[str] = set()
+    keys: set[str] = set()
     networks: list[str] = []
     ignored: list[str] = []
     fused: list[str] = []
@@ -80,8 +79,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if not word.startswith("-") or word == "-":
             networks.append(word)
             continue
-        name, joined, value = (word[2:] if word.startswith("--") else word[1:]).partition("=")
-        if joined:
+        name, equals, value = (word[2:] if word.startswith("--") else word[1:]).partition("=")
+        if equals:
             word = word.partition("=")[0]
             if name in table and table[name].kind == "flag":
                 raise _error("E003", f"-{name} takes no value, but is followed by ={value}", f"write -{name} alone")
@@ -103,10 +102,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             why, remedy = REFUSED[name]
             raise _error("E005", f"-{name} {why}", remedy)
         if name not in table:
-            like = nearest(name, table)
-            raise _error("E002", f"option {word} is unknown", f"did you mean -{like}?" if like else "run n2d2py -h all")
+            raise _error("E002", f"option {word} is unknown", suggest(name, table, "run n2d2py -h all", form="-{}"))
         option = table[name]
-        given.add(option.key)
+        keys.add(option.key)
         if option.kind == "flag":
             values[option.key] = True
             if rest and _NUMBER.fullmatch(rest[0]):
@@ -118,10 +116,10 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             if name == "h" and len(rest) == 1 and rest[0].lstrip("-") in option.choices:
                 rest[0] = rest[0].lstrip("-")
             unknown = rest and not rest[0].startswith("-") and not rest[0].endswith((".ini", *MODEL_ENDINGS))
-            if rest and rest[0] not in option.choices and (joined or (name == "h" and unknown)):
+            if rest and rest[0] not in option.choices and (equals or (name == "h" and unknown)):
                 refuse(option, rest[0])
             values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
-        elif not rest or (not joined and rest[0].lstrip("-") in table and rest[0].startswith("-")):
+        elif not rest or (not equals and rest[0].lstrip("-") in table and rest[0].startswith("-")):
             remedy = f"-{option.name} requires a value" + (f", but is followed by the option {rest[0]}" if rest else "")
             raise _error("E003", remedy, f"give -{option.name} {option.metavar}")
         else:
@@ -131,4 +129,4 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         raise _error("E006", f"several models are given: {', '.join(networks)}", "give one INI, ONNX or TFLite file")
     if not networks and not (values["h"] or values["v"] or values["completion"]):
         raise _error("E006", "no model is given", "give an INI, ONNX or TFLite file; n2d2py -h shows examples")
-    return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored), tuple(fused))
+    return Arguments(networks[0] if networks else "", values, frozenset(keys), tuple(ignored), tuple(fused))

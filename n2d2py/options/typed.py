@@ -18,11 +18,11 @@ from n2d2py.errors import N2D2Error
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.options.parser import Arguments, parse_arguments, refuse
 from n2d2py.options.table import DATA, EXPORT, FUSED, OPTIONS, QUANT, RUN, Option
-from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options, suited
+from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options, suit_calibration
 
 
 def recorded(options: RunOptions) -> dict[str, Any]:
-    """The options that decide what is exported, by their names, for the manifest; of paths only the last part."""
+    """Return the options that decide the contents of an export, by name, for the manifest; of paths only the last part."""
     return {
         option.name: _without_folder(option, _value(option, options))
         for option in OPTIONS
@@ -31,26 +31,28 @@ def recorded(options: RunOptions) -> dict[str, Any]:
 
 
 def checked(options: RunOptions) -> RunOptions:
-    """The options of a run that no command line gave, with what was asked for and what is recorded.
+    """Return the options of a run from Python, checked and with what the manifest records.
 
     Raises:
         N2D2Error: E003, E004, E506 for values that an option cannot have, E007 for two that exclude each other.
     """
-    plain, given = RunOptions(), set()
+    plain, changed = RunOptions(), set()
     for option in OPTIONS:
         if not option.field:
             continue
         value = _without_folder(option, _value(option, options))
         if value != _without_folder(option, _value(option, plain)):
-            given.add(option.name)
+            changed.add(option.name)
             if value != option.default:
                 refuse(option, value)
     check_options(options)
-    return replace(options, given=frozenset(given), choices=frozenset(given.intersection(CHOICES)), recorded=recorded(options))
+    return replace(
+        options, given=frozenset(changed), choices=frozenset(changed.intersection(CHOICES)), recorded=recorded(options)
+    )
 
 
 def _value(option: Option, options: RunOptions) -> Any:
-    """The value on the command line that gives an option's field what it is."""
+    """Return the value on the command line for an option's field."""
     value: Any = attrgetter(option.field)(options)
     if option.kind == "flag":
         return value is option.sets
@@ -66,7 +68,7 @@ def _value(option: Option, options: RunOptions) -> Any:
 
 
 def _without_folder(option: Option, value: Any) -> Any:
-    """The value of an option in every folder; files are distinguished by their digests."""
+    """Return the value of an option, the same in every folder: files are distinguished by their digests."""
     if option.repeated:
         return [Path(one).name for one in value]
     if option.metavar not in ("PATH", "FILE") or value is None:
@@ -93,10 +95,10 @@ _NAMED = re.compile(rf"(?<![\w-])-({'|'.join(sorted(_FIELDS, key=len, reverse=Tr
 
 
 def python_words(text: str) -> str:
-    """A message of the tool with arguments and fields of the Python interface instead of options: `-nbbits 8` becomes `bits=8`."""
+    """Return a message with arguments and fields of the Python interface instead of options: `-nbbits 8` becomes `bits=8`."""
 
-    def named(found: re.Match[str]) -> str:
-        option, rest = _FIELDS[found[1]], found[2] or ""
+    def named(match: re.Match[str]) -> str:
+        option, rest = _FIELDS[match[1]], match[2] or ""
         value = "" if option.kind == "flag" or not re.fullmatch(r" (-?[\dA-Z/.].*)", rest) else rest.strip()
         if rest.strip() in option.choices or value[:1] in ("/", "."):
             value = repr(rest.strip())
@@ -111,16 +113,16 @@ def python_words(text: str) -> str:
 
 
 def run_options(arguments: Arguments) -> RunOptions:
-    """The typed options of a command line, checked together.
+    """Return the typed options of a command line, checked together.
 
     Raises:
         N2D2Error: E003 values out of range, E007 options that contradict each other, E506 an unknown precision.
     """
     _check_together(arguments)
     if arguments.seed == 0:
-        drawn = time.time_ns() % (2**31 - 1) + 1
-        log.notice("seed %d, drawn from the clock: -seed %d reproduces this run", drawn, drawn)
-        arguments = replace(arguments, values={**arguments.values, "seed": drawn})
+        seed = time.time_ns() % (2**31 - 1) + 1
+        log.notice("seed %d, drawn from the clock: -seed %d reproduces this run", seed, seed)
+        arguments = replace(arguments, values={**arguments.values, "seed": seed})
     if _calibrates_on_given(arguments):
         arguments = replace(arguments, values={**arguments.values, "calib": GIVEN_STIMULI})
     parts: dict[str, dict[str, Any]] = {}
@@ -129,11 +131,11 @@ def run_options(arguments: Arguments) -> RunOptions:
         if option.field and (option.key in arguments.given or option.name == "calib"):
             parts.setdefault(part, {})[name] = _field_value(option, arguments.values[option.key])
     whole = parts.pop("", {})
-    given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
+    names = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
     options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
-    calibration = suited(options.calibration, options.quantization)
-    choices = given.intersection(CHOICES)
-    options = replace(options, given=given, choices=choices, load=_loading(arguments, options), calibration=calibration)
+    calibration = suit_calibration(options.calibration, options.quantization)
+    choices = names.intersection(CHOICES)
+    options = replace(options, given=names, choices=choices, load=_loading(arguments, options), calibration=calibration)
     check_options(options)
     _warn_without_effect(arguments)
     return replace(options, recorded=recorded(options), command=_command(arguments))
@@ -144,7 +146,7 @@ _PLACES = ("o", "force", "quiet", "verbose", "completion", "h", "v")
 
 
 def _command(a: Arguments) -> str:
-    """A command line that gives the same again, for a shell in the network's folder."""
+    """Return a command line that repeats the run, for a shell in the network's folder."""
     home = Path(a.network).resolve().parent
     words = ["n2d2py", Path(a.network).name]
     for option in OPTIONS:
@@ -156,7 +158,7 @@ def _command(a: Arguments) -> str:
 
 
 def _from(home: Path, option: Option, value: Any) -> str:
-    """A value as text; paths lead from `home` where both are part of one tree, other than the root."""
+    """Return a value as text; paths are relative to `home` if both are in one tree other than the root."""
     path = Path(str(value)).absolute()
     if option.metavar not in ("PATH", "FILE", "DIR") or not path.exists() or str(value) == os.devnull:
         return str(value)
@@ -201,9 +203,9 @@ def _warn_without_effect(a: Arguments) -> None:
     for name in a.fused:
         log.notice("-%s has no effect: %s", name, FUSED[name.split()[0]][1])
     for why, names in lost.items():
-        given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
-        if given:
-            log.warning("W011", f"{', '.join(given)} has no effect: {why}", remedy="remove it")
+        effective = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
+        if effective:
+            log.warning("W011", f"{', '.join(effective)} has no effect: {why}", remedy="remove it")
 
 
 def _target_options(name: str) -> tuple[str, ...]:
@@ -250,14 +252,14 @@ def _check_together(a: Arguments) -> None:
 
 
 def _an_export() -> str:
-    """The name of an export, for a remedy."""
+    """Return the name of an export, for a remedy."""
     from n2d2py.exports import target_names  # late: the help needs no export
 
     return target_names()[0]
 
 
 def read_command(words: Sequence[str]) -> tuple[Path, RunOptions]:
-    """The network's file and the typed options of a command line.
+    """Return the network's file and the typed options of a command line.
 
     Raises:
         N2D2Error: as `parse_arguments` and `run_options`.

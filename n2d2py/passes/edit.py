@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.errors import InternalError, N2D2Error, listed, nearest
+from n2d2py.errors import InternalError, N2D2Error, join_names, nearest, suggest
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op
@@ -125,7 +125,9 @@ def set_precision(
     node = _layer(result, layer)
     for name, value in (("bits", bits), ("weight_bits", weight_bits), ("quantize", quantize)):
         if value not in _WIDTHS[name]:
-            raise N2D2Error("E245", f"{name}={value} is not supported", remedy=f"give one of {listed(map(str, _WIDTHS[name]))}")
+            raise N2D2Error(
+                "E245", f"{name}={value} is not supported", remedy=f"give one of {join_names(map(str, _WIDTHS[name]))}"
+            )
     result.precisions[node.name] = Precision(bits, weight_bits, quantize).over(result.precisions.get(node.name))
     return result
 
@@ -143,8 +145,7 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
     """
     names = list(dict.fromkeys(one.name for one in every_pass()))
     if name not in names:
-        like, other = nearest(name, names), f"use one of {', '.join(names)}"
-        raise _unfit_operator(f"no pass is called '{name}'", f"did you mean {like}?" if like else other)
+        raise _unfit_operator(f"no pass is called '{name}'", suggest(name, names))
     result, report = graph.copy(), FuseReport()
     for one in every_pass():
         if one.name == name:
@@ -210,8 +211,7 @@ def _check_free(graph: Graph, name: str) -> None:
 
 def _unknown_layer(graph: Graph, name: str) -> N2D2Error:
     known = [*graph.inputs, *(node.name for node in graph.nodes)]
-    like = nearest(str(name), known)
-    remedy = f"did you mean {like}?" if like else f"the layers are {listed(known)}"
+    remedy = suggest(str(name), known, f"the layers are {join_names(known)}")
     return _unfit_operator(f"'{name}' is not a layer of {graph.name}", remedy)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import entry_points, log
-from n2d2py.errors import InternalError, Location, N2D2Error, nearest
+from n2d2py.errors import InternalError, Location, N2D2Error, suggest
 from n2d2py.exports.cpp.headers import PLUGIN_FOLDERS
 from n2d2py.exports.cpp.isa import MORE_SETS
 from n2d2py.exports.cpp.layer import LAYERS, REPLACED_KERNELS
@@ -50,15 +50,15 @@ _loaded: set[Path] = set()
 
 
 def load_plugins(folders: list[str]) -> None:
-    """The plug-ins of installed packages, then those of the folders.
+    """Load the plug-ins of installed packages, then those in the folders.
 
     Raises:
         N2D2Error: as `load_plugin`.
     """
     for entry in entry_points.declaring_modules():
-        found = importlib.util.find_spec(entry.module)
-        if found is not None and found.origin:
-            load_plugin(Path(found.origin).parent, Path(found.origin))
+        spec = importlib.util.find_spec(entry.module)
+        if spec is not None and spec.origin:
+            load_plugin(Path(spec.origin).parent, Path(spec.origin))
     for folder in folders:
         load_plugin(folder)
 
@@ -108,9 +108,8 @@ def _refuse_unknown_kinds() -> None:
     known = {*operator_kinds(), *FUNCTIONS}
     for one in CHAINS.values():
         for kind in (kind for kind in one.kinds if kind not in known):
-            like = nearest(kind, known)
             what = f"chain {one.name} names '{kind}', which is not a layer type"
-            remedy = f"did you mean {like}?" if like else "load the plug-in that adds it first"
+            remedy = suggest(kind, known, "load the plug-in that adds it first")
             raise N2D2Error("E022", what, where=place_of(one.becomes), remedy=remedy)
 
 

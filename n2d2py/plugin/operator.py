@@ -101,15 +101,15 @@ class Operator(Op):
         return inputs[0]
 
     def compute(self, *inputs: np.ndarray, **params: np.ndarray) -> np.ndarray:
-        """The output (N, C, ...) in floating point."""
+        """Return the output (N, C, ...) in floating point."""
         raise NotImplementedError
 
     def quantize(self, layer: Facts) -> Integers | None:
-        """The constants of the integer form and the scale of its sums; None where there is none."""
+        """Return the constants of the integer form and the scale of its accumulators; None if there is no integer form."""
         return None
 
     def sums(self, *inputs: np.ndarray, **constants: np.ndarray) -> np.ndarray:
-        """The sums (int64) from the inputs (int64, zero points taken off) and the constants of `quantize`."""
+        """Return the accumulators (int64) from the inputs (int64, zero points removed) and the constants of `quantize`."""
         raise NotImplementedError
 
     def cost(self, *inputs: Shape) -> int:
@@ -160,7 +160,7 @@ class Operator(Op):
         return result.astype(inputs[0].dtype, copy=False)
 
     def _call(self, method: str, node: Any, *arguments: Any, **named: Any) -> Any:
-        """A method of the plug-in; whatever it raises becomes one error with its line."""
+        """Call a method of the plug-in. Whatever it raises becomes one error with its line."""
         try:
             return getattr(self, method)(*arguments, **named)
         except N2D2Error:

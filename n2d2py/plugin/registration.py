@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import ErrorList, N2D2Error, nearest
+from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.headers import plugin_header
@@ -45,14 +45,14 @@ _KINDS = {
 }
 
 
-def operator(made: T) -> T:
+def operator(cls: T) -> T:
     """Declare an Operator; make it a frozen dataclass.
 
     Raises:
         N2D2Error: E022 for what is missing.
         Duplicate: when another operator has one of its names.
     """
-    result = _declared(made, Operator)
+    result = _declared(cls, Operator)
     header = plugin_header(place_of(result).file, result.header)
     register(result)
     quantizer(result.kind)(PluginQuantizer)
@@ -62,21 +62,21 @@ def operator(made: T) -> T:
     return result
 
 
-def function(made: T) -> T:
+def function(cls: T) -> T:
     """Declare a Function; make it a frozen dataclass. Raises as `operator`."""
-    result = _declared(made, Function)
+    result = _declared(cls, Function)
     result.place = plugin_header(place_of(result).file, result.header)
     FUNCTIONS.add(result.kind, result)
     _enter_names(result, lambda op: Activation(op))
     return result
 
 
-def _declared(made: Any, base: type) -> Any:
-    """The frozen dataclass of a class that derives from `base`, complete."""
-    if not isinstance(made, type) or not issubclass(made, base):
+def _declared(cls: Any, base: type) -> Any:
+    """Return the frozen dataclass of a class that derives from `base`, complete."""
+    if not isinstance(cls, type) or not issubclass(cls, base):
         name = base.__name__
-        raise incomplete(made, f"it does not derive from {name}", f"write: class {getattr(made, '__name__', 'Name')}({name})")
-    result: Any = made if "__dataclass_fields__" in vars(made) else dataclass(frozen=True)(made)
+        raise incomplete(cls, f"it does not derive from {name}", f"write: class {getattr(cls, '__name__', 'Name')}({name})")
+    result: Any = cls if "__dataclass_fields__" in vars(cls) else dataclass(frozen=True)(cls)
     result.kind = vars(result).get("kind") or result.__name__
     gaps = [
         ("it names no header", 'write header = "name.hpp"', not result.header),
@@ -90,78 +90,77 @@ def _declared(made: Any, base: type) -> Any:
     return result
 
 
-def _operator_gaps(made: Any) -> list[tuple[str, str, bool]]:
+def _operator_gaps(cls: Any) -> list[tuple[str, str, bool]]:
     """Return each possible fault of an operator with its remedy, and True where it is there."""
-    has_quantize, has_sums = made.quantize is not Operator.quantize, made.sums is not Operator.sums
-    lacks_window = not {"kernel", "stride", "pads"} <= {one.name for one in fields(made)}
+    has_quantize, has_sums = cls.quantize is not Operator.quantize, cls.sums is not Operator.sums
+    lacks_window = not {"kernel", "stride", "pads"} <= {one.name for one in fields(cls)}
     return [
-        (f"access is '{made.access}'", f"use one of {', '.join(ACCESSES)}", made.access not in ACCESSES),
+        (f"access is '{cls.access}'", f"use one of {', '.join(ACCESSES)}", cls.access not in ACCESSES),
         (
             "its access is window, which needs the attributes kernel, stride and pads",
             'declare them, or use access = "whole"',
-            made.access == "window" and lacks_window,
+            cls.access == "window" and lacks_window,
         ),
         ("it has one of quantize() and sums()", "define both, or none", has_quantize != has_sums),
-        ("it moves values and has sums()", "leave out one of them", made.moves_values and has_sums),
+        ("it moves values and has sums()", "leave out one of them", cls.moves_values and has_sums),
     ]
 
 
-def _enter_names(made: Any, as_op: Callable[[Any], Any]) -> None:
-    if made.onnx:
-        domain, _, name = made.onnx.rpartition("::")
+def _enter_names(cls: Any, as_op: Callable[[Any], Any]) -> None:
+    if cls.onnx:
+        domain, _, name = cls.onnx.rpartition("::")
         if find_converter(name, domain) is not None:
-            raise Duplicate(f"the ONNX operator {made.onnx} is registered twice")
-        onnx(made.onnx)(_converter(made, as_op))
-    if made.ini:
-        _enter_section(made, as_op)
+            raise Duplicate(f"the ONNX operator {cls.onnx} is registered twice")
+        onnx(cls.onnx)(_converter(cls, as_op))
+    if cls.ini:
+        _enter_section(cls, as_op)
 
 
 # ---- ONNX and INI -------------------------------------------------------------------------------
-def _converter(made: Any, as_op: Callable[[Any], Any]) -> Callable:
-    count = getattr(made, "inputs", 1)
-    names = getattr(made, "parameters", ())
+def _converter(cls: Any, as_op: Callable[[Any], Any]) -> Callable:
+    count = getattr(cls, "inputs", 1)
+    names = getattr(cls, "parameters", ())
 
     def convert(node: Any, builder: Any) -> None:
         values = {}
-        for one in fields(made):
-            given = node.attribute(one.metadata.get("onnx") or one.name)
-            if given is None and one.default is MISSING:
+        for one in fields(cls):
+            value = node.attribute(one.metadata.get("onnx") or one.name)
+            if value is None and one.default is MISSING:
                 reason = f"it has no attribute {one.metadata.get('onnx') or one.name}"
                 raise Unsupported(reason, "give it, or a default in the plug-in")
-            if given is not None:
-                values[one.name] = _typed(made, one, given)
-        known = {one.metadata.get("onnx") or one.name for one in fields(made)}
+            if value is not None:
+                values[one.name] = _typed(cls, one, value)
+        known = {one.metadata.get("onnx") or one.name for one in fields(cls)}
         for name in node.attribute_names():
             if name not in known:
-                like = nearest(name, known)
-                reason = f"the plug-in's {made.__name__} has no attribute {name}"
-                raise Unsupported(reason, f"did you mean {like}?" if like else "declare it in the plug-in")
+                reason = f"the plug-in's {cls.__name__} has no attribute {name}"
+                raise Unsupported(reason, suggest(name, known, "declare it in the plug-in"))
         data = count or len(node.inputs) - len(names)
         if len(node.inputs) != data + len(names):
             raise Unsupported(
-                f"it has {len(node.inputs)} inputs, the plug-in's {made.__name__} {data} and {len(names)} constants"
+                f"it has {len(node.inputs)} inputs, the plug-in's {cls.__name__} {data} and {len(names)} constants"
             )
         params = {name: node.constant(data + i, name) for i, name in enumerate(names)}
-        builder.layer(node, as_op(made(**values)), [node.tensor(i) for i in range(data)], params)
+        builder.layer(node, as_op(cls(**values)), [node.tensor(i) for i in range(data)], params)
 
     return convert
 
 
-def _typed(made: Any, one: Any, given: Any) -> Any:
-    base, many = attribute_type(made, one.name)
-    items = list(given) if isinstance(given, (list, tuple)) else [given]
-    if many != isinstance(given, (list, tuple)) or any(
+def _typed(cls: Any, one: Any, value: Any) -> Any:
+    base, many = attribute_type(cls, one.name)
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    if many != isinstance(value, (list, tuple)) or any(
         isinstance(item, str) != (base is str) or (base is int and isinstance(item, float)) for item in items
     ):
-        raise Unsupported(f"its attribute {one.name} is {given!r}", f"give {base.__name__}{' values' if many else ''}")
+        raise Unsupported(f"its attribute {one.name} is {value!r}", f"give {base.__name__}{' values' if many else ''}")
     values = tuple(base(item) for item in items)
     return values if many else values[0]
 
 
-def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
+def _enter_section(cls: Any, as_op: Callable[[Any], Any]) -> None:
     keys = []
-    for one in fields(made):
-        kind = _KINDS[attribute_type(made, one.name)]
+    for one in fields(cls):
+        kind = _KINDS[attribute_type(cls, one.name)]
         choices = one.metadata.get("choices", ())
         default = REQUIRED if one.default is MISSING else one.default
         if isinstance(default, tuple) and one.metadata.get("spatial"):
@@ -169,20 +168,20 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         name, doc = one.metadata.get("ini") or camel(one.name), one.metadata.get("doc", "")
         keys.append(Key(name, Kind.ENUM if choices else kind, default, doc, tuple(choices)))
     outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
-    schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
+    schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=cls.ini, doc=(cls.__doc__ or "").split("\n")[0])
 
-    @ini(made.ini, schema)
+    @ini(cls.ini, schema)
     def build(context: LayerContext) -> None:
         values = {}
-        for one, key in zip(fields(made), keys, strict=True):
+        for one, key in zip(fields(cls), keys, strict=True):
             value = context.values[key.name]
             values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
-        count = getattr(made, "inputs", 1)
+        count = getattr(cls, "inputs", 1)
         tensors = [context.concat_inputs()] if count == 1 else [tensor for _, tensor in context.parents]
         if count > 1 and len(tensors) != count:
-            what = f"{made.ini} reads {count} inputs, but Input names {len(tensors)}"
+            what = f"{cls.ini} reads {count} inputs, but Input names {len(tensors)}"
             raise context.fail("E022", what, "correct Input", "Input")
-        op = as_op(made(**values))
+        op = as_op(cls(**values))
         shapes = [context.graph.shape(tensor) for tensor in tensors]
         params = {
             name: _parameter(context, name, shape)
@@ -236,7 +235,7 @@ def _access(node: QuantNode, graph: Any) -> Access:
 
 # ---- C++ ----------------------------------------------------------------------------------------
 def _code(header: str, layer: Layer) -> LayerCode:
-    """The config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
+    """Return the config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
     op, node = layer.op, layer.node
     if layer.streamed:
         raise failed(op, node, 'its kernel does not run row by row, which OptimizeStream requires; use access = "whole"')
@@ -266,7 +265,7 @@ def _code(header: str, layer: Layer) -> LayerCode:
 
 
 def _attribute(one: Any, value: Any, constants: dict[str, Any], reals: dict[str, float]) -> None:
-    """An attribute in the config: whole numbers as constants, a text as its place in `choices`, reals as functions."""
+    """Return an attribute in the config: integers as constants, a text as its position in `choices`, real numbers as functions."""
     name, choices = camel(one.name), one.metadata.get("choices", ())
     for index, item in enumerate(value if isinstance(value, tuple) else (value,)):
         number = f"{index}" if isinstance(value, tuple) else ""

@@ -24,9 +24,9 @@ def write_skeleton(name: str, folder: Path) -> None:
         raise N2D2Error("E025", what, where="-new-operator", remedy=remedy)
     stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     files = {f"{stem}.py": "operator.py", f"{stem}.hpp": "operator.hpp", f"test_{stem}.py": "test_operator.py"}
-    taken = next((file for file in files if (folder / file).exists()), None)
-    if taken or (folder.exists() and not folder.is_dir()):
-        what = f"{taken} already exists" if taken else "the path is a file"
+    existing = next((file for file in files if (folder / file).exists()), None)
+    if existing or (folder.exists() and not folder.is_dir()):
+        what = f"{existing} already exists" if existing else "the path is a file"
         raise N2D2Error("E025", what, where=str(folder), remedy="choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for file, template in files.items():

@@ -59,9 +59,9 @@ def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1
     for width in bits:
         fused, _ = fuse(graph, integer=width > 0)
         typed = _typed(fused, width, batch)
-        expected, found, reference = _run(fused, typed, batch)
+        expected, compiled, reference = _run(fused, typed, batch)
         for name, value in expected.items():
-            _compare(name, width, found[name], value)
+            _compare(name, width, compiled[name], value)
         last = fused.outputs[0]
         kind = typed.type(last)
         real = kind.dequantize(expected[fused.required_producer(last).name])
@@ -98,19 +98,19 @@ def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple
             target.write(prepared, folder)
         inputs = [typed.type(name).quantize(batch[name]) for name in typed.inputs]
         expected = load_simulator(path).layers(*inputs)
-        found = load_export(path).layers(*inputs)
-    return expected, found, run_graph(graph, batch)[graph.outputs[0]]
+        compiled = load_export(path).layers(*inputs)
+    return expected, compiled, run_graph(graph, batch)[graph.outputs[0]]
 
 
-def _compare(name: str, bits: int, found: np.ndarray, expected: np.ndarray) -> None:
+def _compare(name: str, bits: int, compiled: np.ndarray, expected: np.ndarray) -> None:
     if expected.dtype.kind == "f":
         limit = 1e-5 * max(1e-30, float(np.abs(expected).max()))
-        wrong = ~(np.abs(found - expected) <= limit)
+        wrong = ~(np.abs(compiled - expected) <= limit)
     else:
-        wrong = found != expected
+        wrong = compiled != expected
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise AssertionError(
             f"{bits} bits, layer {name}: {int(wrong.sum())} of {wrong.size} values differ, first at "
-            f"{place}: C++ {found[place]}, Python {expected[place]}"
+            f"{place}: C++ {compiled[place]}, Python {expected[place]}"
         )

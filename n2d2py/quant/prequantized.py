@@ -13,7 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.errors import ErrorList, N2D2Error, listed
+from n2d2py.errors import ErrorList, N2D2Error, join_names
 from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
 from n2d2py.graph.node import OTHER
 from n2d2py.operators.activation import Activation
@@ -68,7 +68,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
     result.verify()
     log.notice("the model is already quantized: its scales are kept, and no calibration is needed")
     for reason, layers in remarks.items():
-        log.notice("results may be a step off those of LiteRT's kernels: %s (%s)", listed(layers), reason)
+        log.notice("results may be a step off those of LiteRT's kernels: %s (%s)", join_names(layers), reason)
     return result, graph
 
 

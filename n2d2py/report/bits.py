@@ -65,7 +65,7 @@ def _counts(choice: BitChoice) -> str:
 
 
 def bits_text(search: BitSearch) -> str:
-    """The measured choices by their bytes."""
+    """Return the measured choices by their bytes."""
     rows = [
         [
             one.name or "front",
@@ -81,7 +81,7 @@ def bits_text(search: BitSearch) -> str:
 
 
 def bits_csv(search: BitSearch) -> str:
-    """The whole front, then the widths of every measured choice."""
+    """Return the whole front, then the widths of every measured choice."""
     rows = [["front", size, f"{error:.9g}", "", "", *("" for _ in search.weights)] for size, error in search.front]
     for one in _ordered(search):
         measured = f"{one.sqnr_db:.6g}", f"{100 * one.agreement:.6g}"

@@ -48,7 +48,7 @@ class TensorRange:
 
 
 def _steps(plot: TensorRange, x, y, bottom: float) -> str:
-    """The outline of the bars; runs of equal height are one segment."""
+    """Return the outline of the bars; runs of equal height are one segment."""
     parts = [f"M{number(x(plot.edges[0]))} {number(bottom)}"]
     last = None
     for high, count in zip(plot.edges[1:], plot.counts, strict=True):
@@ -65,7 +65,9 @@ def _steps(plot: TensorRange, x, y, bottom: float) -> str:
 
 
 def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "", standalone: bool = True) -> str:
-    """The SVG text: the threshold is drawn on both sides where values are. `standalone` brings its own colours, else the page's style sheet gives them."""
+    """Return the SVG text: the threshold is drawn on both sides where values are. `standalone` brings its own colours, else the
+    page's style sheet gives them.
+    """
     top, side = (30 if title else 4), (14 if title else 3)
     legend = 22 if title and plot.candidates else 0
     bottom = height - 16 - legend
@@ -211,7 +213,7 @@ def _histogram_lines(r: TensorRange) -> list[str]:
 
 
 def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange]) -> None:
-    """Writes weights_range.dat and, after a calibration, outputs_range.dat and outputs_histogram/<layer>.dat, .svg."""
+    """Write weights_range.dat and, after a calibration, outputs_range.dat and outputs_histogram/<layer>.dat, .svg."""
     write_text(folder / "weights_range.dat", "\n".join(_weight_lines(data)) + "\n")
     if not ranges:
         return

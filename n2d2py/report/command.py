@@ -60,7 +60,7 @@ def _run(folders: Sequence[Path], file: Path | None) -> None:
 
 
 def _read(folder: Path) -> SummarizedRun:
-    """The figures of an export.
+    """Return the figures of an export.
 
     Raises:
         N2D2Error: E730 for a folder without readable figures.
@@ -78,7 +78,7 @@ def _read(folder: Path) -> SummarizedRun:
 
 
 def _title(folder: Path) -> str:
-    """The last parts of the path that tell exports apart; the folder of an export alone does not."""
+    """Return the last parts of the path that tell exports apart; the folder of an export alone does not."""
     parts = [part for part in folder.resolve().parts if part != "statistics"]
     return "/".join(parts[-2:])
 

@@ -44,7 +44,7 @@ def sensitivity_text(losses: Sequence[LayerLoss]) -> str:
 
 
 def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
-    """The same with full precision."""
+    """Return the same with full precision."""
     return column_csv(_columns(losses), losses)
 
 
@@ -110,8 +110,9 @@ def comparison_text(comparisons: Sequence[LayerComparison], width: int | None = 
 
 
 def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
-    """The same with full precision; `identical` is 1, 0 or empty, `worst_stimulus` the position of a compared
-    stimulus, counted from 0."""
+    """Return the same with full precision; `identical` is 1, 0 or empty, `worst_stimulus` the position of a compared stimulus,
+    counted from 0.
+    """
     order = "layer tensor sqnr_db cosine max_error saturated_percent identical alone_sqnr_db alone_max_error unused_percent "
     return column_csv(_COLUMNS, comparisons, order + "worst_stimulus worst_sqnr_db")
 
@@ -151,7 +152,7 @@ _STIMULI: tuple[Figures[StimulusComparison], ...] = (
 
 
 def worst_text(stimuli: Sequence[StimulusComparison]) -> str:
-    """The stimuli whose outputs the integers hold worst; "" without any."""
+    """Return the stimuli whose outputs the integers hold worst; "" without any."""
     return column_text(_STIMULI, stimuli[:_WORST_SHOWN]) if stimuli else ""
 
 
@@ -167,7 +168,7 @@ _WEAK = 15.0
 
 
 def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
-    """The SVG text, without its own colours; a layer without any error reaches the top.
+    """Return the SVG text, without its own colours; a layer without any error reaches the top.
 
     Bars are layers in the network; a stroke above one is the layer alone.
     """
@@ -199,7 +200,9 @@ _LEVELS = (250.0, 84.0)
 
 
 def draw_levels(levels: LevelCounts) -> str:
-    """Counts of float values (filled) and of integers (line) over the same steps, logarithmic, without its own colours."""
+    """Return a figure of the counts of float values (filled) and of integers (line) over the same steps, logarithmic, without
+    its own colours.
+    """
     width, height = _LEVELS
     bottom, edges = height - 16, levels.edges
     span = float(edges[-1] - edges[0])

@@ -109,10 +109,10 @@ class ReportData:
         return self.calibrated or self.qgraph
 
     def score(self, label: str) -> Score | None:
-        """The first score of that label."""
+        """Return the first score of that label."""
         return next((score for name, score in self.scores if name == label), None)
 
     def layer_of(self, tensor: str) -> str:
-        """The name to show for a tensor: its layer's, or its own for inputs and layers of several outputs."""
+        """Return the name to show for a tensor: its layer's, or its own for inputs and layers of several outputs."""
         producer = next((node for node in self.typed.nodes if tensor in node.outputs), None)
         return producer.name if producer is not None and len(producer.outputs) == 1 else tensor

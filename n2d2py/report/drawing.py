@@ -54,10 +54,10 @@ def _parts(graph: QuantGraph) -> tuple[list[tuple[float, float]], list[tuple[int
     producer = {name: k for k, name in enumerate(graph.inputs)}
     sizes, edges = [_END] * len(graph.inputs), []
     for node in graph.nodes:
-        here = len(sizes)
+        first = len(sizes)
         sizes.append(_BOX)
-        edges += [(producer[name], here) for name in node.inputs]
-        producer.update(dict.fromkeys(node.outputs, here))
+        edges += [(producer[name], first) for name in node.inputs]
+        producer.update(dict.fromkeys(node.outputs, first))
     for name in graph.outputs:
         edges.append((producer[name], len(sizes)))
         sizes.append(_END)
@@ -65,7 +65,7 @@ def _parts(graph: QuantGraph) -> tuple[list[tuple[float, float]], list[tuple[int
 
 
 def draw_network(graph: QuantGraph, *, standalone: bool = True) -> str:
-    """The SVG text; `standalone` brings its own colours, else the page's style sheet gives them.
+    """Return the SVG text; `standalone` brings its own colours, else the page's style sheet gives them.
 
     In a page the box of layer k is the element `node-k` and leads to the element `layer-k`.
     """
@@ -131,7 +131,7 @@ def _draw_edges(svg: Svg, layout: Layout) -> None:
 
 
 def _over(layout: Layout, upper: Item, lower: Item, y0: float, y1: float, lane: int) -> str:
-    """The way from the foot of a column, through the gutter, to the head of the next one."""
+    """Return the way from the foot of a column, through the gutter, to the head of the next one."""
     right = max(item.x + item.width / 2 for item in layout.items if item.column == upper.column)
     gutter, foot, head = right + 22 + lane * _LANE, y0 + 9 + lane * _LANE, y1 - 13 - lane * _LANE
     return f"V{number(foot)}H{number(gutter)}V{number(head)}H{number(lower.x)}V{number(y1)}"

@@ -67,7 +67,7 @@ class Footprint:
 
 
 def _sum(name: str, total: int | None, parts: Mapping[str, int | None]) -> str:
-    """A figure and what it is made of, in one unit; without a total its parts alone, "" for nothing."""
+    """Return a figure and what it is made of, in one unit; without a total its parts alone, "" for nothing."""
     known = {part: size for part, size in parts.items() if size is not None}
     largest = max((total or 0, *known.values()))
     unit, size = next((unit for unit in (("MiB", 2**20), ("KiB", 2**10)) if largest >= unit[1]), ("B", 1))

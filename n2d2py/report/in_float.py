@@ -43,7 +43,8 @@ class FloatLayer:
 
 
 def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
-    """The layers of an integer network that read or write floating point, in the order of execution; none in a float network.
+    """Return the layers of an integer network that read or write floating point, in the order of execution; none in a float
+    network.
 
     Conversions at their borders are not layers of the network. `real` is the float network of the same layers.
     """
@@ -53,8 +54,8 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
     rows = layer_rows(graph)
     work = max(totals(rows).macs, 1)
     size = max(sum(row.parameter_bytes + row.activation_bytes for row in rows), 1)
-    power, divisors, inputs, given = power_layers(real), divisor_layers(real), input_layers(real), is_quantized(real)
-    found: list[FloatLayer] = []
+    power, divisors, inputs, quantized = power_layers(real), divisor_layers(real), input_layers(real), is_quantized(real)
+    layers: list[FloatLayer] = []
     for node, row in zip(graph.nodes, rows, strict=True):
         if graph.is_integer(node) or isinstance(node.op, Convert) or graph.sums_integers(node):
             continue
@@ -73,14 +74,14 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         elif not asked and reason is None and node.name in divisors:
             why = "a division or logarithm uses it: integer steps are too coarse near zero"
         share = (row.parameter_bytes + row.activation_bytes) / size
-        if given:
+        if quantized:
             first = source is None or source.params.get("weights", _NONE).ndim < 2
             why = "the file does not quantize it"
         elif first:
             why = "it makes of an input what has integers of one scale"
         last = source is not None and _is_last_softmax(real, source)
-        found.append(FloatLayer(node.name, row.type, why, asked or last or first, row.macs / work, share))
-    return found
+        layers.append(FloatLayer(node.name, row.type, why, asked or last or first, row.macs / work, share))
+    return layers
 
 
 def _is_last_softmax(graph: Graph, node: Node) -> bool:
@@ -107,16 +108,16 @@ _COLUMNS: tuple[Figures[FloatLayer], ...] = (
 
 
 def float_layers_text(layers: Sequence[FloatLayer], most: int | None = None) -> str:
-    """A line for each, then the sums; with `most`, only so many, those of the most work and bytes."""
+    """Return a line for each, then the sums; with `most`, only so many, those of the most work and bytes."""
     shown = list(layers)
     if most is not None and len(layers) > most:
         first = sorted(range(len(layers)), key=lambda k: (-layers[k].macs - layers[k].bytes, k))[:most]
         shown = [layers[k] for k in sorted(first)]
-    rows, every = list(shown), float_shares(layers)
+    rows, shares = list(shown), float_shares(layers)
     if len(shown) < len(layers):
-        macs, size = (a - b for a, b in zip(every, float_shares(shown), strict=True))
+        macs, size = (a - b for a, b in zip(shares, float_shares(shown), strict=True))
         rows.append(FloatLayer(f"{len(layers) - len(shown)} more", "", "", False, macs, size))
-    rows.append(FloatLayer("all", f"{len(layers)} layers", "", False, *every))
+    rows.append(FloatLayer("all", f"{len(layers)} layers", "", False, *shares))
     return column_text(_COLUMNS, rows, left=3)
 
 

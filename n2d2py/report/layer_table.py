@@ -51,7 +51,7 @@ class FigureTable:
 
 
 def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> FigureTable:
-    """The table; columns that nothing was measured for are left out."""
+    """Return the table; columns that nothing was measured for are left out."""
     sums, times = totals(rows), layer_times(data, rows)
     took = sum(time.median_us for time in times.values()) or 1.0
     lost = sum(loss.power for loss in data.losses) or 1.0

@@ -81,7 +81,7 @@ def _pair(values: Sequence[int]) -> str:
 
 
 def layer_type(node: QuantNode) -> str:
-    """The operator with what tells it apart at a glance, such as "Conv depthwise" or "Pool Max"."""
+    """Return the operator with what tells it apart at a glance, such as "Conv depthwise" or "Pool Max"."""
     op = node.op
     if isinstance(op, Conv):
         text = "Conv depthwise" if op.is_depthwise(node) and op.groups > 1 else ("Conv grouped" if op.groups > 1 else "Conv")
@@ -94,7 +94,7 @@ def layer_type(node: QuantNode) -> str:
 
 
 def stored_parameters(node: QuantNode) -> list[np.ndarray]:
-    """The weights, biases and tables of a layer; the multipliers of inputs are part of the code."""
+    """Return the weights, biases and tables of a layer; the multipliers of inputs are part of the code."""
     return [] if isinstance(node.form, Aligned) else list(node.params.values())
 
 
@@ -143,12 +143,12 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
 
 
 def layer_rows(graph: QuantGraph, kernels: Mapping[str, KernelChoice] | None = None) -> list[LayerRow]:
-    """The rows in execution order, with what runs each layer where that is known."""
+    """Return the rows in execution order, with what runs each layer where that is known."""
     return [_row(node, graph, (kernels or {}).get(node.name)) for node in graph.nodes]
 
 
 def layer_times(data: ReportData, rows: Sequence[LayerRow]) -> dict[int, LayerTime]:
-    """The measured time of rows by their number; the clock's name of a layer holds that of the sum which it does too."""
+    """Return the measured time of rows by their number; the clock's name of a layer holds that of the sum which it does too."""
     if data.latency is None:
         return {}
     sums = {node.name: node.residual.layer for node in data.qgraph.nodes if node.residual is not None}
@@ -158,7 +158,7 @@ def layer_times(data: ReportData, rows: Sequence[LayerRow]) -> dict[int, LayerTi
 
 
 def totals(rows: Sequence[LayerRow]) -> Totals:
-    """The sums of a table."""
+    """Return the sums of a table."""
     names = "macs", "parameters", "parameter_bytes", "flash_bytes"
     return Totals(len(rows), *(sum(getattr(row, name) for row in rows) for name in names))
 
@@ -179,7 +179,7 @@ def _types(row: LayerRow) -> str:
 
 
 def rescale_text(row: LayerRow, between: str = "..") -> str:
-    """The factors of a layer: one, or the ends of their range."""
+    """Return the factors of a layer: one, or the ends of their range."""
     low, high = decimal(row.rescale_min, 4), decimal(row.rescale_max, 4)
     return low if low == high else f"{low}{between}{high}"
 
@@ -205,7 +205,7 @@ _COLUMNS: dict[str, Callable[[LayerRow], str]] = {
 
 
 def layers_text(rows: Sequence[LayerRow]) -> str:
-    """The columns that fit a wide terminal, then the totals."""
+    """Return the columns that fit a wide terminal, then the totals."""
     sums = totals(rows)
     figures = (sums.macs, sums.parameters, sums.parameter_bytes, sums.flash_bytes)
     total = ["total", f"{sums.layers} layers", "", "", *map(grouped, figures)]
@@ -229,7 +229,7 @@ def _kernels_text(rows: Sequence[LayerRow]) -> str:
 
 
 def describe_text(described: Mapping[str, Any], width: int | None = None) -> str:
-    """The table of what `graph.describe` gives, without a last line break; names are shortened to a `width`.
+    """Return the table of what `graph.describe` gives, without a last line break; names are shortened to a `width`.
 
     Dimensions are width x height x channels, as the header says.
     """

@@ -125,7 +125,7 @@ def _position(items: list[Item], rows: list[list[int]], gap: float) -> None:
 
 
 def _monotone(wishes: np.ndarray, weights: list[float]) -> np.ndarray:
-    """The non-decreasing sequence with the least weighted squared distance to `wishes`."""
+    """Return the non-decreasing sequence with the least weighted squared distance to `wishes`."""
     blocks: list[tuple[float, float, int]] = []
     for wish, weight in zip(wishes, weights, strict=True):
         value, total, count = float(wish), weight, 1

@@ -19,7 +19,7 @@ _LINE = 13.0
 
 
 def _tick_step(span: int, most: int) -> int:
-    """The smallest power of two that divides `span` into at most `most` parts."""
+    """Return the smallest power of two that divides `span` into at most `most` parts."""
     step = 1
     while span / step > most:
         step *= 2
@@ -27,7 +27,8 @@ def _tick_step(span: int, most: int) -> int:
 
 
 def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> str:
-    """The SVG text; `standalone` brings its own colours, else the page's style sheet gives them. Wrapped parts have a dashed outline.
+    """Return the SVG text; `standalone` brings its own colours, else the page's style sheet gives them. Wrapped parts have a
+    dashed outline.
 
     The buffer that layer k of `layers` writes is the element `buffer-k` of the page and leads to the element `layer-k`.
 
@@ -53,8 +54,8 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
         svg.line(_LEFT, y(address), _WIDTH - _RIGHT, y(address), "grid")
         svg.text(_LEFT - 6, y(address) + 3.5, short_bytes(address), "tick", anchor="end")
     labels = []
-    drawn = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
-    for index, name in enumerate(drawn):
+    names = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
+    for index, name in enumerate(names):
         plane = plan.planes[name]
         until = min(plane.release, last) + 1
         layer = writers.get(name, name)
@@ -89,14 +90,14 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
 
 def _label(svg: Svg, labels: list[tuple[float, float, float, float, str]]) -> None:
     """Write the labels (centre, width and height of the buffer, text) along the longer side, none over another."""
-    taken: list[tuple[float, float, float, float]] = []
+    occupied: list[tuple[float, float, float, float]] = []
     for x, y, width, height, name in labels:
         flat = width >= min(height, len(name) * _LETTER)
         text = shorten(name, int((width if flat else height) / _LETTER))
         room = (len(text) * _LETTER, _LINE) if flat else (_LINE, len(text) * _LETTER)
-        if any(2 * abs(x - tx) < room[0] + tw and 2 * abs(y - ty) < room[1] + th for tx, ty, tw, th in taken):
+        if any(2 * abs(x - tx) < room[0] + tw and 2 * abs(y - ty) < room[1] + th for tx, ty, tw, th in occupied):
             continue
-        taken.append((x, y, *room))
+        occupied.append((x, y, *room))
         if flat:
             svg.text(x, y + 3.5, text, "tag")
         else:

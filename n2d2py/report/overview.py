@@ -46,7 +46,7 @@ class Bar:
 
 
 def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
-    """The figures in the order of the page."""
+    """Return the figures in the order of the page."""
     sums = totals(rows)
     memory = footprint(data, rows)
     tested = any(data.score(label) is not None for label in SCORE_LABELS)
@@ -73,7 +73,7 @@ def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
 
 
 def _estimate(data: ReportData) -> list[Tile]:
-    """The figures that the compiler of the target estimates, the first one large."""
+    """Return the figures that the compiler of the target estimates, the first one large."""
     if not data.estimate:
         return []
     source, (name, value), *others = data.estimate.items()
@@ -81,11 +81,11 @@ def _estimate(data: ReportData) -> list[Tile]:
 
 
 def _score(data: ReportData) -> Tile:
-    found = [(label, score) for label in SCORE_LABELS if (score := data.score(label)) is not None]
-    if not found:
+    scores = [(label, score) for label in SCORE_LABELS if (score := data.score(label)) is not None]
+    if not scores:
         return Tile("score", "–", "not run: add -test", "")
-    deployed, score = found[-1]
-    parts = tuple(Piece(label, _score_text(one)) for label, one in found)
+    deployed, score = scores[-1]
+    parts = tuple(Piece(label, _score_text(one)) for label, one in scores)
     if score.errors is not None:
         auc = f", AUC {score.auc:.4f}" if score.auc is not None else ""
         return Tile(
@@ -125,8 +125,8 @@ def _latency(data: ReportData) -> Tile:
     time = data.latency
     if time is None and data.instructions is not None:
         core, count, bound = data.instructions
-        said = "the same for every input" if bound else "of the first stimulus; other data may take others"
-        return Tile("instructions", grouped(count), f"an inference on {core}", said)
+        scope = "the same for every input" if bound else "of the first stimulus; other data may take others"
+        return Tile("instructions", grouped(count), f"an inference on {core}", scope)
     if time is None:
         return Tile("latency", "–", "not measured: add -latency", "")
     bound = "" if time.bound is None else f", {time.bound:.0f}% of the machine's limit"
@@ -139,7 +139,7 @@ def _latency(data: ReportData) -> Tile:
 
 
 def short_time(microseconds: float) -> str:
-    """A duration with three digits, in us or ms."""
+    """Return a duration with three digits, in us or ms."""
     return f"{microseconds / 1000:.3g} ms" if microseconds >= 1000 else f"{microseconds:.3g} µs"
 
 
@@ -160,23 +160,23 @@ def _identity(data: ReportData) -> list[Tile]:
 
 
 def latency_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
-    """The layers by their time, the longest first; the mark is where the machine's limit would be."""
+    """Return the layers by their time, the longest first; the mark is where the machine's limit would be."""
     times = layer_times(data, rows)
     total = sum(time.median_us for time in times.values()) or 1.0
     longest = max((time.median_us for time in times.values()), default=0.0) or 1.0
-    found = []
+    bars = []
     for row, time in sorted(times.items(), key=lambda one: -one[1].median_us):
         length = 100 * time.median_us / longest
         limit = "" if time.limit is None else f", {time.limit:.0f}% of the limit"
         text = f"{short_time(time.median_us)}, {100 * time.median_us / total:.0f}%{limit}"
-        found.append(
+        bars.append(
             Bar(row, rows[row].name, text, length, None if time.limit is None else length * min(time.limit, 100.0) / 100)
         )
-    return found
+    return bars
 
 
 def loss_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
-    """The layers by what their integers cost, the worst first."""
+    """Return the layers by what their integers cost, the worst first."""
     numbers = {row.name: k for k, row in enumerate(rows)}
     total = sum(loss.power for loss in data.losses) or 1.0
     most = max((loss.power for loss in data.losses), default=0.0) or 1.0

@@ -42,7 +42,7 @@ class Missed:
 
 
 def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange]) -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     in_float = float_layers_in(data.qgraph, data.graph)
     page = rendered(
         "report.html.j2",
@@ -89,10 +89,10 @@ _MEASURED = (
 
 
 def _more(data: ReportData) -> list[tuple[str, str]]:
-    """The measurements that the run did not make, each with the command that makes it."""
+    """Return the measurements that the run did not make, each with the command that makes it."""
     if not data.command:
         return []
-    return [(what, f"{data.command} {option}") for what, option, made in _MEASURED if not made(data)]
+    return [(what, f"{data.command} {option}") for what, option, has_measured in _MEASURED if not has_measured(data)]
 
 
 def _targets(data: ReportData) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _worst(data: ReportData) -> list[dict[str, Any]]:
-    """The stimuli whose outputs the integers hold worst, with their images and the names of their classes."""
+    """Return the stimuli whose outputs the integers hold worst, with their images and the names of their classes."""
     classes = data.scores[0][1].classes if data.scores else ()
 
     def name(index: int) -> str:
@@ -148,7 +148,7 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
 
 
 def _planes(data: ReportData) -> list[dict[str, Any]]:
-    """The buffers in the order of execution."""
+    """Return the buffers in the order of execution."""
     if data.plan is None or data.problem is None:
         return []
     names = [*data.problem.inputs, *(data.problem.op(name).output for name in data.plan.order)]
@@ -166,7 +166,7 @@ _NAMED = 60
 
 
 def draw_confusion_svg(confusion: np.ndarray, classes: tuple[str, ...]) -> str:
-    """The SVG text, without its own colours; cells above 0 only, right ones and wrong ones in two hues."""
+    """Return the SVG text, without its own colours; cells above 0 only, right ones and wrong ones in two hues."""
     size = len(confusion)
     cell = float(np.clip(620 / size, 3.0, 34.0))
     named = size <= _NAMED

@@ -64,7 +64,7 @@ class PipelineData:
 
 
 def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str, str]]]]:
-    """The stages, each with a figure of each sample, SVG text and caption; the last one has the decisions."""
+    """Return the stages, each with a figure of each sample, SVG text and caption; the last one has the decisions."""
     figures: list[list[tuple[str, str]]] = [[] for _ in data.stages]
     for sample in data.samples:
         figures[0].append((_draw_raw(sample.raw), sample.name))
@@ -79,7 +79,7 @@ def _draw_raw(raw: np.ndarray) -> str:
 
 
 def _draw_waves(samples: np.ndarray) -> str:
-    """The least and the largest sample of each of 160 pieces, for each axis of samples (n, axes)."""
+    """Return the least and the largest sample of each of 160 pieces, for each axis of samples (n, axes)."""
     svg, peak = Svg(160, 120, "wave", standalone=False), max(1.0, float(abs(samples.astype(np.int64)).max(initial=0)))
     for axis in samples.T.astype(np.int64):
         pieces = np.array_split(axis, min(160, len(axis)) or 1)
@@ -92,14 +92,14 @@ def _draw_waves(samples: np.ndarray) -> str:
     return svg.finish()
 
 
-def _draw_image(image: np.ndarray, found: Sequence[Detection | KeyPoint] = ()) -> str:
-    """An image with the boxes of detections and squares around key points, as SVG in its pixels."""
+def _draw_image(image: np.ndarray, results: Sequence[Detection | KeyPoint] = ()) -> str:
+    """Return an image with the boxes of detections and squares around key points, as SVG in its pixels."""
     high, wide = image.shape[:2]
-    every = -(-max(high, wide) // _SIDE)
+    scale = -(-max(high, wide) // _SIDE)
     svg = Svg(wide, high, "photo", standalone=False)
-    svg.image(wide, high, inline_picture(np.ascontiguousarray(image[::every, ::every])))
+    svg.image(wide, high, inline_picture(np.ascontiguousarray(image[::scale, ::scale])))
     side = max(high, wide) / 40
-    for one in found:
+    for one in results:
         name = f"{one.name or one.label} {one.score:.2f}"
         if isinstance(one, KeyPoint):
             edges = one.x - side / 2, one.y - side / 2, side, side
@@ -112,8 +112,8 @@ def _draw_image(image: np.ndarray, found: Sequence[Detection | KeyPoint] = ()) -
 def _draw_decision(sample: PipelineSample, classes: tuple[str, ...]) -> tuple[str, str]:
     decision = sample.decision
     if isinstance(decision, Decision):
-        found = decision.name or (str(decision.label) if decision.label >= 0 else "none")
-        return _draw_bars([(one.name or f"output {one.label}", one.score) for one in decision.top[:_CLASSES]]), found
+        label = decision.name or (str(decision.label) if decision.label >= 0 else "none")
+        return _draw_bars([(one.name or f"output {one.label}", one.score) for one in decision.top[:_CLASSES]]), label
     if isinstance(decision, Embedding):
         return _draw_values(decision.vector, ()), f"{decision.name or decision.label} {decision.score:.2f}"
     if isinstance(decision, list):
@@ -127,9 +127,9 @@ def _draw_decision(sample: PipelineSample, classes: tuple[str, ...]) -> tuple[st
 
 
 def _draw_values(values: np.ndarray, classes: tuple[str, ...]) -> str:
-    """The largest outputs as bars, with the names of their classes."""
+    """Return the largest outputs as bars, with the names of their classes."""
     best = np.argsort(-values, kind="stable")[:_CLASSES].tolist()
-    return _draw_bars([(classes[at] if at < len(classes) else f"output {at}", float(values[at])) for at in best])
+    return _draw_bars([(classes[index] if index < len(classes) else f"output {index}", float(values[index])) for index in best])
 
 
 def _draw_bars(rows: Sequence[tuple[str, float]]) -> str:
@@ -145,5 +145,5 @@ def _draw_bars(rows: Sequence[tuple[str, float]]) -> str:
 
 
 def bytes_fact(name: str, count: int) -> tuple[str, str]:
-    """A fact: so many bytes."""
+    """Return a fact: so many bytes."""
     return name, f"{grouped(count)} bytes"

@@ -77,7 +77,7 @@ class Figure:
 
 
 def figures(runs: Sequence[SummarizedRun]) -> list[Figure]:
-    """The figures that a run has, in a fixed order."""
+    """Return the figures that a run has, in a fixed order."""
     names = dict.fromkeys(name for run in runs for name in run.values)
     return [
         _figure(name, [run.values.get(name) for run in runs])
@@ -121,7 +121,7 @@ class LayerPair:
 
 
 def page(first: SummarizedRun, second: SummarizedRun) -> str:
-    """The page of both runs."""
+    """Return the page of both runs."""
     names = list(dict.fromkeys([*first.layers, *second.layers]))
     columns = [
         one

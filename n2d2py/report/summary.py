@@ -61,9 +61,9 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     }
     result["samples"] = {label: len(score.indices) for label, score in scores.items() if score is not None}
     if (base := scores.pop("float")) is not None:
-        found = {label: score for label, score in scores.items() if score is not None}
-        result["shared_samples"] = {label: len(common_positions(base, score)[0]) for label, score in found.items()}
-        result["agreement"] = {label: agreement(base, score) for label, score in found.items()}
+        known_scores = {label: score for label, score in scores.items() if score is not None}
+        result["shared_samples"] = {label: len(common_positions(base, score)[0]) for label, score in known_scores.items()}
+        result["agreement"] = {label: agreement(base, score) for label, score in known_scores.items()}
         scores["float"] = base
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}

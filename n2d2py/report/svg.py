@@ -36,7 +36,7 @@ def _escaped(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate with at most one decimal."""
+    """Return a coordinate with at most one decimal."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
 
@@ -63,7 +63,7 @@ class Svg:
         self._parts.append("</a>")
 
     def rect(self, x: float, y: float, width: float, height: float, style: str, radius: float = 0, title: str = "") -> None:
-        """A rectangle; `title` shows when the pointer rests on it."""
+        """Add a rectangle; `title` is shown when the pointer rests on it."""
         rounded = f' rx="{number(radius)}"' if radius else ""
         self._element(
             f'rect class="{style}" x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"{rounded}',
@@ -71,15 +71,15 @@ class Svg:
         )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str, title: str = "") -> None:
-        """A straight line."""
+        """Add a straight line."""
         self._element(f'line class="{style}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"', title)
 
     def path(self, d: str, style: str, title: str = "") -> None:
-        """A path in SVG's path language."""
+        """Add a path in SVG's path language."""
         self._element(f'path class="{style}" d="{d}"', title)
 
     def image(self, width: float, height: float, address: str) -> None:
-        """An image over the rectangle from the origin."""
+        """Add an image over the rectangle from the origin."""
         self._parts.append(f'<image width="{number(width)}" height="{number(height)}" href="{address}"/>')
 
     def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
@@ -98,5 +98,5 @@ class Svg:
         self._parts.append(f"<{opening}><title>{_escaped(title)}</title></{name}>" if title else f"<{opening}/>")
 
     def finish(self) -> str:
-        """The whole plot."""
+        """Return the whole plot."""
         return "".join(self._parts) + "</svg>"

@@ -14,7 +14,7 @@ from n2d2py.resources import folder, templates
 
 
 def rendered(name: str, **values: Any) -> str:
-    """The page of a template in export_templates/report.
+    """Return the page of a template in export_templates/report.
 
     Its content security policy (https://www.w3.org/TR/CSP3/) names the digests of `page.css` and `page.js`: no other style
     or script runs, whatever the names in the page are, and nothing is asked of any host.
@@ -35,7 +35,7 @@ def _digest(text: str) -> str:
 
 
 def _icon() -> str:
-    """The logo next to the title: three bars."""
+    """Return the logo next to the title: three bars."""
     image = np.full((16, 16, 3), 255, np.uint8)
     for k, top in enumerate((9, 5, 2)):
         image[top:14, 2 + 4 * k : 5 + 4 * k] = (47, 107, 189)

@@ -18,7 +18,7 @@ RowT = TypeVar("RowT")
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table as comma-separated values, lines ended by LF."""
+    """Return a table as comma-separated values, lines ended by LF."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue()
@@ -42,17 +42,17 @@ class Figures(Generic[RowT]):
 
 
 def column_text(columns: Iterable[Figures[RowT]], rows: Sequence[RowT], left: int = 1, width: int | None = None) -> str:
-    """The columns with a title as an aligned table; see `text_table`."""
+    """Return the columns with a title as an aligned table; see `text_table`."""
     shown = [one for one in columns if one.title]
     cells = [[_cell(one.value(row), one.short, "-") for one in shown] for row in rows]
     return text_table([one.title for one in shown], cells, left, width)
 
 
 def column_csv(columns: Iterable[Figures[RowT]], rows: Iterable[RowT], order: str = "") -> str:
-    """The columns with a key as comma-separated values, in their order or that of the keys in `order`."""
-    kept = {one.key: one for one in columns if one.key}
-    keys = order.split() or list(kept)
-    return csv_text(keys, ([_cell(kept[key].value(row), kept[key].exact, "") for key in keys] for row in rows))
+    """Return the columns with a key as comma-separated values, in their order or that of the keys in `order`."""
+    by_key = {one.key: one for one in columns if one.key}
+    keys = order.split() or list(by_key)
+    return csv_text(keys, ([_cell(by_key[key].value(row), by_key[key].exact, "") for key in keys] for row in rows))
 
 
 def _cell(value: Any, form: str, missing: str) -> str:
@@ -62,13 +62,13 @@ def _cell(value: Any, form: str, missing: str) -> str:
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
-    """A safe file name (without extension) for each name, unique even where case does not count."""
+    """Return a safe file name (without extension) for each name, unique even where case does not count."""
     stems: dict[str, str] = {}
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for name in names:
         base = plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")
-        stem = numbered_name(base, lambda name: name.lower() in taken)
-        taken.add(stem.lower())
+        stem = numbered_name(base, lambda name: name.lower() in used_names)
+        used_names.add(stem.lower())
         stems[name] = stem
     return stems
 
@@ -88,7 +88,7 @@ def short_bytes(value: int) -> str:
 
 
 def short_count(value: int) -> str:
-    """A count with k, M or G and about three digits."""
+    """Return a count with k, M or G and about three digits."""
     for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if value >= size:
             amount = value / size
@@ -105,5 +105,5 @@ def shorten(text: str, length: int) -> str:
 
 
 def decimal(value: float | None, digits: int = 6) -> str:
-    """A real number with `digits` significant digits; "" for None."""
+    """Return a real number with `digits` significant digits; "" for None."""
     return "" if value is None else f"{value:.{digits}g}"

@@ -19,7 +19,7 @@ from n2d2py.report.summary import summary
 
 
 def write_report(data: ReportData, folder: Path) -> None:
-    """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
+    """Write all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
 
     layers.csv, layers.txt, float_layers.csv and .txt where an integer network has such, summary.json, report.html; calibration/
     (ranges and histograms); memory/ with a plan, packed_activations.txt there where tensors are packed; bits/ with a search for

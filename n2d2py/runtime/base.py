@@ -97,7 +97,8 @@ class Network:
     def run_raw(
         self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
     ) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Stored outputs for stored inputs: integers, or the reals of a floating-point network. `outputs` as in a call.
+        """Return the stored outputs for stored inputs: integers, or real numbers of a floating-point network. `outputs` as in a
+        call.
 
         Raises:
             ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a
@@ -108,7 +109,7 @@ class Network:
         return self._given(self._results(self._stored(arrays), chosen), chosen, is_single)
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
+        """Return the stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
 
         Arrays of the stored integer type are taken unchanged, others are quantized. A convolution that does the sum of
         another layer in its last stage has no separate result. Where layers run row by row, the rows that no layer reads are
@@ -149,7 +150,7 @@ class Network:
         return self._given(real, self._chosen(None), True)
 
     def from_frame(self, lines: np.ndarray, width: int) -> np.ndarray:
-        """The input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
+        """Return the input for `run_raw` of a frame: its rows of memory (height, bytes), uint8, in the format of -input-format.
 
         A frame of nv12 has its rows of Y, then those of U and V.
 
@@ -179,14 +180,15 @@ class Network:
             raise ArrayError(error.what, error.remedy or "") from None
 
     def _framed(self, source: FrameSource, lines: np.ndarray, width: int) -> np.ndarray:
-        """The stored input (1, C, H, W) of a frame of the source."""
+        """Return the stored input (1, C, H, W) of a frame of the source."""
         info, pixels = self.info.inputs[0], self.contract.pixels
         assert pixels is not None  # a source of frames requires them
         frame = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
         return info.type.quantize(pixels.real(frame[:, :, list(pixels.order)].transpose(2, 0, 1)))[None]
 
     def from_audio(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
-        """The input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are silent.
+        """Return the input for `run_raw` after all samples (n,) of a sound, int16, at the rate of -audio; frames before it are
+        silent.
 
         `piece`: samples that a compiled export gets at a time; 0: all.
 
@@ -201,7 +203,7 @@ class Network:
         return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
     def from_sensor(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
-        """The input for `run_raw` after all samples (n, axes) of a sensor, int16; samples before them are zeros.
+        """Return the input for `run_raw` after all samples (n, axes) of a sensor, int16; samples before them are zeros.
 
         `piece`: samples that a compiled export gets at a time; 0: all.
 
@@ -217,14 +219,15 @@ class Network:
         return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
     def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
-        """The stored input (1, ...) after all samples."""
+        """Return the stored input (1, ...) after all samples."""
         info = self.info.inputs[0]
         frames, shape = source.frames_of(info.stored[1:]), info.stored[1:]
         latest = source.real(source.latest(samples, frames.count))
         return info.type.quantize(frames.stimulus(latest, shape))[None]
 
     def postprocess(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[Any]:
-        """The result of -post for each sample of a batch, which is a stream: the post-processing begins with its first sample.
+        """Return the result of -post for each sample of a batch, which is a stream: the post-processing begins with its first
+        sample.
 
         Args:
             x: real samples as in a call, or stored ones as in `run_raw`.
@@ -244,7 +247,7 @@ class Network:
         return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
     def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
-        """The objects in each image of a batch, the highest score first: `postprocess` of a detector.
+        """Return the objects in each image of a batch, the highest score first: `postprocess` of a detector.
 
         Raises:
             ArrayError: E804 an export that detects nothing, and as `postprocess`.
@@ -254,7 +257,7 @@ class Network:
         return self.postprocess(x, frame)
 
     def _processed(self, post: PostProcessor, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        """Stored results for stored outputs (N, C, ...)."""
+        """Return the stored results for stored outputs (N, C, ...)."""
         return post.stored(outputs)
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
@@ -262,11 +265,11 @@ class Network:
         return self._run_layers(inputs)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        """Stored outputs for checked stored inputs of the right type."""
+        """Return the stored outputs for checked stored inputs of the right type."""
         raise NotImplementedError
 
     def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
-        """Stored values of some of the outputs, by their positions, for inputs as in `_run`. Here all are computed."""
+        """Return the stored values of some outputs, by their positions, for inputs as in `_run`. This class computes all."""
         results = self._run(inputs)
         return [results[index] for index in outputs]
 
@@ -275,11 +278,11 @@ class Network:
         return set(range(len(self.info.inputs)))
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Stored results of all layers for checked stored inputs of the right type."""
+        """Return the stored results of all layers for checked stored inputs of the right type."""
         raise NotImplementedError
 
     def _results(self, inputs: list[np.ndarray], chosen: list[int]) -> list[np.ndarray]:
-        """Stored outputs in the order of `chosen`: all of them without a choice."""
+        """Return the stored outputs in the order of `chosen`; all of them by default."""
         if len(set(chosen)) < len(self.info.outputs):
             return self._run_for(inputs, chosen)
         results = self._run(inputs)
@@ -296,7 +299,7 @@ class Network:
         return [known.index(name) for name in names]
 
     def _present(self, inputs: Sequence[np.ndarray | None], chosen: list[int]) -> list[np.ndarray]:
-        """The inputs; zeros for those that are None, which no chosen output may need."""
+        """Return the inputs; zeros for those that are None, which no chosen output may need."""
         if len(inputs) != len(self.info.inputs) or all(x is not None for x in inputs):
             return [x for x in inputs if x is not None]
         needed = self._needed(chosen)
@@ -310,13 +313,15 @@ class Network:
         return arrays
 
     def _given(self, results: list[np.ndarray], chosen: list[int], is_single: bool) -> np.ndarray | tuple[np.ndarray, ...]:
-        """The results of some outputs in the axes of the file."""
+        """Return the results of some outputs in the axes of the file."""
         ports = [_port(self.info.outputs[index]) for index in chosen]
         arrays = [port.array(y, is_single) for port, y in zip(ports, results, strict=True)]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _batches(self, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
-        """The inputs as samples of the same number in the network's shapes, and whether they are those of one run of the file."""
+        """Return the inputs as samples of the same number in the network's shapes, and whether they are those of one run of the
+        file.
+        """
         if len(inputs) != len(self.info.inputs):
             raise ArrayError(
                 f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
@@ -341,7 +346,7 @@ class Network:
         return [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
     def _stored(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """The inputs in their stored types, checked to hold the same values."""
+        """Return the inputs in their stored types, checked to hold the same values."""
         for info, x in zip(self.info.inputs, arrays, strict=True):
             if info.type.is_float:
                 if x.dtype.kind not in "fiub":

@@ -66,7 +66,7 @@ class StoredRows:
         return StoredRows(**{**fields, **lists})
 
     def read(self, folder: Path) -> np.ndarray:
-        """The array, from the files of the export `folder`.
+        """Return the array, from the files of the export `folder`.
 
         Raises:
             ValueError: when the file is another one; OSError: when it is missing.
@@ -89,14 +89,14 @@ class StoredRows:
 
 def rows_of_panels(panels: np.ndarray, rows: int, inputs: int, outputs: int, each: int, filled: int) -> np.ndarray:
     """(rows, inputs) of panels in the order that `StoredRows.panels` says. Raise ValueError when there are too few."""
-    result, depth, at = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
+    result, depth, offset = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, _PANEL):
-            there = min(_PANEL, group + outputs - first)
-            width = _PANEL if filled else there
-            panel = panels[at : at + depth * width].reshape(-1, width, each)[:, :there]
-            result[first : first + there] = panel.transpose(1, 0, 2).reshape(there, depth)[:, :inputs]
-            at += depth * width
+            count = min(_PANEL, group + outputs - first)
+            width = _PANEL if filled else count
+            panel = panels[offset : offset + depth * width].reshape(-1, width, each)[:, :count]
+            result[first : first + count] = panel.transpose(1, 0, 2).reshape(count, depth)[:, :inputs]
+            offset += depth * width
     return result
 
 
@@ -135,7 +135,7 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
 
 
 def read_graph(path: Path) -> QuantGraph:
-    """The graph that `write_graph` wrote.
+    """Return the graph that `write_graph` wrote.
 
     Raises:
         N2D2Error: E806 when the file is missing, damaged, of another format or needs an unknown operator.
@@ -223,7 +223,7 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
 
 
 def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The value of `_pack`; lists come back as tuples."""
+    """Return the value of `_pack`; lists come back as tuples."""
     if isinstance(value, list):
         return tuple(_unpack(item, arrays) for item in value)
     if not isinstance(value, dict):

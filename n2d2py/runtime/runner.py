@@ -64,7 +64,9 @@ class Latency:
 
 
 def read_profile(text: str) -> tuple[tuple[LayerTime, ...], tuple[float, float] | None]:
-    """The layers that `run_export -profile` printed, and the machine's (G multiply-accumulates/s, GB/s) where it knows them."""
+    """Return the layers that `run_export -profile` printed, and the machine's (G multiply-accumulates/s, GB/s) where it knows
+    them.
+    """
     layers = []
     for line in text.splitlines()[1:]:
         row = _ROW.fullmatch(line.strip())
@@ -118,7 +120,7 @@ class Runner:
         return None
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs (count, C, H, W) by tensor over the `count` stimuli of the export."""
+        """Return the stored outputs (count, C, H, W) by tensor over the `count` stimuli of the export."""
         raise NotImplementedError
 
     def sizes(self) -> dict[str, int]:
@@ -130,7 +132,7 @@ class Runner:
         return {}
 
     def instructions(self) -> tuple[str, int, bool] | None:
-        """A processor, the instructions that one inference takes on it, and whether every input takes as many; None if not counted."""
+        """Return a processor, its instructions per inference, and whether every input takes as many; None if not counted."""
         return None
 
     def conversion_cost(self, inferences: int) -> str:
@@ -142,11 +144,11 @@ class Runner:
         return ""
 
     def latency(self, inferences: int) -> Latency | None:
-        """The time of an inference over as many; None for a target whose time says nothing about the network."""
+        """Return the time of an inference over as many; None if the time on this target says nothing about the network."""
         return None
 
     def network(self) -> Network:
-        """The export as a network on stored values; its `stored_layers` may leave out layers that the target merged."""
+        """Return the export as a network on stored values; its `stored_layers` may leave out layers that the target merged."""
         raise NotImplementedError
 
 

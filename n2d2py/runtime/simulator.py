@@ -16,7 +16,7 @@ from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 
 def ends(graph: Graph | QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
-    """The inputs and the outputs that are not states."""
+    """Return the inputs and the outputs that are not states."""
 
     def kind(name: str) -> NumType:
         if isinstance(graph, QuantGraph):
@@ -70,7 +70,7 @@ class Simulator(Network):
         return {index for index, name in enumerate(self.graph.inputs) if needs[name] & wanted}
 
     def _simulate(self, inputs: list[np.ndarray], keep: bool) -> dict[str, np.ndarray]:
-        """The stored values by tensor; no stimulus is simulated as one that is dropped again."""
+        """Return the stored values by tensor. For an empty batch one sample is simulated and dropped."""
         if len(inputs[0]):
             return simulate(self.graph, inputs, keep)
         values = simulate(self.graph, [np.zeros((1, *x.shape[1:]), x.dtype) for x in inputs], keep)
@@ -78,7 +78,7 @@ class Simulator(Network):
 
 
 def load_simulator(path: Path | str) -> Simulator:
-    """The network of the export in folder `path`, run by the Python integers.
+    """Return the network of the export in folder `path`, run by the Python integers.
 
     Raises:
         N2D2Error: E806 when the folder holds no readable network.

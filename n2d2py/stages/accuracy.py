@@ -74,10 +74,10 @@ class CheckedOutputs:
 
 def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: CheckedOutputs) -> dict[str, float]:
     """Return the outputs of `graph` with more than 0.2 dB larger errors than those of `plain`, and these decibels."""
-    found, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
+    errors, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
     lost = {
-        name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in zip(found[name], expected[name], strict=True))
-        for name in found
+        name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in zip(errors[name], expected[name], strict=True))
+        for name in errors
     }
     return {name: float(decibels) for name, decibels in lost.items() if decibels > _WORSE_DB}
 
@@ -128,12 +128,12 @@ def _find_cause(
     """Return the layer that costs most, and an explanation; a network input or output whose quantization alone costs too much
     comes first."""
     real_graph, output, batch = observed.graph, figure.output, np.concatenate(observed.checked)
-    engine, given = FloatEngine(real_graph), named_inputs(real_graph, batch)
+    engine, inputs = FloatEngine(real_graph), named_inputs(real_graph, batch)
     real = engine.run(batch)
-    for name, values in given.items():
+    for name, values in inputs.items():
         kind = graph.type(name)
-        found = engine.run({**given, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
-        alone = worst_output(real, {output: found[output]}, True, observed.noise, graph.state_outputs)
+        results = engine.run({**inputs, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
+        alone = worst_output(real, {output: results[output]}, True, observed.noise, graph.state_outputs)
         if alone is not None and alone.shortfall > 1:
             reader = next((node for node in real_graph.consumers(name) if not node.helper), None)
             return reader.name if reader else "", _shared_step(f"its input '{name}'", kind, values)
@@ -222,16 +222,16 @@ def _find_remedy(
     for way in ways:
         try:
             with log.muted():
-                found = checked.figure(*form(way))
+                tried_figure = checked.figure(*form(way))
         except N2D2Error as error:
             log.detail("%s: %s", way.text, error)
             continue
-        if found is None:
+        if tried_figure is None:
             continue
-        log.detail("tried %s: %s", way.text, found)
-        tried.append((found.shortfall, way, found))
-        if found.shortfall <= 1:
-            return f"{way.text} gives {found}, as tried on {sum(map(len, checked.observed.checked))} of them"
+        log.detail("tried %s: %s", way.text, tried_figure)
+        tried.append((tried_figure.shortfall, way, tried_figure))
+        if tried_figure.shortfall <= 1:
+            return f"{way.text} gives {tried_figure}, as tried on {sum(map(len, checked.observed.checked))} of them"
     least = min(tried, key=lambda one: one[0], default=None)
     if least is not None and least[0] < _BETTER * figure.shortfall:
         return f"{least[1].text} helps most of what was tried, but is not enough: {least[2]}"

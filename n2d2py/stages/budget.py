@@ -26,7 +26,7 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.report.bits import BitChoice, BitSearch
 from n2d2py.stages.export import export_request
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.memory import planned
+from n2d2py.stages.memory import plan_network
 from n2d2py.stages.options import QuantizationOptions
 
 _WIDTHS = (16, 8, 4, 2)
@@ -97,12 +97,12 @@ def _fit_memory(
     for params in (network.params, network.params.with_values({"MemoryBudget": budget})):
         for way in ways if params is network.params else ways[-2:]:
             try:
-                plan = planned(typed[way], params, target.adds_residuals, target.scratch_needs).plan
+                plan = plan_network(typed[way], params, target.adds_residuals, target.scratch_needs).plan
             except N2D2Error as error:
                 if error.code != "E607":
                     raise
                 free = network.params.with_values({"MemoryBudget": 0})
-                sizes.append(planned(typed[way], free, target.adds_residuals, target.scratch_needs).plan.arena_bytes)
+                sizes.append(plan_network(typed[way], free, target.adds_residuals, target.scratch_needs).plan.arena_bytes)
                 continue
             sizes.append(plan.arena_bytes)
             if plan.arena_bytes <= budget:
@@ -129,8 +129,8 @@ class _Search:
 
     def __init__(self, network: LoadedNetwork, observed: Observed, options: QuantOptions, target: Target):
         self._network, self._options, self._target, self._whole = network, options, target, observed
-        held, rest = observed.samples[_HELD_OUT - 1 :: _HELD_OUT], list(observed.samples)
-        if held:
+        holdout, rest = observed.samples[_HELD_OUT - 1 :: _HELD_OUT], list(observed.samples)
+        if holdout:
             rest = [batch for place, batch in enumerate(observed.samples) if place % _HELD_OUT != _HELD_OUT - 1]
         self._observed = replace(observed, samples=rest)
         graph = observed.graph
@@ -139,7 +139,7 @@ class _Search:
         able = [node for node in graph.nodes if "weights" in node.params and graph.precision(node).weight_bits is None]
         able = [node for node in able if can_be_narrow(graph, node)]
         self._forms = alternatives(graph, self._types, rest, options, {node.name: widths for node in able})
-        stimuli = np.concatenate(held or rest)
+        stimuli = np.concatenate(holdout or rest)
         self._stimuli = stimuli[even_positions(len(stimuli), _STIMULI)]
         self._real = FloatEngine(graph).run(self._stimuli)
         sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
@@ -165,18 +165,18 @@ class _Search:
         start, uniform = self._front.widths(place), dict.fromkeys(self._forms, 4)
         exchanged = improved(self._choices, start, budget - self._fixed, self._noise_as_rounded_alone, _TRIES)[:_BEST]
         fitting = [one for one in map(self._measured, (start, *exchanged, uniform)) if one.bytes <= budget]
-        taken = replace(min(fitting, key=self._noise_of_both), name="taken")
-        log.notice("-flash-budget: %s of %s bytes of constants used", f"{taken.bytes:,}", f"{budget:,}")
-        measured = [taken, replace(self._measured(uniform), name="all 4 bits"), *self._others(place)]
+        winner = replace(min(fitting, key=self._noise_of_both), name="taken")
+        log.notice("-flash-budget: %s of %s bytes of constants used", f"{winner.bytes:,}", f"{budget:,}")
+        measured = [winner, replace(self._measured(uniform), name="all 4 bits"), *self._others(place)]
         front = [(int(size), float(error)) for size, error in zip(self._front.bytes, self._front.errors, strict=True)]
         weights = {name: self._observed.graph.node(name).params["weights"].size for name in start}
-        search = BitSearch(budget, taken, measured, front, weights)
-        return Fitted(self._network, _with_widths(self._whole, taken.widths), self._options, search)
+        search = BitSearch(budget, winner, measured, front, weights)
+        return Fitted(self._network, _with_widths(self._whole, winner.widths), self._options, search)
 
-    def _others(self, taken: int) -> list[BitChoice]:
+    def _others(self, index: int) -> list[BitChoice]:
         """Return some choices of the front, measured for comparison."""
         wanted = np.geomspace(self._front.bytes[0], self._front.bytes[-1], _MEASURED)
-        places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {taken}
+        places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {index}
         return [self._measured(self._front.widths(place)) for place in sorted(places)]
 
     def _measured(self, widths: Mapping[str, int]) -> BitChoice:
@@ -185,9 +185,9 @@ class _Search:
         if key not in self._known:
             graph = quantize_observed(_with_widths(self._observed, widths), self._options)[0]
             predicted = sum(one.error for name, each in self._choices.items() for one in each if one.bits == widths[name])
-            found = self._outputs(graph)
-            decibels = -10 * float(np.log10(max(self._noise(found), 1e-30)))
-            same = [_argmax(values) == _argmax(self._real[name]) for name, values in found.items()]
+            outputs = self._outputs(graph)
+            decibels = -10 * float(np.log10(max(self._noise(outputs), 1e-30)))
+            same = [_argmax(values) == _argmax(self._real[name]) for name, values in outputs.items()]
             size, agreement = sum(self._bytes(graph).values()), float(np.mean(same)) if same else 1.0
             self._known[key] = BitChoice("", dict(widths), size, predicted, decibels, agreement)
         return self._known[key]
@@ -207,9 +207,9 @@ class _Search:
         kinds = {name: graph.type(name) for name in graph.outputs}
         return {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
 
-    def _noise(self, found: Mapping[str, np.ndarray]) -> float:
+    def _noise(self, outputs: Mapping[str, np.ndarray]) -> float:
         """Return the squared error relative to the variance of each row, averaged over all outputs."""
-        errors = [by_row for _, by_row in relative_errors(self._real, found).values()]
+        errors = [by_row for _, by_row in relative_errors(self._real, outputs).values()]
         return float(np.mean(errors)) if errors else 0.0
 
     def _sizes(self, forms: Mapping[str, QuantNode]) -> dict[str, int]:
@@ -232,5 +232,5 @@ def _argmax(values: np.ndarray) -> np.ndarray:
 def prepared_for(network: LoadedNetwork, graph: QuantGraph, target: Target[Any]) -> Prepared[Any]:
     """Prepare a typed network for a target, without samples."""
     params: Params = network.params
-    memory = planned(graph, params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
+    memory = plan_network(graph, params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
     return target.prepare(export_request(network, memory.graph if memory else graph, memory, StoredStimuli(), {}))

@@ -105,18 +105,18 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
         return Calibration(fused, report, options, None)
     limits = target_limits(network.options.target)
     per_output = options.per_output and limits.per_output
-    suited = replace(options, per_output=per_output)
+    supported = replace(options, per_output=per_output)
     sums = limits.integer_layers
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
-    key = _key(graph, network, suited)
+    key = _key(graph, network, supported)
     if assumed is not None:
         inputs, observer = {}, partial(_assume_statistics, fused, assumed)
     elif options.reload is None:
-        inputs = _float_inputs(fused, graph, suited)
-        observer = partial(_collect_statistics, fused, suited, key, inputs)
+        inputs = _float_inputs(fused, graph, supported)
+        observer = partial(_collect_statistics, fused, supported, key, inputs)
     else:
         stored = Statistics.load(options.reload, key)
-        inputs, observer = stored.inputs, partial(_reload_statistics, fused, suited, stored)
+        inputs, observer = stored.inputs, partial(_reload_statistics, fused, supported, stored)
     observed = observer(prepare(with_float_inputs(graph, inputs), per_output, options.equalize))
     return Calibration(fused, report, options, observed)
 
@@ -138,11 +138,11 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
         return {}
     stimuli = _evenly_spaced(stimuli, options)
     chosen = stimuli.sample_evenly(min(len(stimuli), _MOST_SAMPLES["best"]))
-    found = choose_float_inputs(graph, chosen.array(SAMPLE_BATCH), _ranges(graph, network))
-    for name, scales in found.items():
+    scales_by_input = choose_float_inputs(graph, chosen.array(SAMPLE_BATCH), _ranges(graph, network))
+    for name, scales in scales_by_input.items():
         how = f", with a scale for each of its {scales[0].size} channels" if scales.size else ""
         log.notice("the input '%s' stays in floating point%s: integers of one scale would cost more", name, how)
-    return found
+    return scales_by_input
 
 
 def _complete_trained_network(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None) -> Graph:
@@ -160,8 +160,8 @@ def _complete_trained_network(network: LoadedNetwork, options: CalibrationOption
     if options.stimuli == 0:
         return complete_trained(graph, ranges, {})
     batches = _calibration_stimuli(network, options).watched_batches(batch_size(graph), "calibrating")
-    found = collect(graph, (x for x, _, _ in batches))
-    measured = {name: (histogram.minimum, histogram.maximum) for name, histogram in found.histograms.items()}
+    statistics = collect(graph, (x for x, _, _ in batches))
+    measured = {name: (histogram.minimum, histogram.maximum) for name, histogram in statistics.histograms.items()}
     return complete_trained(graph, ranges, measured)
 
 
@@ -188,15 +188,15 @@ def _collect_statistics(
     network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph
 ) -> Observed:
     """Return the statistics of a prepared graph over the calibration samples."""
-    stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
-    samples = _samples(graph, stimuli, len(every or ()), options)
+    stimuli, available = _calibration_stimuli(network, options), set_to_calibrate(network)
+    samples = _samples(graph, stimuli, len(available or ()), options)
     _warn_of_samples(network, len(stimuli), samples)
     batches = (x for x, _, _ in stimuli.watched_batches(batch_size(graph), "calibrating"))
     by_channel = options.equalize and options.per_output
-    found = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
-    found.statistics.inputs = inputs
-    log.notice("calibration: %d samples", found.statistics.stimuli)
-    return _add_checked_samples(found, network, len(stimuli))
+    observed = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
+    observed.statistics.inputs = inputs
+    log.notice("calibration: %d samples", observed.statistics.stimuli)
+    return _add_checked_samples(observed, network, len(stimuli))
 
 
 def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.ndarray]) -> None:
@@ -241,21 +241,21 @@ def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated:
 
     Consecutive calls are checked from a reset on.
     """
-    every = set_to_calibrate(network)
-    if every is None:
+    available = set_to_calibrate(network)
+    if available is None:
         return observed
     graph = observed.graph
     count = min(
         _MOST_CHECKED, max(_FEWEST_CHECKED, _CHECKED_ELEMENTS // sum(elements(t.shape) for t in graph.tensors.values()))
     )
-    pool, fresh = every, False
+    pool, is_unseen = available, False
     if not graph.states:
-        ranged = even_positions(len(every), calibrated)
+        ranged = even_positions(len(available), calibrated)
         corrected = ranged[even_positions(len(ranged), sum(len(batch) for batch in observed.samples))]
         for used in (ranged, corrected):
-            rest = np.setdiff1d(np.arange(len(every)), used)
+            rest = np.setdiff1d(np.arange(len(available)), used)
             if len(rest) >= _FEWEST_CHECKED:
-                pool, fresh = every.take(rest), True
+                pool, is_unseen = available.take(rest), True
                 break
 
     size = SAMPLE_BATCH if graph.states else min(SAMPLE_BATCH, batch_size(graph))
@@ -264,7 +264,7 @@ def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated:
         return [x for x, _, _ in pool.sample_evenly(most).batches(size)]
 
     return replace(
-        observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=fresh, noise=network.data.random
+        observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=is_unseen, noise=network.data.random
     )
 
 
@@ -278,11 +278,11 @@ def _samples(graph: Graph, calibrated: Stimuli, total: int, options: Calibration
     unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
     if options.withhold and not graph.states and unseen < _FEWEST_CHECKED <= withheld:
         count = len(calibrated) - withheld
-    found = [x for x, _, _ in calibrated.sample_evenly(count).watched_batches(SAMPLE_BATCH, "reading samples")]
+    batches = [x for x, _, _ in calibrated.sample_evenly(count).watched_batches(SAMPLE_BATCH, "reading samples")]
     if graph.states:
         engine = FloatEngine(graph)
-        found = [with_states(graph, x, engine.run(x)) for x in found]
-    return found
+        batches = [with_states(graph, x, engine.run(x)) for x in batches]
+    return batches
 
 
 def set_to_calibrate(network: LoadedNetwork) -> Stimuli | None:

@@ -69,7 +69,7 @@ def compare_stage(
     """
     nodes = [node for node in quantized.nodes if not node.op.is_part]
     layers = [(node.name, node.output) for node in nodes]
-    held = {*quantized.packed, *quantized.unpacked}
+    is_packed = {*quantized.packed, *quantized.unpacked}
     engine = FloatEngine(graph, taps=list(dict.fromkeys(quantized.origin(tensor) for _, tensor in layers)))
     accumulators = [
         Accumulator(node.name, node.output, quantized.type(node.output), merged=(node.residual.layer,) if node.residual else ())
@@ -83,22 +83,22 @@ def compare_stage(
         real.update({name: stored[name] for name in quantized.packed})
         worst.add(x, labels, names, real, stored)
         alone = (
-            {node.output: run_isolated_layer(quantized, node, real) for node in nodes if node.output not in held}
+            {node.output: run_isolated_layer(quantized, node, real) for node in nodes if node.output not in is_packed}
             if quantized.bits > 0
             else {}
         )
         allowed: dict[str, float] = {}
         if slack and compiled is not None:
-            given = compiled.stored_layers(inputs)
-            found, stored = _by_layer(quantized, inputs, given)
-            roundings = _rounding_shares(quantized, given, found)
+            compiled_values = compiled.stored_layers(inputs)
+            values, stored = _by_layer(quantized, inputs, compiled_values)
+            roundings = _rounding_shares(quantized, compiled_values, values)
             allowed = {name: slack + roundings.get(name, 0.0) for _, name in layers}
         else:
             by_layer, stored = _values_to_compare(quantized, inputs, stored, compiled, layers)
-            found = {name: by_layer[layer] for layer, name in layers if layer in by_layer}
+            values = {name: by_layer[layer] for layer, name in layers if layer in by_layer}
         for one in accumulators:
             name = one.tensor
-            one.add(real[name], stored[name], found.get(name), allowed.get(name, 0.0), alone.get(name))
+            one.add(real[name], stored[name], values.get(name), allowed.get(name, 0.0), alone.get(name))
     if compiled is not None and not slack and len(stimuli):
         _check_edges(quantized, stimuli[0], batch_size(graph), compiled, accumulators)
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
@@ -112,13 +112,17 @@ def _values_to_compare(
     layers: list[tuple[str, str]],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return compiled values by layer, and the values to compare with by tensor: `stored`, or those of each layer alone."""
-    given = compiled.stored_layers(inputs) if compiled is not None else {}
-    found = {name: values.reshape(stored[tensor].shape) for name, tensor in layers if (values := given.get(name)) is not None}
-    if quantized.is_mixed and found:
+    compiled_values = compiled.stored_layers(inputs) if compiled is not None else {}
+    values_by_tensor = {
+        name: values.reshape(stored[tensor].shape)
+        for name, tensor in layers
+        if (values := compiled_values.get(name)) is not None
+    }
+    if quantized.is_mixed and values_by_tensor:
         inside = dict(zip(quantized.user_inputs, inputs, strict=True))
-        results = {tensor: np.ma.getdata(found[name]) for name, tensor in layers if name in found}
+        results = {tensor: np.ma.getdata(values_by_tensor[name]) for name, tensor in layers if name in values_by_tensor}
         stored = _from_compiled(quantized, {**inside, **results, **_states_before(quantized, results)})
-    return found, stored
+    return values_by_tensor, stored
 
 
 @np.errstate(all="ignore")  # 0 / 0 of a silent sample is what this looks at
@@ -130,10 +134,10 @@ def _check_edges(
     for first in range(0, len(x), len(x) if quantized.states else size):
         part = slice(first, len(x) if quantized.states else first + size)
         inputs = quantize_inputs(quantized, [x[part]])
-        found, stored = _values_to_compare(quantized, inputs, simulate(quantized, inputs, keep=True), compiled, layers)
+        values, stored = _values_to_compare(quantized, inputs, simulate(quantized, inputs, keep=True), compiled, layers)
         for one in accumulators:
-            if one.layer in found:
-                one.check_samples(stored[one.tensor], found[one.layer], EDGE_SAMPLES[part])
+            if one.layer in values:
+                one.check_samples(stored[one.tensor], values[one.layer], EDGE_SAMPLES[part])
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -160,56 +164,58 @@ def _by_layer(
     """
     merged = {node.output for node in quantized.nodes} - set(layers)
     quantized = _widened(quantized, merged)
-    found = {
+    values_by_layer = {
         name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
         for name, values in layers.items()
     }
-    for name in _left_real(quantized, layers, found):
-        del found[name]
-    found.update(_clipped_to_integers(quantized, found))
+    for name in _left_real(quantized, layers, values_by_layer):
+        del values_by_layer[name]
+    values_by_layer.update(_clipped_to_integers(quantized, values_by_layer))
     values = dict(zip(quantized.user_inputs, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
         for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs]), strict=True):
             expected[name] = result
-            values[name] = found.get(name, result)
-    return found, expected
+            values[name] = values_by_layer.get(name, result)
+    return values_by_layer, expected
 
 
-def _left_real(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> list[str]:
+def _left_real(graph: QuantGraph, layers: dict[str, np.ndarray], values: dict[str, np.ndarray]) -> list[str]:
     """Return results of integer conversions that the target leaves to the next layer, so its values are not on the integer
     grid."""
     names = [
-        node.output for node in graph.nodes if isinstance(node.op, Convert) and not node.op.to_float and node.output in found
+        node.output for node in graph.nodes if isinstance(node.op, Convert) and not node.op.to_float and node.output in values
     ]
     kinds = {name: graph.type(name) for name in names}
     return [
         name
         for name, kind in kinds.items()
-        if np.abs(layers[name].reshape(found[name].shape) - kind.dequantize(found[name])).max(initial=0) > kind.scale / 100
+        if np.abs(layers[name].reshape(values[name].shape) - kind.dequantize(values[name])).max(initial=0) > kind.scale / 100
     ]
 
 
-def _clipped_to_integers(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _clipped_to_integers(graph: QuantGraph, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return real values of integers, by tensor, clipped to the range of these integers: some targets allow -128 where -127 is
     the limit."""
-    held: dict[str, np.ndarray] = {}
+    clipped: dict[str, np.ndarray] = {}
     for node in graph.nodes:
-        if isinstance(node.op, Convert) and node.op.to_float and node.output in found:
+        if isinstance(node.op, Convert) and node.op.to_float and node.output in values:
             kind = graph.type(node.inputs[0])
             ends = kind.dequantize(np.array([kind.qmin, kind.qmax]))
-            held[node.output] = np.clip(found[node.output], *ends).astype(found[node.output].dtype)
-    return held
+            clipped[node.output] = np.clip(values[node.output], *ends).astype(values[node.output].dtype)
+    return clipped
 
 
-def _rounding_shares(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> dict[str, float]:
+def _rounding_shares(
+    graph: QuantGraph, layers: dict[str, np.ndarray], compiled_values: dict[str, np.ndarray]
+) -> dict[str, float]:
     """Return, by the result of each sum, the share of its range that rounding of its inputs causes: a target may add unrounded
     values."""
     lost: dict[str, float] = {}
     for name, values in layers.items():
         kind = graph.type(name)
-        if name in found and not (kind.is_float or kind.plain):
-            away = np.abs(values.reshape(found[name].shape) - kind.dequantize(found[name]))
+        if name in compiled_values and not (kind.is_float or kind.plain):
+            away = np.abs(values.reshape(compiled_values[name].shape) - kind.dequantize(compiled_values[name]))
             lost[name] = float(np.minimum(away, kind.scale / 2).max(initial=0.0))
     shares: dict[str, float] = {}
     for node in graph.nodes:
@@ -254,8 +260,8 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
         return different
     if slack:
         same = sum(c.exact is True for c in run)
-        within = f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
-        return f"{within}; {'all' if same == len(run) else same} of them identical"
+        tolerance = f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
+        return f"{tolerance}; {'all' if same == len(run) else same} of them identical"
     how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
     missing = sum(c.missing > 0 for c in run)
     note = f"; {missing} of them without the lines that no layer reads" if missing else ""
@@ -321,14 +327,14 @@ def sensitivity_stage(
 
 def points_lost(scores: Scores) -> float:
     """Return the largest loss of a top-1 score, AUC or mAP from float to simulated, in points; 0 without any."""
-    found = [0.0]
+    losses = [0.0]
     for rows in scores.rows.values():
         by_label = {label.split()[0]: score for label, score in rows}
         first, second = by_label.get("float"), by_label.get("simulated")
         if first is None or second is None:
             continue
         if first.boxes is not None and second.boxes is not None:
-            found.append((first.boxes.percent or 0.0) - (second.boxes.percent or 0.0))
+            losses.append((first.boxes.percent or 0.0) - (second.boxes.percent or 0.0))
         elif first.errors is None and first.count:
-            found.append(100.0 * (first.correct / first.count - second.correct / max(second.count, 1)))
-    return max(found)
+            losses.append(100.0 * (first.correct / first.count - second.correct / max(second.count, 1)))
+    return max(losses)

@@ -26,56 +26,56 @@ _ALIGNMENT = 8
 
 
 def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds) -> PlannedNetwork:
-    """The network that `planning` plans, with its constants and states in the memories of the parameters: the tensors and the
-    constants share the first memory where both are read most.
+    """Plan the network with its constants and states in the memories of the parameters: tensors and constants share the first
+    memory where both are accessed most.
 
     Raises:
         N2D2Error: E607 where the memories are too small, E608 for a target that does not place constants.
     """
     settings = Settings.of(params)
-    found = planning(params)
+    network = planning(params)
     if not settings.roms and settings.state_memory is None:
-        return found
-    if needs(found.graph, found.plan, params.as_dict()) is None:
+        return network
+    if needs(network.graph, network.plan, params.as_dict()) is None:
         what = "Memories: this export does not place constants and states, the kinds rom and states"
         raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or export for microcontrollers")
     if settings.roms:
-        found = min(_candidates(found, planning, params, needs), key=lambda each: moving_cost(each.problem, each.plan))
-    found = replace(found, plan=replace(found.plan, state_memory=_state_memory(found.graph, settings)))
-    refuse_violations(check_plan(found.problem, found.plan))
-    return found
+        network = min(_candidates(network, planning, params, needs), key=lambda each: moving_cost(each.problem, each.plan))
+    network = replace(network, plan=replace(network.plan, state_memory=_state_memory(network.graph, settings)))
+    refuse_violations(check_plan(network.problem, network.plan))
+    return network
 
 
 def _candidates(
-    found: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
+    network: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
 ) -> Iterator[PlannedNetwork]:
-    """Plans that leave different numbers of bytes of the first memory to constants: `found`, and those of smaller memories."""
+    """Plans that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller memories."""
     settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
     whole = settings.memories[0].bytes if settings.memories else 0
     for room in sorted({int(whole * part) for part in _RESERVED}):
         try:
-            planned = _reserving(room, settings, params, planning) if room else found
+            candidate = _reserving(room, settings, params, planning) if room else network
         except N2D2Error as error:
             if error.code != "E607":
                 raise
             return
-        constants = needs(planned.graph, planned.plan, params.as_dict()) or ()
-        for reserved in sorted({room, max(room, whole - planned.plan.used[0])}) if whole else (0,):
-            plan = place_constants(planned.plan, constants, settings.roms, reserved, whole - reserved, early)
-            yield replace(planned, plan=plan)
+        constants = needs(candidate.graph, candidate.plan, params.as_dict()) or ()
+        for reserved in sorted({room, max(room, whole - candidate.plan.used[0])}) if whole else (0,):
+            plan = place_constants(candidate.plan, constants, settings.roms, reserved, whole - reserved, early)
+            yield replace(candidate, plan=plan)
 
 
 def _reserving(room: int, settings: Settings, params: Params, planning: Callable[[Params], PlannedNetwork]) -> PlannedNetwork:
-    """The network whose tensors have so many bytes less in the first memory."""
+    """Return the planned network with so many bytes less in the first memory."""
     first = settings.memories[0]
     others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
-    planned = planning(params.with_values({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
-    memories = (replace(planned.plan.memories[0], reserved=room), *planned.plan.memories[1:])
-    return replace(planned, plan=replace(planned.plan, memories=memories))
+    network = planning(params.with_values({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
+    memories = (replace(network.plan.memories[0], reserved=room), *network.plan.memories[1:])
+    return replace(network, plan=replace(network.plan, memories=memories))
 
 
 def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
-    """The memory of the states; None where there is none, or there are no states.
+    """Return the memory of the states; None if there is none, or if there are no states.
 
     Raises:
         N2D2Error: E607 where it is too small.
@@ -91,7 +91,7 @@ def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
     return memory
 
 
-def tell_constants(plan: MemoryPlan, moved: Mapping[str, float]) -> None:
+def log_constants(plan: MemoryPlan, moved: Mapping[str, float]) -> None:
     """Say where the constants are; `moved`: by memory the share of the bytes that an inference moves."""
     for rom in plan.roms:
         stored = sum(one.bytes for one in plan.constants if one.home == rom.name)

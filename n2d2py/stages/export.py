@@ -132,9 +132,9 @@ def export_request(
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
     layers = {name: params.layer(name) for name in params.layer_names()}
-    given = {"options": recorded, "hashes": network.hashes(), "layer_parameters": layers}
+    manifest = {"options": recorded, "hashes": network.hashes(), "layer_parameters": layers}
     source = {"contract": network.data.contract, "post": network.options.post, "app": app}
-    return ExportRequest(graph, stimuli, targets, problem, plan, params.as_dict(), **given, **source)
+    return ExportRequest(graph, stimuli, targets, problem, plan, params.as_dict(), **manifest, **source)
 
 
 def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, text: str = "auto") -> list[KernelChoice]:

@@ -33,7 +33,7 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
 
 
 def with_graph(network: LoadedNetwork, graph: Graph) -> LoadedNetwork:
-    """The network with a rewritten graph; targets follow the tensors that now carry their results."""
+    """Return the network with a rewritten graph; targets follow the tensors that now carry their results."""
 
     def moved(target: ScoreTarget) -> ScoreTarget:
         tensor = graph.resolve(target.tensor)

@@ -66,29 +66,31 @@ def read_metadata(metadata: Mapping[str, str]) -> OnnxMetadata:
 
 def _parse_formula(factors: str, offsets: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the numbers of two lists of the same length; empty for anything else."""
-    found = []
+    values = []
     for text in (factors, offsets):
         try:
-            found.append(tuple(float(value) for value in ast.literal_eval(text)))
+            values.append(tuple(float(value) for value in ast.literal_eval(text)))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return (), ()
     known = (
-        len(found[0]) == len(found[1]) and all(0 < value < np.inf for value in found[0]) and bool(np.isfinite(found[1]).all())
+        len(values[0]) == len(values[1])
+        and all(0 < value < np.inf for value in values[0])
+        and bool(np.isfinite(values[1]).all())
     )
-    return (found[0], found[1]) if known else ((), ())
+    return (values[0], values[1]) if known else ((), ())
 
 
 def _parse_names(text: str) -> tuple[str, ...]:
     """Return the values of a dictionary of texts by 0, 1, ...; empty for anything else."""
     try:
-        found = ast.literal_eval(text)
+        names = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return ()
-    if isinstance(found, list):
-        found = dict(enumerate(found))
-    if not isinstance(found, dict) or list(found) != list(range(len(found))):
+    if isinstance(names, list):
+        names = dict(enumerate(names))
+    if not isinstance(names, dict) or list(names) != list(range(len(names))):
         return ()
-    return tuple(str(name) for name in found.values())
+    return tuple(str(name) for name in names.values())
 
 
 def class_names(options: LoadOptions, meta: OnnxMetadata) -> tuple[str, ...]:
@@ -127,12 +129,12 @@ def preprocessing(
         meta = replace(
             meta, factors=(kind.scale,), offsets=(offset,), formula="the scale and zero point of the input", input_range=None
         )
-    taken = []
+    steps = []
     by_formula = options.scale is not None or bool(options.mean or options.std)
     declared = options.input_range
     if declared is None and not by_formula and meta.input_range is not None:
         declared = meta.input_range
-        taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
+        steps.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
     scale, mean, std = options.scale, options.mean, options.std
     by_file = (
         options.input_range is None
@@ -145,16 +147,16 @@ def preprocessing(
         scale, std = 1.0, tuple(1 / factor for factor in meta.factors)
         mean = tuple(-offset / factor for factor, offset in zip(meta.factors, meta.offsets, strict=True))
         if kind is None or kind.scale != 1:
-            taken.append(f"values by {meta.formula}")
+            steps.append(f"values by {meta.formula}")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
     if not bgr and meta.bgr and pictures and shape[:1] == (3,):
         bgr = True
-        taken.append("channels blue, green, red (Image.BitmapPixelFormat)")
+        steps.append("channels blue, green, red (Image.BitmapPixelFormat)")
     if meta.names and options.class_names is None:
-        taken.append(f"{len(meta.names)} class names (names)")
-    if taken and not silent:
-        log.notice("metadata of %s: %s", network, ", ".join(taken))
+        steps.append(f"{len(meta.names)} class names (names)")
+    if steps and not silent:
+        log.notice("metadata of %s: %s", network, ", ".join(steps))
     crop = options.crop
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
         crop = (shape[2], shape[1])
@@ -190,17 +192,17 @@ def _frame_source(how: Preprocessing, text: str, shape: tuple[int, ...]) -> Fram
     return read_frame(text, resize, () if resize else crop)
 
 
-def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:
+def input_text(how: Preprocessing, shape: tuple[int, ...], data: InputData, reals: bool, count: str, layout: str) -> str:
     """Return one line: size and channels of the input, range and formula of its values, number of samples."""
     if isinstance(how.source, StreamSource):
         frames = how.source.frames_of(shape).count
         return f"input: {frames} frames of {how.source.features} features, {how.source.text}, {count}"
     size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
     channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""
-    if not given.is_folder and len(shape) == 3:
+    if not data.is_folder and len(shape) == 3:
         channels = f", {shape[0]} channel{'s' * (shape[0] > 1)}, {(how.layout or layout).upper()}"
     kind = "integers" if how.integers else "real values" if reals else ""
-    if how.type is not None and not reals and not given.is_folder:
+    if how.type is not None and not reals and not data.is_folder:
         kind = f"{how.type.name} of the file"
     values = f"{kind} unchanged" if kind else how.text(shape[0])
     steps = "".join(f"{step}, " for step in how.steps())
@@ -223,13 +225,13 @@ def refuse_for_ini(options: LoadOptions) -> None:
         if getattr(options, name) is not None:
             what = f"-{name.replace('_', '-')} applies to ONNX files only"
             raise N2D2Error("E007", what, remedy=f"remove it; in an INI, set {key} in the section of the ONNX file")
-    if given := [name for name in _given_preprocessing(options) if name != "-input-format"]:
-        what = f"{given[0]} applies to ONNX files only"
+    if names := [name for name in _given_preprocessing(options) if name != "-input-format"]:
+        what = f"{names[0]} applies to ONNX files only"
         raise N2D2Error("E007", what, remedy="write a transformation into the INI, or give the ONNX file instead")
 
 
 def refuse_for_several(options: LoadOptions, inputs: int) -> None:
     """Raise E417 for preprocessing of a network with several inputs."""
-    if given := _given_preprocessing(options):
-        what = f"{', '.join(given)} cannot be applied to a model with {inputs} inputs"
+    if names := _given_preprocessing(options):
+        what = f"{', '.join(names)} cannot be applied to a model with {inputs} inputs"
         raise N2D2Error("E417", what, where="-calib-data", remedy="give preprocessed arrays in the order (N, C, H, W)")

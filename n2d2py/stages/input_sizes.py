@@ -27,26 +27,26 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     opened = [one.name for one in model.user_inputs if one.is_open]
     if not opened or options.data is None:
         return
-    given = open_data(options.data)
-    if len(model.user_inputs) == 1 and not given.is_folder:
-        sizes = read_arrays(given)[0].shape[1:]
+    data = open_data(options.data)
+    if len(model.user_inputs) == 1 and not data.is_folder:
+        sizes = read_arrays(data)[0].shape[1:]
         channels_last = opened[0] in nhwc_inputs(model.proto.graph)
         if len(sizes) == 3 and options.layout is not None and (options.layout == "nhwc") != channels_last:
             sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
-        _take(model, opened[0], sizes, given.name)
+        _take(model, opened[0], sizes, data.name)
     elif len(model.user_inputs) > 1:
-        arrays = _arrays(given, opened)
+        arrays = _arrays(data, opened)
         for name in opened:
             if name in arrays and arrays[name].ndim > 1:
-                _take(model, name, arrays[name].shape[1:], given.name)
+                _take(model, name, arrays[name].shape[1:], data.name)
 
 
-def _arrays(given: InputData, names: list[str]) -> dict[str, np.ndarray]:
+def _arrays(data: InputData, names: list[str]) -> dict[str, np.ndarray]:
     """Return the given arrays of a network with several inputs, with an axis of samples in front, which files of single samples
     lack."""
-    if not given.is_folder:
-        return given.read()
-    return {name: open_npy(path) for name, path in array_files(given.path, names).items() if path.is_file()}
+    if not data.is_folder:
+        return data.read()
+    return {name: open_npy(path) for name, path in array_files(data.path, names).items() if path.is_file()}
 
 
 def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> None:
@@ -56,7 +56,7 @@ def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> N
 
 def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
     """Return the shapes by input name; one without name belongs to the only input."""
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text is not None else ():
         name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons
         try:
@@ -66,5 +66,5 @@ def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
         if not shape or min(shape) < 1 or (not equals and len(names) > 1):
             what = f"-input-shape {text} contains no shape for '{name or names[0]}'"
             raise N2D2Error("E003", what, remedy="give sizes such as 3x224x224, or NAME=3x224x224 for several inputs")
-        found[name.strip() if equals else names[0]] = shape
-    return found
+        shapes[name.strip() if equals else names[0]] = shape
+    return shapes

@@ -95,8 +95,8 @@ class DataSet:
 
     def get(self, name: str) -> Stimuli | None:
         """Return the set of that name if it has any sample."""
-        found = self.sets.get(name)
-        return found if found is not None and len(found) else None
+        stimuli = self.sets.get(name)
+        return stimuli if stimuli is not None and len(stimuli) else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,8 +208,8 @@ def _in_calls(network: LoadedNetwork) -> LoadedNetwork:
         return stimuli.as_calls(graph.calls or max(len(stimuli), 1))
 
     noise = data.noise
-    drawn = None if noise is None else lambda count: calls(noise(count))
-    return replace(network, data=replace(data, sets={name: calls(one) for name, one in data.sets.items()}, noise=drawn))
+    draw = None if noise is None else lambda count: calls(noise(count))
+    return replace(network, data=replace(data, sets={name: calls(one) for name, one in data.sets.items()}, noise=draw))
 
 
 def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, synthetic: int | None = None) -> LoadedNetwork:
@@ -238,10 +238,10 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         refuse_quantized_training(document)
     several = bool(further_inputs(document))
     provider = None
-    given = instead = None
+    override = instead = None
     if options.read_data and not several:
-        given = _given_database(document, options)
-        instead = (given or empty_database()) if options.data is not None else None
+        override = _given_database(document, options)
+        instead = (override or empty_database()) if options.data is not None else None
         learning = options.training == "now"
         provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
         if options.input_format is not None:
@@ -273,7 +273,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.append(weights.path)
     files += graph_files(document)
-    data = DataSet({}) if provider is None else _provide_data(provider, given, has_own, options, folder)
+    data = DataSet({}) if provider is None else _provide_data(provider, override, has_own, options, folder)
     if several and options.read_data and options.data is not None:
         data = _open_data(options, _sample_shapes(graph), integers=_integer_inputs(graph))
     if options.class_names is not None:
@@ -325,9 +325,9 @@ def _given_database(document: Document, options: LoadOptions) -> Database | None
 
 
 def _provide_data(
-    provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path
+    provider: StimuliProvider, override: Database | None, has_own: bool, options: LoadOptions, folder: Path
 ) -> DataSet:
-    """Return the data of an INI combined with `-calib-data`: `given`, or unprocessed; `has_own`: it has a [database]."""
+    """Return the data of an INI combined with `-calib-data`: `override`, or unprocessed; `has_own`: it has a [database]."""
     sizes = provider.sizes()
     sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
     first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
@@ -352,11 +352,11 @@ def _provide_data(
     if options.data is None:
         return data
     name = open_data(options.data).name
-    if given is not None:
+    if override is not None:
         if has_own:
-            sets["Validation"] = provider.with_database(given).stimuli("Validation")
+            sets["Validation"] = provider.with_database(override).stimuli("Validation")
             data = replace(data, sets=sets, value_range=None)
-        return replace(data, origin=f"{data.origin}{name} {len(given.items)}")
+        return replace(data, origin=f"{data.origin}{name} {len(override.items)}")
     if provider.transforms:
         what = "the data of -calib-data are used as model inputs without the transformations of the INI"
         remedy = "give images or bytes without -input-range to apply the transformations"
@@ -388,27 +388,27 @@ def _open_data(
 
     `ports`: the inputs as in the file.
     """
-    given, names = labelled_input(options, class_names(options, metadata))
+    data, names = labelled_input(options, class_names(options, metadata))
     contract = InputContract(classes=tuple(names))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
-        stimuli = open_multi_input(given, inputs, options.input_range or (0.0, 1.0), integers, ports)
+        stimuli = open_multi_input(data, inputs, options.input_range or (0.0, 1.0), integers, ports)
         how = preprocessing(LoadOptions(input_range=options.input_range), (), metadata, network)
     else:
         ((name, shape),) = inputs.items()
         port = ports.get(name)
         kind = None if port is None or options.input_range is not None else port.type
-        pictures, turned = given.is_folder and options.audio is None and options.sensor is None, False
+        pictures, is_transposed = data.is_folder and options.audio is None and options.sensor is None, False
         taken = shape
         if pictures and port is not None and len(shape) == 3:
-            turned, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
+            is_transposed, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
         how = preprocessing(options, shape, metadata, network, name in integers, kind)
-        if turned and how.source is not None:
+        if is_transposed and how.source is not None:
             what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes"
             raise N2D2Error("E417", what, remedy="remove it")
-        stimuli = open_source(given, taken, how, port)
-        reals = not given.is_folder and read_arrays(given)[0].dtype.kind in "bf"
-        bytes_known = not turned and (not reals or how.from_metadata or how.declared is not None)
+        stimuli = open_source(data, taken, how, port)
+        reals = not data.is_folder and read_arrays(data)[0].dtype.kind in "bf"
+        bytes_known = not is_transposed and (not reals or how.from_metadata or how.declared is not None)
         contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
         labelled = stimuli.labels[stimuli.labels >= 0]
         what = "images" if pictures else "sounds" if options.audio else "windows" if options.sensor else "samples"
@@ -420,16 +420,16 @@ def _open_data(
             else " without labels"
         )
         layout = "nhwc" if port is not None and port.channels_last else "nchw"
-        log.notice("%s", input_text(how, shape, given, reals, count, layout))
+        log.notice("%s", input_text(how, shape, data, reals, count, layout))
     sets = {"Validation": stimuli}
     known = stimuli.labels >= 0
     if stimuli.boxes is not None:
-        sets["Test"] = stimuli.take([at for at, each in enumerate(stimuli.boxes) if each is not None])
+        sets["Test"] = stimuli.take([index for index, each in enumerate(stimuli.boxes) if each is not None])
     elif known.all():
         sets["Test"] = stimuli
-    elif known.any() and given.is_folder:
+    elif known.any() and data.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
-    return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_data_origin(how))
+    return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(data.name)}",), origin=_data_origin(how))
 
 
 def _data_origin(how: Preprocessing) -> str:

@@ -21,9 +21,9 @@ from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
-from n2d2py.stages.constants import ConstantNeeds, place_in_memories, tell_constants
-from n2d2py.stages.packed_activations import planned_packed, tell_packing
-from n2d2py.stages.strips import naming_strips, planned_strips
+from n2d2py.stages.constants import ConstantNeeds, log_constants, place_in_memories
+from n2d2py.stages.packed_activations import log_packing, plan_packed
+from n2d2py.stages.strips import plan_in_strips, suggest_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can place a sum over its operand without a separate layer."""
@@ -38,31 +38,31 @@ def plan_stage(
     scratch: ScratchNeeds | None = None,
     constants: ConstantNeeds = lambda graph, plan, parameters: None,
 ) -> PlannedNetwork:
-    """Run `planned` and report the result."""
-    kept = graph.state_bytes
-    if kept and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
-        params = params.with_values({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
-    found = place_in_memories(lambda each: planned(graph, each, adds_residuals, scratch), params, constants)
-    plan = found.plan
+    """Run `plan_network` and report the result."""
+    state_bytes = graph.state_bytes
+    if state_bytes and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
+        params = params.with_values({"MemoryBudget": max(params["MemoryBudget"] - state_bytes, 1)})
+    network = place_in_memories(lambda each: plan_network(graph, each, adds_residuals, scratch), params, constants)
+    plan = network.plan
     growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
     inside = f", of which {growth:,} for scratch," if growth else ""
-    sizes = f"{sum(plan.used):,}", inside, f"{found.problem.tensor_bytes:,}"
+    sizes = f"{sum(plan.used):,}", inside, f"{network.problem.tensor_bytes:,}"
     log.notice("arena: %s bytes%s for %s of tensors (%s%s), checked", *sizes, _mode_text(plan), _bound_text(plan))
-    moved = shares(found.problem, plan)
+    moved = shares(network.problem, plan)
     for memory, used in zip(plan.memories, plan.used, strict=False):
         name, share = memory.name, 100 * moved[memory.name]
         log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", name, f"{used:,}", share)
     if plan.roms:
-        tell_constants(plan, moved)
-    if kept:
+        log_constants(plan, moved)
+    if state_bytes:
         where = f"in {plan.state_memory.name}" if plan.state_memory else "after the arena"
-        log.notice("states: %s more bytes %s, kept between calls", f"{kept:,}", where)
+        log.notice("states: %s more bytes %s, kept between calls", f"{state_bytes:,}", where)
     if params["PackActivations"] and graph.bits > 0:
-        tell_packing(found.graph, params)
-    return found
+        log_packing(network.graph, params)
+    return network
 
 
-def planned(
+def plan_network(
     graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
 ) -> PlannedNetwork:
     """Plan the arena of a typed network by the export parameters.
@@ -73,13 +73,13 @@ def planned(
     Raises:
         N2D2Error: E60x; the checker refuses a plan that would overwrite a live byte.
     """
-    placed = placing_scratch(params, scratch)
-    found, _ = placed(_smallest(graph, params, adds_residuals, placed))
-    refuse_violations(check_plan(found.problem, found.plan))
-    return found
+    placer = scratch_planner(params, scratch)
+    network, _ = placer(_smallest(graph, params, adds_residuals, placer))
+    refuse_violations(check_plan(network.problem, network.plan))
+    return network
 
 
-def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
+def scratch_planner(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
     """Return the function that places the workspaces of a planned network, within MemoryBudget."""
     budget = params["MemoryBudget"]
 
@@ -91,30 +91,30 @@ def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> ScratchPlan
     return placed
 
 
-def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: ScratchPlanner) -> PlannedNetwork:
+def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placer: ScratchPlanner) -> PlannedNetwork:
     """Return the network unchanged, in strips, or with packed tensors, whichever is allowed and needs the least memory."""
-    found, refused = None, None
+    network, refused = None, None
     try:
-        found = _planned(graph, params, adds_residuals)
+        network = _plan_unchanged(graph, params, adds_residuals)
     except N2D2Error as error:
         if error.code != "E607" or Settings.of(params).memories:
             raise
         refused = error
-    if found is not None and found.plan.memories:
-        return found
-    found = planned_strips(graph, params, found, placed) or found
+    if network is not None and network.plan.memories:
+        return network
+    network = plan_in_strips(graph, params, network, placer) or network
     if params["PackActivations"] and graph.bits > 0:
-        planning = partial(_planned, params=params, adds_residuals=adds_residuals)
-        smallest = partial(_planned, params=params.with_values({"MemoryBudget": 0}), adds_residuals=adds_residuals)
-        found = planned_packed(graph, found.plan if found else None, planning, params["MemoryBudget"], smallest) or found
-    if found is not None:
-        return found
+        planning = partial(_plan_unchanged, params=params, adds_residuals=adds_residuals)
+        smallest = partial(_plan_unchanged, params=params.with_values({"MemoryBudget": 0}), adds_residuals=adds_residuals)
+        network = plan_packed(graph, network.plan if network else None, planning, params["MemoryBudget"], smallest) or network
+    if network is not None:
+        return network
     if refused is None:
         raise InternalError("a network without a plan")
-    raise naming_strips(refused, graph, params)
+    raise suggest_strips(refused, graph, params)
 
 
-def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
+def _plan_unchanged(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
     """Return the network, its problem and its plan, with fused residual sums if these need no more memory."""
     settings, problem = Settings.of(params), memory_problem(graph)
     sums = residual_sums(problem, fusable_pairs(graph)) if adds_residuals and params["FuseResidualAdd"] else []
@@ -135,8 +135,8 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -
     if not settings.optimize_buffer or settings.stream_input or settings.strategy not in WITH_SUMS:
         return problem, plan_memory(problem, settings)
     if settings.memories:
-        found, other = plan_memory(problem, settings), plan_memory(fused, settings)
-        return (fused, other) if moving_cost(fused, other) <= moving_cost(problem, found) else (problem, found)
+        unfused, other = plan_memory(problem, settings), plan_memory(fused, settings)
+        return (fused, other) if moving_cost(fused, other) <= moving_cost(problem, unfused) else (problem, unfused)
     if settings.by_strategy:
         return smaller_plan(problem, fused, lambda each: plan_memory(each, settings))
     other = _whole_plan(fused, settings)

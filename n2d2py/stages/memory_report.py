@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error, listed
+from n2d2py.errors import N2D2Error, join_names
 from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
@@ -19,7 +19,7 @@ from n2d2py.memory.settings import MODES, STRATEGIES, Settings
 from n2d2py.memory.strips import SliceCut
 from n2d2py.stages.calibrate import AssumedRanges, calibrate_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.memory import placing_scratch, planned
+from n2d2py.stages.memory import plan_network, scratch_planner
 from n2d2py.stages.options import RunOptions, quant_options
 from n2d2py.stages.quantize import quantize_stage
 from n2d2py.stages.strips import StripTrials
@@ -69,13 +69,13 @@ def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[An
 
 
 def _typed(network: LoadedNetwork, options: RunOptions) -> Iterator[tuple[str, QuantGraph]]:
-    """The network as an export would have it, with words for each of the assumed ranges; once where it needs no calibration."""
+    """Yield the network as an export has it, with a description of the assumed ranges; once if it needs no calibration."""
     # budgets and mixed precision choose by stimuli
     chosen = replace(options.quantization, flash_budget=0, ram_budget=0)
     for ranges in _ASSUMED:
         with log.muted():
-            formed = calibrate_stage(network, options.calibration, ranges) if chosen.integer else network
-            typed = quantize_stage(formed, chosen, ())
+            calibrated = calibrate_stage(network, options.calibration, ranges) if chosen.integer else network
+            typed = quantize_stage(calibrated, chosen, ())
         yield ranges.text, typed.graph
         if typed.observed is None:
             return
@@ -94,19 +94,19 @@ def _open(
     mixed = quant_options(options.calibration, chosen, network.options.target, params.as_dict()).mixed
     asked = [
         name
-        for name, given in (
+        for name, value in (
             ("-mixed-precision", mixed),
             ("-flash-budget", chosen.flash_budget),
             ("-ram-budget", chosen.ram_budget),
         )
-        if given and chosen.integer
+        if value and chosen.integer
     ]
     if asked:
-        lines.append(f"the arenas are those without {listed(asked)}: calibration stimuli decide which tensors have 16 bits")
+        lines.append(f"the arenas are those without {join_names(asked)}: calibration stimuli decide which tensors have 16 bits")
     plain = _arena(graph, params, target)
-    other = {text: found for text, each in others if (found := _arena(each, params, target)) != plain}
+    other = {text: arena for text, each in others if (arena := _arena(each, params, target)) != plain}
     if other:
-        texts = "; ".join(f"{found} for {text}" for text, found in other.items())
+        texts = "; ".join(f"{arena} for {text}" for text, arena in other.items())
         lines.append(f"it depends on the ranges that a calibration finds: {texts}")
     return lines
 
@@ -120,9 +120,9 @@ def _head(graph: QuantGraph) -> str:
 
 
 def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
-    """The arena that the export parameters give, as text."""
+    """Return the size of the arena under the export parameters, as text."""
     try:
-        plan = planned(graph, params, target.adds_residuals, target.scratch_needs).plan
+        plan = plan_network(graph, params, target.adds_residuals, target.scratch_needs).plan
     except N2D2Error as error:
         if error.code not in ("E606", "E607"):
             raise
@@ -144,9 +144,11 @@ def _curves(graph: QuantGraph, params: Params) -> str:
 
 
 def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
-    """Savings by MaxExtraMacs: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
+    """Return a table of savings by MaxExtraMacs: bytes against repeated work, with the number of strips of each segment; "" if
+    there are none.
+    """
     params = params.with_values({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
-    trials = StripTrials(graph, params, placing_scratch(params, target.scratch_needs))
+    trials = StripTrials(graph, params, scratch_planner(params, target.scratch_needs))
     lines, least = [], 0
     work = trials.search.work
     for point in trials.search.curve(work * _MOST_EXTRA // 100) if work else ():
@@ -165,16 +167,16 @@ def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
 def _row(graph: QuantGraph, title: str, params: Params, target: Target[Any]) -> tuple[str, ...]:
     start = time.perf_counter()
     try:
-        found = planned(graph, params, target.adds_residuals, target.scratch_needs)
+        network = plan_network(graph, params, target.adds_residuals, target.scratch_needs)
     except N2D2Error as error:
         if error.code != "E606":
             raise
         return title, "needs ortools", "", "", ""
-    plan: MemoryPlan = found.plan
+    plan: MemoryPlan = network.plan
     return (
         title,
         f"{plan.arena_bytes:,}",
         "" if plan.bound is None else f"{plan.bound:,}",
         f"{time.perf_counter() - start:.2f}",
-        listed(peak_layers(found.problem, plan), 2),
+        join_names(peak_layers(network.problem, plan), 2),
     )

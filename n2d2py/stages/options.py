@@ -279,8 +279,8 @@ class RunOptions:
     command: str = ""
 
 
-def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
-    """The calibration with the demands of the integers.
+def suit_calibration(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
+    """Return the calibration options that suit the integers.
 
     Low-bit weights are worth more stimuli. Settings that must not be worse than the default are judged on separate stimuli.
     Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
@@ -359,7 +359,7 @@ def target_limits(target: str | None, parameters: Mapping[str, Any] = MappingPro
 def quant_options(
     calibration: CalibrationOptions, chosen: QuantizationOptions, target: str | None, parameters: Mapping[str, Any]
 ) -> QuantOptions:
-    """The options of the algorithms: what the quality and the target, with its `parameters`, decide is decided."""
+    """Return the options of the algorithms. The quality, the target and its `parameters` decide what the user leaves open."""
     wanted = target_limits(target, parameters)
     best, fast = calibration.quality == "best", calibration.quality == "fast"
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")

@@ -21,10 +21,10 @@ Planning = Callable[[QuantGraph], PlannedNetwork]
 """The planned network; E607 where a budget cannot be met."""
 
 
-def planned_packed(
+def plan_packed(
     graph: QuantGraph, plan: MemoryPlan | None, planning: Planning, budget: int, smallest: Planning
 ) -> PlannedNetwork | None:
-    """The network with packed tensors; None where `plan`, without, needs no more memory, or fits a `budget`.
+    """Return the network with packed tensors; None if `plan`, without them, needs no more memory or fits a `budget`.
 
     Of the tensors whose packing is of use, as few as give the smallest arena, or fit the budget: a layer that reads or makes a
         packed
@@ -41,10 +41,10 @@ def planned_packed(
             chosen = search.whole(search.planned(chosen), chosen)
     best, least = search.smallest()
     if best and budget > 0 and least <= budget:
-        found = _Search(graph, planning).fewest(best, budget)
+        packed = _Search(graph, planning).fewest(best, budget)
     else:
-        found = search.fewest(best, least) if best else None
-    return found if found and (plan is None or found.plan.arena_bytes < plan.arena_bytes) else None
+        packed = search.fewest(best, least) if best else None
+    return packed if packed and (plan is None or packed.plan.arena_bytes < plan.arena_bytes) else None
 
 
 class _Search:
@@ -65,53 +65,53 @@ class _Search:
         return self._tried[key]
 
     def smallest(self) -> tuple[tuple[str, ...], int]:
-        """The packed tensors of the first of the smallest plans, and the bytes of its arena."""
-        found = [(names, planned.plan.arena_bytes) for names, planned in self._tried.items() if planned is not None]
-        return min(found, key=lambda each: each[1], default=((), 0))
+        """Return the packed tensors of the first of the smallest plans, and the bytes of its arena."""
+        sizes = [(names, planned.plan.arena_bytes) for names, planned in self._tried.items() if planned is not None]
+        return min(sizes, key=lambda each: each[1], default=((), 0))
 
     @staticmethod
-    def whole(planned: PlannedNetwork | None, names: Collection[str]) -> list[str]:
+    def whole(network: PlannedNetwork | None, names: Collection[str]) -> list[str]:
         """Those of some tensors that are in memory as a whole, packed where they are, and not in line buffers alone."""
-        if planned is None:
+        if network is None:
             return []
-        held = {name: packed for packed, name in planned.graph.packed.items()}
-        return [name for name in names if planned.plan.planes[held.get(name, name)].ring_rows is None]
+        tensors = {name: packed for packed, name in network.graph.packed.items()}
+        return [name for name in names if network.plan.planes[tensors.get(name, name)].ring_rows is None]
 
     def fewest(self, names: Collection[str], goal: int) -> PlannedNetwork | None:
         """With the fewest of the tensors alive with most bytes, less those without which it fits too, in at most `goal` bytes; None
         where not even all are enough."""
-        beside = bytes_beside(memory_problem(self._graph))
-        ordered = sorted(names, key=lambda name: -beside[name])
-        low, high, found = 1, len(ordered) + 1, None
+        live_bytes = bytes_beside(memory_problem(self._graph))
+        ordered = sorted(names, key=lambda name: -live_bytes[name])
+        low, high, smallest = 1, len(ordered) + 1, None
         while low < high:
             middle = (low + high) // 2
             chosen = set(ordered[:middle])
-            planned = self.planned([name for name in names if name in chosen])
-            if planned is not None and planned.plan.arena_bytes <= goal:
-                high, found = middle, planned
+            network = self.planned([name for name in names if name in chosen])
+            if network is not None and network.plan.arena_bytes <= goal:
+                high, smallest = middle, network
             else:
                 low = middle + 1
-        kept = [name for name in names if name in set(ordered[:high])] if found else []
-        for name in reversed(ordered[:high] if len(kept) <= _SINGLES else []):
-            fewer = [each for each in kept if each != name]
-            planned = self.planned(fewer) if fewer else None
-            if planned is not None and planned.plan.arena_bytes <= goal:
-                kept, found = fewer, planned
-        return found
+        remaining = [name for name in names if name in set(ordered[:high])] if smallest else []
+        for name in reversed(ordered[:high] if len(remaining) <= _SINGLES else []):
+            fewer = [each for each in remaining if each != name]
+            network = self.planned(fewer) if fewer else None
+            if network is not None and network.plan.arena_bytes <= goal:
+                remaining, smallest = fewer, network
+        return smallest
 
 
-def tell_packing(graph: QuantGraph, params: Params) -> None:
+def log_packing(graph: QuantGraph, params: Params) -> None:
     """Says which tensors of a planned network are packed; warns W109 where PackActivations asks for it and none is."""
-    found = low_bit_tensors(graph)
-    packed, able = [one for one in found if one.packed], [one for one in found if not one.refused]
+    tensors = low_bit_tensors(graph)
+    packed, able = [one for one in tensors if one.packed], [one for one in tensors if not one.refused]
     if packed:
         text = "packed activations: %d of %d tensors of at most 4 bits; packing the others would not reduce the arena"
-        log.notice(text, len(packed), len(found))
+        log.notice(text, len(packed), len(tensors))
         return
-    if not found:
+    if not tensors:
         why = "no integer tensor has at most 4 bits"
     elif not able:
-        why = f"tensors of at most 4 bits cannot be packed; '{found[0].name}': {found[0].refused}"
+        why = f"tensors of at most 4 bits cannot be packed; '{tensors[0].name}': {tensors[0].refused}"
     elif params["MemoryBudget"] > 0:
         why = "packing does not decide whether the memory fits MemoryBudget"
     else:
@@ -124,10 +124,10 @@ def bytes_beside(problem: MemoryProblem) -> dict[str, int]:
     last = len(problem.ops)
     born = dict.fromkeys(problem.inputs, 0)
     read = dict.fromkeys(problem.outputs, last)
-    for at, op in enumerate(problem.ops):
-        born.setdefault(op.output, at)
+    for step, op in enumerate(problem.ops):
+        born.setdefault(op.output, step)
         for name in op.inputs:
-            read[name] = max(at, read.get(name, 0))
+            read[name] = max(step, read.get(name, 0))
     lives = {name: (born[name], max(born[name], read.get(name, 0))) for name in born}
-    live = [sum(problem.tensors[name].bytes for name, (a, b) in lives.items() if a <= at <= b) for at in range(last + 1)]
+    live = [sum(problem.tensors[name].bytes for name, (a, b) in lives.items() if a <= step <= b) for step in range(last + 1)]
     return {name: max(live[a : b + 1]) for name, (a, b) in lives.items()}

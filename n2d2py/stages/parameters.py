@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import nearest
+from n2d2py.errors import suggest
 from n2d2py.exports import Target
 from n2d2py.graph import Graph, Precision, QuantGraph
 from n2d2py.ini.params import GENERAL, PRECISION_KEYS, Params
@@ -40,9 +40,8 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
     for name in params.layer(layer):
         known = [key.name for key in (*PRECISION_KEYS, *target.layer_parameters.keys)]
         if name not in known:
-            like = nearest(name, known)
             what = f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored"
-            remedy = f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}"
+            remedy = suggest(name, known)
             log.warning("W102", what, where=params.where_layer(layer), remedy=remedy)
         elif precision.get(name) is None:
             continue
@@ -53,7 +52,7 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
 
 
 def with_layer_precisions(graph: Graph, params: Params) -> Graph:
-    """A copy of the graph that knows the precisions of the `[layer]` sections of the export parameters.
+    """Return a copy of the graph that knows the precisions of the `[layer]` sections of the export parameters.
 
     A section may name a layer of the graph, or one that was merged into it.
     """

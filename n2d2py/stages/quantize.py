@@ -25,7 +25,7 @@ from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import QuantizationOptions, quant_options, suited, target_limits
+from n2d2py.stages.options import QuantizationOptions, quant_options, suit_calibration, target_limits
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +60,8 @@ class QuantizedNetwork:
 def quantize_stage(
     calibrated: Calibration | LoadedNetwork, options: QuantizationOptions, choices: Collection[str] = ()
 ) -> QuantizedNetwork:
-    """The typed network for the target that it was loaded for: integers from a calibration, or floating point from a loaded network.
+    """Return the typed network for the target that it was loaded for: integers from a calibration, or floating point from a
+    loaded network.
 
     `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a
     pre-quantized network.
@@ -72,20 +73,21 @@ def quantize_stage(
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
-    formed = _formed(calibrated, options, choices)
-    if formed.observed is None or formed.types is None:
-        return formed
-    formed, checked = _no_worse(calibrated, options, formed, CheckedOutputs(formed.observed))
-    biases = formed.types.biases if formed.types else None
+    quantized = _quantize(calibrated, options, choices)
+    if quantized.observed is None or quantized.types is None:
+        return quantized
+    quantized, checked = _keep_better(calibrated, options, quantized, CheckedOutputs(quantized.observed))
+    biases = quantized.types.biases if quantized.types else None
     shifts, way = biases.shifts if biases else {}, Variant(calibrated.options, options)
-    check_accuracy(formed.graph, checked, shifts, way, lambda other: _another_way(calibrated, other, checked.observed))
-    return formed
+    check_accuracy(quantized.graph, checked, shifts, way, lambda other: _quantize_variant(calibrated, other, checked.observed))
+    return quantized
 
 
-def _no_worse(
-    calibrated: Calibration, options: QuantizationOptions, formed: QuantizedNetwork, checked: CheckedOutputs
+def _keep_better(
+    calibrated: Calibration, options: QuantizationOptions, quantized: QuantizedNetwork, checked: CheckedOutputs
 ) -> tuple[QuantizedNetwork, CheckedOutputs]:
-    """The network, or that of the default where an output of more bits or more corrections is worse than the default's.
+    """Return the network, or that of the default if an output with more bits or more corrections is worse than with the
+    default.
 
     Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small
         numbers. The
@@ -93,49 +95,49 @@ def _no_worse(
     """
     quality = calibrated.options.quality
     if not checked.observed.checked or (quality != "best" and not options.mixed) or options.bits != 8:
-        return formed, checked
+        return quantized, checked
     calibration = replace(calibrated.options, quality="default") if quality == "best" else calibrated.options
     way = Variant(calibration, replace(options, mixed=options.mixed and None))
     with log.muted():
-        plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
-    worse = worse_outputs(formed.graph, plain.graph, checked)
+        plain = _quantize(_calibrate_variant(calibrated, way), way.quantization, ())
+    worse = worse_outputs(quantized.graph, plain.graph, checked)
     if not worse:
-        return formed, checked
+        return quantized, checked
     asked = "-quality best" if quality == "best" else "-mixed-precision"
     lost = ", ".join(f"output '{name}' by {decibels:.1f} dB" for name, decibels in worse.items())
     log.notice("%s gives a worse result than the default: %s; the default is used", asked, lost)
     if calibration.withhold:  # the default corrects on all stimuli
         way = replace(way, calibration=replace(calibration, withhold=False))
         with log.muted():
-            plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
+            plain = _quantize(_calibrate_variant(calibrated, way), way.quantization, ())
     return plain, checked if plain.observed is None else CheckedOutputs(plain.observed)
 
 
-def _another_way(calibrated: Calibration, way: Variant, checking: Observed) -> tuple[QuantGraph, bool]:
-    """The network in another way, if it can be exported, and whether the stimuli that are `checking` were not used for it."""
-    calibrated = _calibrated_again(calibrated, way)
-    formed = _formed(calibrated, way.quantization, ())
-    if formed.observed is not None:
-        formed, _ = _no_worse(calibrated, way.quantization, formed, CheckedOutputs(formed.observed))
-    prepared_for(formed.network, formed.graph, find_target(formed.network.options.target or target_names()[0])).check()
-    found = formed.observed
-    if found is None or len(found.checked) != len(checking.checked):
-        return formed.graph, False
-    return formed.graph, found.fresh and all(map(np.array_equal, found.checked, checking.checked))
+def _quantize_variant(calibrated: Calibration, way: Variant, checking: Observed) -> tuple[QuantGraph, bool]:
+    """Return the network in another way, if it can be exported, and whether it was computed without the stimuli of `checking`."""
+    calibrated = _calibrate_variant(calibrated, way)
+    quantized = _quantize(calibrated, way.quantization, ())
+    if quantized.observed is not None:
+        quantized, _ = _keep_better(calibrated, way.quantization, quantized, CheckedOutputs(quantized.observed))
+    prepared_for(quantized.network, quantized.graph, find_target(quantized.network.options.target or target_names()[0])).check()
+    observed = quantized.observed
+    if observed is None or len(observed.checked) != len(checking.checked):
+        return quantized.graph, False
+    return quantized.graph, observed.fresh and all(map(np.array_equal, observed.checked, checking.checked))
 
 
-def _calibrated_again(calibrated: Calibration, way: Variant) -> Calibration:
-    """The calibration that a way asks for."""
+def _calibrate_variant(calibrated: Calibration, way: Variant) -> Calibration:
+    """Return the calibration for a variant."""
     if way.precisions or way.calibration != calibrated.options or way.quantization.bits == 16:
         graph, observed = calibrated.network.graph.copy(), calibrated.observed
         graph.precisions.update({name: one.over(graph.precisions.get(name)) for name, one in way.precisions.items()})
         stimuli = observed.statistics.stimuli if observed else way.calibration.stimuli
-        options = suited(replace(way.calibration, reload=None, stimuli=stimuli), way.quantization)
+        options = suit_calibration(replace(way.calibration, reload=None, stimuli=stimuli), way.quantization)
         calibrated = calibrate_stage(replace(calibrated.network, graph=graph), options)
     return calibrated
 
 
-def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Collection[str]) -> QuantizedNetwork:
+def _quantize(calibrated: Calibration, options: QuantizationOptions, choices: Collection[str]) -> QuantizedNetwork:
     network, report, observed = calibrated.network, calibrated.fused, calibrated.observed
     chosen = quant_options(calibrated.options, options, network.options.target, network.params.as_dict())
     quality = calibrated.options.quality
@@ -143,7 +145,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
         check_prequantized(options.bits, [name for name in choices if name != "calib" or not network.trained_quantized])
         graph, real = quantize_prequantized(network.graph, chosen)
         graph = _as_computed(graph, network)
-        tell_in_float(graph, real)
+        log_float_layers(graph, real)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
         log.notice("without calibration samples, weights are rounded to nearest, without bias correction")
@@ -157,16 +159,16 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
     graph, types = quantize_observed(observed, chosen)
     graph = _as_computed(graph, network)
     if target_limits(network.options.target).integer_layers is None:
-        tell_in_float(graph, observed.graph)
+        log_float_layers(graph, observed.graph)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
 
 
 def _tell_narrow(graph: Graph, bits: int) -> None:
     """Extent of -wt-bits."""
-    held, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
-    reached = [count for name, count in held.items() if width[name] == bits]
+    weights, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
+    reached = [count for name, count in weights.items() if width[name] == bits]
     text = "-wt-bits: %d of %d layers with weights, %.1f %% of the weights"
-    log.notice(text, len(reached), len(held), 100 * sum(reached) / max(1, sum(held.values())))
+    log.notice(text, len(reached), len(weights), 100 * sum(reached) / max(1, sum(weights.values())))
 
 
 def _as_computed(graph: QuantGraph, network: LoadedNetwork) -> QuantGraph:
@@ -181,13 +183,13 @@ _SHOWN = 12
 """Layers in floating point that the table on the terminal has."""
 
 
-def tell_in_float(graph: QuantGraph, real: Graph) -> None:
-    """The table of what computes in floating point; W507 where it was not asked for, under -strict the error E522."""
-    found = float_layers_in(graph, real)
-    if not found:
+def log_float_layers(graph: QuantGraph, real: Graph) -> None:
+    """Print the table of layers in floating point. W507 if the user did not ask for them, E522 under -strict."""
+    layers = float_layers_in(graph, real)
+    if not layers:
         return
-    log.notice("%s", float_layers_text(found, _SHOWN).rstrip("\n"))
-    silent = [one for one in found if not one.asked]
+    log.notice("%s", float_layers_text(layers, _SHOWN).rstrip("\n"))
+    silent = [one for one in layers if not one.asked]
     if silent:
         macs, size = float_shares(silent)
         shares = f"{100 * macs:.1f} % of the multiply-accumulates, {100 * size:.1f} % of the bytes"

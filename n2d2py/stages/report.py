@@ -86,9 +86,9 @@ def report_stage(
     kernels: list[KernelChoice] | None = None,
     tested: Stimuli | None = None,
 ) -> None:
-    """Writes everything under statistics/; `tested` are the stimuli that were scored."""
+    """Write everything under statistics/; `tested` are the scored stimuli."""
     network, observed, types = quantized.network, quantized.observed, quantized.types
-    scores, compared, built = checked.scores, checked.compared, checked.built
+    scores, compared, metrics = checked.scores, checked.compared, checked.built
     data = ReportData(
         network.graph.name,
         quantized.float_graph,
@@ -108,9 +108,9 @@ def report_stage(
         compared.stimuli,
         {one.layer: one for one in kernels or []},
         quantized.graph,
-        built=Footprint.of_build(built.sizes, built.compiler) if built.sizes else None,
-        latency=built.latency,
-        instructions=built.instructions,
+        built=Footprint.of_build(metrics.sizes, metrics.compiler) if metrics.sizes else None,
+        latency=metrics.latency,
+        instructions=metrics.instructions,
         losses=checked.sensitivity.losses,
         losses_stimuli=checked.sensitivity.stimuli,
         search=quantized.search,
@@ -126,33 +126,33 @@ def report_stage(
 
 
 def _missed_images(scores: Scores, tested: Stimuli | None, contract: InputContract) -> dict[int, np.ndarray]:
-    """The first misclassified stimuli of each target as images, by their number among the tested ones."""
+    """Return the first misclassified stimuli of each target as images, by their number among the tested ones."""
     missed = {
         miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misses_by_class(MISSES_SHOWN)
     }
     if tested is None or len(tested.shape) != 3:
         return {}
-    found = {number: stimulus_picture(tested[number], contract, _MISSED_PIXELS) for number in sorted(missed)}
-    return {number: image for number, image in found.items() if image is not None}
+    images = {number: stimulus_picture(tested[number], contract, _MISSED_PIXELS) for number in sorted(missed)}
+    return {number: image for number, image in images.items() if image is not None}
 
 
 def _input_images(network: LoadedNetwork) -> list[InputImage]:
-    """A few of the calibration samples; [] unless they are images."""
+    """Return a few of the calibration samples; [] unless they are images."""
     stimuli = set_to_calibrate(network)
     if stimuli is None or network.data.random or len(stimuli.shape) != 3:
         return []
-    found = []
+    images = []
     chosen = stimuli.sample_evenly(_INPUTS)
-    for at in range(len(chosen)):
-        sample = chosen[at]
+    for index in range(len(chosen)):
+        sample = chosen[index]
         image = stimulus_picture(sample, network.data.contract)
         if image is not None:
-            found.append(InputImage(Path(chosen.names[at]).name, image, float(sample.min()), float(sample.max())))
-    return found
+            images.append(InputImage(Path(chosen.names[index]).name, image, float(sample.min()), float(sample.max())))
+    return images
 
 
 def _without_folder(warning: N2D2Error) -> str:
-    """The warning's line with the file's name only, so that the report is the same in every folder."""
+    """Return the line of a warning with the name of its file only, so that the report is the same in every folder."""
     where = warning.where
     if isinstance(where, Location) and where.file:
         where = replace(where, file=Path(where.file).name)
@@ -162,7 +162,7 @@ def _without_folder(warning: N2D2Error) -> str:
 
 
 def print_scores(scores: Scores) -> None:
-    """The table of each target on stdout: float, simulated, compiled."""
+    """Print the table of each target: float, simulated, compiled."""
     for target, rows in scores.rows.items():
         if len(scores.rows) > 1:
             print(f"{target}:")

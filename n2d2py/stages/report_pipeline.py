@@ -31,10 +31,10 @@ def pipeline_data(
     graph: QuantGraph,
     plan: MemoryPlan | None,
     details: Mapping[str, Any],
-    built: BuildMetrics,
+    metrics: BuildMetrics,
     tested: Stimuli | None,
 ) -> PipelineData | None:
-    """The pipeline of an export whose manifest has `details`; None where it is the network alone, or without samples."""
+    """Return the pipeline of an export whose manifest has `details`; None where it is the network alone, or without samples."""
     words, post = details.get("conversion_bytes"), details.get("post")
     stimuli = tested or set_to_calibrate(network)
     if stimuli is None or (stimuli.raw is None if words is not None else post is None):
@@ -44,11 +44,11 @@ def pipeline_data(
         return None
     contract = network.data.contract
     bytes_of_input = sum(int(np.prod(graph.shape(name)[1:])) * graph.type(name).bits // 8 for name in graph.user_inputs)
-    facts = [] if words is None else [bytes_fact("working memory", words), _cost(built.conversion)]
+    facts = [] if words is None else [bytes_fact("working memory", words), _cost(metrics.conversion)]
     stages = [PipelineStage(*one) for one in _input_stages(contract, facts)]
     arena = [bytes_fact("arena", plan.arena_bytes)] if plan is not None else []
     text = f"{len(graph.nodes)} layers, {'int' if graph.bits > 0 else 'float'}{abs(graph.bits)}"
-    stages.append(PipelineStage("Network", text, [bytes_fact("input", bytes_of_input), *arena, _cost(_network_cost(built))]))
+    stages.append(PipelineStage("Network", text, [bytes_fact("input", bytes_of_input), *arena, _cost(_network_cost(metrics))]))
     stages.append(PipelineStage("Decision", post or "outputs as real values"))
     return PipelineData(stages, samples, contract.classes, words is not None)
 
@@ -69,28 +69,28 @@ def _cost(text: str) -> tuple[str, str]:
     return "cost", text or "not measured"
 
 
-def _network_cost(built: BuildMetrics) -> str:
-    if built.latency is not None:
-        return f"{built.latency.median_us:.4g} us, {built.latency.source}"
-    return f"{built.instructions[1]:,} instructions on {built.instructions[0]}" if built.instructions else ""
+def _network_cost(metrics: BuildMetrics) -> str:
+    if metrics.latency is not None:
+        return f"{metrics.latency.median_us:.4g} us, {metrics.latency.source}"
+    return f"{metrics.instructions[1]:,} instructions on {metrics.instructions[0]}" if metrics.instructions else ""
 
 
 def _samples(running: Network, stimuli: Stimuli, raw: bool) -> list[PipelineSample]:
-    found = []
-    for at in range(len(stimuli)):
-        sample, name = stimuli[at], Path(stimuli.names[at]).name
+    samples = []
+    for index in range(len(stimuli)):
+        sample, name = stimuli[index], Path(stimuli.names[index]).name
         picture = _picture(running, sample)
         if raw and stimuli.raw is not None:
-            given = _first_part(stimuli.raw(at), running)
-            found.append(PipelineSample(name, given, picture, running.pipeline(given)))
+            given = _first_part(stimuli.raw(index), running)
+            samples.append(PipelineSample(name, given, picture, running.pipeline(given)))
         elif picture is not None and running.post is not None:
             (info,) = running.info.inputs
-            found.append(PipelineSample(name, picture, None, running.postprocess(info.type.quantize(sample[None]))[0]))
-    return found
+            samples.append(PipelineSample(name, picture, None, running.postprocess(info.type.quantize(sample[None]))[0]))
+    return samples
 
 
 def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
-    """An image as its camera gives it, or the samples of the frames that a stimulus has, with silence after a sound that ends before."""
+    """Return an image as its camera gives it, or the samples of a stimulus' frames, with silence after the end of a sound."""
     source = running.contract.source
     if not isinstance(source, StreamSource):
         return source.mirror(raw) if source is not None else raw
@@ -99,7 +99,7 @@ def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
 
 
 def _picture(running: Network, sample: np.ndarray) -> np.ndarray | None:
-    """An input as an image; the features of a sound with the first one below."""
+    """Return an input as an image; the features of a sound with the first one below."""
     source = running.contract.source
     if not isinstance(source, StreamSource):
         image = stimulus_picture(sample, running.contract, max(sample.shape))

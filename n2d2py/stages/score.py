@@ -47,7 +47,7 @@ def simulated_name(bits: int) -> str:
 
 
 def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | None:
-    """The stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any.
+    """Return the stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any.
 
     Raises:
         N2D2Error: E513 when `-test-index` is beyond the set.
@@ -71,7 +71,7 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
 
 
 def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray) -> np.ndarray:
-    """The expected output of each label id, by the target's LabelsMapping when it has one."""
+    """Return the expected output of each label id, by the target's LabelsMapping when it has one."""
     mapping = network.mappings.get(target_name)
     return labels if mapping is None else mapping.targets(labels)
 
@@ -81,10 +81,10 @@ def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
     mapping = network.mappings.get(target.name)
     if mapping is None:
         return network.data.classes
-    held: dict[int, list[str]] = {}
+    names_by_id: dict[int, list[str]] = {}
     for name, output in zip(mapping.label_names, mapping.outputs, strict=True):
-        held.setdefault(output, []).append(name)
-    groups = (held.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
+        names_by_id.setdefault(output, []).append(name)
+    groups = (names_by_id.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
     return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
 
 
@@ -155,9 +155,9 @@ def _detection_scores(
         ]
 
     batches = ordered_map(run, stimuli.batches(size))
-    found = list(log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"))
+    outputs = list(log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"))
     scores = Scores()
-    for label, detector, each in zip(graphs, detectors, zip(*found, strict=True), strict=True):
+    for label, detector, each in zip(graphs, detectors, zip(*outputs, strict=True), strict=True):
         scores.add(label, detection_score(detector.names, [one for batch in each for one in batch], stimuli))
     write_target_files(folder, scores.rows[TARGET][-1][1], "test" if quantized is None else "export")
     return scores
@@ -185,15 +185,15 @@ def compiled_scores(
         if project.slack:
             _check_direction(project.label, name, graph, simulated[name], outputs[name])
             continue
-        found = first_difference(simulated[name], outputs[name], graph.type(name), _SLACK if graph.is_mixed else 0.0)
-        if found is not None:
-            place = f"at element {list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}"
+        difference = first_difference(simulated[name], outputs[name], graph.type(name), _SLACK if graph.is_mixed else 0.0)
+        if difference is not None:
+            place = f"at element {list(difference.index)}: Python {difference.expected:g}, {project.label} {difference.found:g}"
             what = f"{project.label} output '{name}' differs from the simulated output {place}"
             raise N2D2Error("E812", what, remedy="run again with -compare to find the first layer, and report this defect")
     stimuli, positions = tested
     if (detector := detector_of(network, graph)) is not None and stimuli.boxes is not None:
-        found = found_boxes(detector, [outputs[name] for name in graph.user_outputs])
-        scores.add(project.label, detection_score(detector.names, found, stimuli.take(positions), positions))
+        difference = found_boxes(detector, [outputs[name] for name in graph.user_outputs])
+        scores.add(project.label, detection_score(detector.names, difference, stimuli.take(positions), positions))
         return
     parts = [graph.type(name).dequantize(values) for name, values in zip(graph.user_inputs, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
@@ -201,18 +201,18 @@ def compiled_scores(
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
         shape = outputs[target.tensor].shape
         pixels = labels.shape[1] > 1 and not target.as_data
-        given = labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0]
-        scorer.add(outputs[target.tensor], given, stored.names, inputs=real, indices=positions)
+        expected = labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0]
+        scorer.add(outputs[target.tensor], expected, stored.names, inputs=real, indices=positions)
         scores.add(project.label, scorer.result())
 
 
-def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, found: np.ndarray) -> None:
+def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, compiled: np.ndarray) -> None:
     """Raise E812 when an output of a target with its own arithmetic differs from the simulated one.
 
     Roundings add up over the layers, so that only the direction of the outputs can be compared: a cosine below 0.9 is
     no rounding.
     """
-    a, b = (graph.type(name).dequantize(values).astype(np.float64).reshape(-1) for values in (simulated, found))
+    a, b = (graph.type(name).dequantize(values).astype(np.float64).reshape(-1) for values in (simulated, compiled))
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     cosine = float(a @ b) / norm if norm else 1.0
     log.notice("%s '%s': cosine %.6f with the simulated output", label, name, cosine)
@@ -230,12 +230,12 @@ def warn_of_score(score: Score) -> None:
     if score.errors is not None or score.pixels is not None or len(score.classes) < 2:
         return
     counted = score.labels >= 0
-    labels, found = score.labels[counted], score.estimated[counted]
+    labels, estimates = score.labels[counted], score.estimated[counted]
     count, classes = len(labels), len(score.classes)
     if count < _FEWEST or len(np.unique(labels)) < 2:
         return
-    correct = int(np.count_nonzero(labels == found))
-    shifted = {step: int(np.count_nonzero(found - labels == step)) for step in (-1, 1)}
+    correct = int(np.count_nonzero(labels == estimates))
+    shifted = {step: int(np.count_nonzero(estimates - labels == step)) for step in (-1, 1)}
     step = max(shifted, key=lambda one: shifted[one])
     if classes > 2 and shifted[step] > max((count - correct) / 2, 2 * correct, 3 * (classes > 3) + count / classes * 2):
         side = "above" if step > 0 else "below"
@@ -245,7 +245,7 @@ def warn_of_score(score: Score) -> None:
         )
         log.warning("W410", what, where=f"[{score.target}]", remedy=remedy)
         return
-    shares = (np.bincount(values, minlength=classes) / count for values in (labels, found))
+    shares = (np.bincount(values, minlength=classes) / count for values in (labels, estimates))
     chance = float(np.prod(list(shares), axis=0).sum())
     if correct <= count * chance + 2 * np.sqrt(count * chance * (1 - chance)):
         what = f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)"

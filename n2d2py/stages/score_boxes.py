@@ -50,23 +50,25 @@ def post_of(network: LoadedNetwork, graph: Graph | QuantGraph) -> PostProcessor 
 
 
 def with_pipeline(running: Network, network: LoadedNetwork, graph: Graph | QuantGraph) -> Network:
-    """`running`, which runs `graph`, with the conversion of its input and the post-processing of the network."""
+    """Return `running`, which runs `graph`, with the conversion of its input and the post-processing of the network."""
     running.contract, running.post = network.data.contract, post_of(network, graph)
     return running
 
 
 def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The detections of each sample of stored outputs (N, C, ...), as in `Boxes`."""
-    found = map(detector.result, detector.stored(outputs))
-    return [np.array([(one.label, *one[2:]) for one in each], np.float64).reshape(-1, 6) for each in found]
+    """Return the detections of each sample of stored outputs (N, C, ...), as in `Boxes`."""
+    detections = map(detector.result, detector.stored(outputs))
+    return [np.array([(one.label, *one[2:]) for one in each], np.float64).reshape(-1, 6) for each in detections]
 
 
 def detection_score(
-    names: tuple[str, ...], found: Sequence[np.ndarray], stimuli: Stimuli, indices: np.ndarray | None = None
+    names: tuple[str, ...], detections: Sequence[np.ndarray], stimuli: Stimuli, indices: np.ndarray | None = None
 ) -> Score:
-    """The score of the detections of stimuli, whose numbers in their set are `indices`; `names` are those of the classes."""
+    """Return the score of the detections of stimuli, whose numbers in their set are `indices`; `names` are those of the
+    classes.
+    """
     count = len(stimuli)
     labelled = tuple(np.zeros((0, 6)) if one is None else one for one in stimuli.boxes or ())
     numbers, none = np.arange(count) if indices is None else indices, np.full(count, -1, np.int64)
-    given = (tuple(stimuli.names), numbers, none, np.zeros((count, 1), np.int64), np.zeros((count, 1)), none)
-    return Score(TARGET, names, 1, *given, boxes=Boxes(tuple(found), labelled))
+    table = (tuple(stimuli.names), numbers, none, np.zeros((count, 1), np.int64), np.zeros((count, 1)), none)
+    return Score(TARGET, names, 1, *table, boxes=Boxes(tuple(detections), labelled))

@@ -33,8 +33,8 @@ class StripTrial:
 class StripTrials:
     """Cuts of a network, planned."""
 
-    def __init__(self, graph: QuantGraph, params: Params, placed: ScratchPlanner):
-        self.graph, self.placed = graph, placed
+    def __init__(self, graph: QuantGraph, params: Params, placer: ScratchPlanner):
+        self.graph, self.placed = graph, placer
         self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
         mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
         self.settings = replace(Settings.of(params), clock="op", mode=mode)
@@ -50,7 +50,7 @@ class StripTrials:
         return points[-_TRIED:]
 
     def make(self, point: StripPoint, most: int | None = None) -> StripTrial | None:
-        """The network in the strips of `point`; None where it is known to need more than `most` bytes."""
+        """Return the network in the strips of `point`; None if it is known to need more than `most` bytes."""
         narrow = with_strips(self.graph, point.cuts)
         problem = memory_problem(narrow)
         plan = plan_strips(problem, self.settings, most, self.known)
@@ -64,7 +64,7 @@ class StripTrials:
         return StripTrial(point, network, full.plan.arena_bytes, served)
 
     def least(self) -> StripTrial | None:
-        """That of the fewest bytes, and of these of the least work that is done twice; None where there is none."""
+        """Return the trial with the fewest bytes, and of these the one with the least repeated work; None if there is none."""
         best = None
         for point in reversed(self.points()):
             trial = self.make(point, None if best is None else best.bytes)
@@ -78,8 +78,9 @@ class StripTrials:
         return best
 
     def within_budget(self) -> StripTrial | None:
-        """That of the least work that is done twice which fits, else that of the least which leaves scratch on the stack; None where there is
-        none."""
+        """Return the fitting trial with the least repeated work, else the one with the least scratch on the stack; None if
+        there is none.
+        """
         tried: list[StripTrial] = []
         for point in self.points():
             trial = self.make(point, self.budget if self.settings.mode == "Small" else None)
@@ -90,14 +91,15 @@ class StripTrials:
             nearest = min(tried, key=lambda trial: trial.bytes)
             others = (self.make(point, self.budget) for point in self.search.other_widths(nearest.point))
             tried += [trial for trial in others if trial is not None]
-        within = [trial for trial in tried if trial.network.plan.arena_bytes <= self.budget]
-        return min(within, key=lambda trial: (not trial.fits, trial.point.extra), default=None)
+        fitting = [trial for trial in tried if trial.network.plan.arena_bytes <= self.budget]
+        return min(fitting, key=lambda trial: (not trial.fits, trial.point.extra), default=None)
 
 
-def planned_strips(
-    graph: QuantGraph, params: Params, whole: PlannedNetwork | None, placed: ScratchPlanner
+def plan_in_strips(
+    graph: QuantGraph, params: Params, whole: PlannedNetwork | None, placer: ScratchPlanner
 ) -> PlannedNetwork | None:
-    """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
+    """Return the network with segments of layers in strips, by MaxExtraMacs; None if `whole`, without strips, needs no more
+    memory.
 
     With a budget, the strips that do the least work twice and leave room for the scratch of every layer, else those that leave
     too little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where
@@ -106,11 +108,11 @@ def planned_strips(
     budget, most = params["MemoryBudget"], params["MaxExtraMacs"]
     if not most or not runs_by_lines(params.as_dict()):
         return None
-    full, served = placed(whole) if whole is not None else (None, False)
+    full, served = placer(whole) if whole is not None else (None, False)
     inside = whole is not None and 0 < whole.plan.arena_bytes <= budget
     if inside and served:
         return None
-    trials = StripTrials(graph, params, placed)
+    trials = StripTrials(graph, params, placer)
     if budget > 0:
         best = trials.within_budget()
         return best.network if best is not None and (best.fits or not inside) else None
@@ -118,8 +120,8 @@ def planned_strips(
     return best.network if best is not None and (full is None or best.bytes < full.plan.arena_bytes) else None
 
 
-def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2Error:
-    """The refusal of a budget (E607), with the least MaxExtraMacs whose strips meet it, if there is one."""
+def suggest_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2Error:
+    """Return the refusal of a budget (E607), with the least MaxExtraMacs whose strips meet it, if there is one."""
     if not runs_by_lines(params.as_dict()):
         return refused
     budget = params["MemoryBudget"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error, listed
+from n2d2py.errors import ErrorList, N2D2Error, join_names
 from n2d2py.files import write_text
 from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.graph import Graph, Node
@@ -52,9 +52,9 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if learn is None:
         raise N2D2Error("E431", "the learning set is empty", where=str(path), remedy="add a [database] with a Learn set")
     seed, data = options.load.seed, network.data
-    drawn = None if data.learned is None else partial(data.learned, seed)
-    if drawn is not None and not data.draws:
-        learn, drawn = drawn(0), None
+    draw = None if data.learned is None else partial(data.learned, seed)
+    if draw is not None and not data.draws:
+        learn, draw = draw(0), None
     goals = _goals(network)
     store = network.weights
     assert store is not None and store.recipes is not None
@@ -65,22 +65,22 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     _check_device(device)
     schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers, chosen.metric)
     if chosen.find_rate:
-        _write_rates(explore_rates(module, store.recipes, goals, learn, schedule, drawn), options.folder)
+        _write_rates(explore_rates(module, store.recipes, goals, learn, schedule, draw), options.folder)
         return options
     log.notice("training: %d stimuli from a set of %d, batch size %d", total, len(learn), network.batch_size)
-    progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
+    progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, draw)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
         log.notice("best validation score in epoch %d: %s", progress.best_epoch, best)
     return replace(options, load=replace(options.load, weights=str(best), training="done"))
 
 
-def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
+def _write_rates(rates: list[tuple[float, float]], folder: Path) -> None:
     """Write training/find_lr.csv, and propose the rate at which the loss falls steepest."""
     from n2d2py.training.rates import find_steepest_rate
 
-    write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in found))
-    rate = find_steepest_rate(found)
+    write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in rates))
+    rate = find_steepest_rate(rates)
     if rate is None:
         log.notice("no learning rate made the loss fall: check the fillers, the loss and the data")
     else:
@@ -95,7 +95,7 @@ def require_torch() -> None:
 
 
 def not_trained(path: Path) -> N2D2Error:
-    """The error for a file that is not an INI."""
+    """Return the error for a file that is not an INI."""
     return N2D2Error("E431", "training requires an INI file", where=str(path), remedy="write an INI that names the file")
 
 
@@ -137,11 +137,11 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
 
 
 def _learned(graph: Graph, goals: list[Goal]) -> Graph:
-    """The graph up to the goals, and to layers with weights: what follows them is for inference alone."""
-    found = graph.copy()
-    found.outputs = [*(goal.tensor for goal in goals), *(node.output for node in graph.nodes if node.params)]
-    found.prune()
-    return found
+    """Return the graph up to the goals and to layers with weights. Later layers are for inference alone."""
+    trained = graph.copy()
+    trained.outputs = [*(goal.tensor for goal in goals), *(node.output for node in graph.nodes if node.params)]
+    trained.prune()
+    return trained
 
 
 def _recipe(network: LoadedNetwork, node: Node) -> LayerRecipe | None:
@@ -180,16 +180,16 @@ def _with_loss(network: LoadedNetwork, node: Node) -> bool:
 
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
-    found = np.asarray(expected_labels(network, target.name, labels), np.int64)
-    if found.ndim == 1 and found.min(initial=0) < 0:
+    ids = np.asarray(expected_labels(network, target.name, labels), np.int64)
+    if ids.ndim == 1 and ids.min(initial=0) < 0:
         what = f"target '{target.name}' has stimuli without a label"
         raise N2D2Error("E431", what, where=target.location, remedy="label every stimulus of the Learn set")
     outputs = max(channels(network.graph.shape(target.tensor)), 2)
-    if not target.as_data and found.max(initial=-1) >= outputs:
-        what = f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes"
+    if not target.as_data and ids.max(initial=-1) >= outputs:
+        what = f"a stimulus has label {ids.max()}, but '{target.tensor}' has {outputs} classes"
         remedy = "correct the outputs of the network, or set LabelsMapping"
         raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
-    return found
+    return ids
 
 
 def _warn_of_alpha(network: LoadedNetwork) -> None:
@@ -204,6 +204,6 @@ def _warn_of_alpha(network: LoadedNetwork) -> None:
     }
     if lacking:
         values = next(iter(lacking.values()))
-        what = f"there is no QAct.Alpha for {listed(list(lacking), 6)}, so training starts from {values['QAct.Alpha']:g}"
+        what = f"there is no QAct.Alpha for {join_names(list(lacking), 6)}, so training starts from {values['QAct.Alpha']:g}"
         remedy = "set QAct.Alpha to about the largest output of each layer"
         log.warning("W431", what, where=values.where("QAct"), remedy=remedy)

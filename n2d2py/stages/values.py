@@ -43,18 +43,18 @@ class LayerValues:
 
 
 def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray, where: str) -> np.ndarray:
-    """The real values (1, ...) of a stimulus: by its position in a set, or given as (C, H, W) or (1, C, H, W).
+    """Return the real values (1, ...) of a stimulus: by its position in a set, or from an array (C, H, W) or (1, C, H, W).
 
     Raises:
         N2D2Error: E509 no set, E513 a position beyond it, E414 values of another shape.
     """
     if not isinstance(chosen, (int, np.integer)):
-        wanted, given = stimulus_shape(graph), np.asarray(chosen, np.float32)
+        wanted, values = stimulus_shape(graph), np.asarray(chosen, np.float32)
         port = graph.user_input_ports[0] if len(graph.user_inputs) == 1 else plain_port((1, *wanted))
-        samples = port.samples(given[None] if given.shape == port.sample else given, (1, *wanted))
+        samples = port.samples(values[None] if values.shape == port.sample else values, (1, *wanted))
         if samples is None or len(samples) != 1:
             shape = "x".join(map(str, port.sample))
-            what = f"the sample has shape {given.shape}, but the input has shape {shape}"
+            what = f"the sample has shape {values.shape}, but the input has shape {shape}"
             raise N2D2Error("E414", what, remedy=f"give an array of shape {shape}")
         return samples
     if stimuli is None:

@@ -28,7 +28,7 @@ class Boxes:
 
     def of(self, positions: np.ndarray) -> Boxes:
         """Return the boxes of the samples at these positions."""
-        return Boxes(*(tuple(each[int(at)] for at in positions) for each in (self.found, self.labelled)))
+        return Boxes(*(tuple(each[int(position)] for position in positions) for each in (self.found, self.labelled)))
 
     @cached_property
     def precisions(self) -> dict[int, np.ndarray]:
@@ -48,8 +48,11 @@ class Boxes:
 
     def _precision(self, label: int) -> np.ndarray:
         count, scores, hits, counted = 0, [], [], []
-        for found, labelled in zip(self.found, self.labelled, strict=True):
-            mine, truth = found[:_MAX_DETECTIONS][found[:_MAX_DETECTIONS, 0] == label], labelled[labelled[:, 0] == label]
+        for detections, labelled in zip(self.found, self.labelled, strict=True):
+            mine, truth = (
+                detections[:_MAX_DETECTIONS][detections[:_MAX_DETECTIONS, 0] == label],
+                labelled[labelled[:, 0] == label],
+            )
             truth = truth[np.argsort(truth[:, 1], kind="stable")]  # crowds last
             hit, ignored = _match_detections(mine[:, 2:], truth[:, 2:], truth[:, 1] == 1)
             count += int(np.count_nonzero(truth[:, 1] == 0))
@@ -70,30 +73,30 @@ def _interpolated_precision(hits: np.ndarray, count: int) -> float:
     return float(np.append(precision, 0.0)[places].mean())
 
 
-def _match_detections(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _match_detections(detections: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (10, n), by descending score: is the detection a labelled box, and is it ignored.
 
     A detection matches the unmatched box with the largest overlap. Boxes of crowds, the last ones, match any number of
     detections.
     """
-    overlaps = _intersection_over_union(found, labelled, crowd)
-    hits, ignored = np.zeros((2, len(IOUS), len(found)), bool)
-    for at, limit in enumerate(np.minimum(IOUS, 1 - 1e-10)):
+    overlaps = _intersection_over_union(detections, labelled, crowd)
+    hits, ignored = np.zeros((2, len(IOUS), len(detections)), bool)
+    for index, limit in enumerate(np.minimum(IOUS, 1 - 1e-10)):
         free = np.ones(len(labelled), bool)
         for number, row in enumerate(overlaps):
             for group in (~crowd, crowd):
                 able = np.where(free & group, row, -1.0)
                 best = len(able) - 1 - int(np.argmax(able[::-1])) if len(able) else 0
                 if len(able) and able[best] >= limit:
-                    (ignored if crowd[best] else hits)[at, number] = True
+                    (ignored if crowd[best] else hits)[index, number] = True
                     free[best] = crowd[best]
                     break
     return hits, ignored
 
 
-def _intersection_over_union(found: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> np.ndarray:
+def _intersection_over_union(detections: np.ndarray, labelled: np.ndarray, crowd: np.ndarray) -> np.ndarray:
     """Return the intersection over union (n, m); for crowds, the intersection over the detection's area."""
-    a, b = found[:, None], labelled[None]
+    a, b = detections[:, None], labelled[None]
     sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
     common = np.prod(np.maximum(sides, 0), axis=2)
     areas = [np.prod(each[..., 2:] - each[..., :2], axis=2) for each in (a, b)]

@@ -45,8 +45,8 @@ class Source:
             N2D2Error: errors of reading a sample, and E434 if a reading process dies.
         """
         if self._held is not None:
-            held, labels = self._held
-            return ((torch.from_numpy(held[part]), labels[part]) for part in parts)
+            samples, labels = self._held
+            return ((torch.from_numpy(samples[part]), labels[part]) for part in parts)
         stimuli = self.stimuli if self._epoch_stimuli is None else self._epoch_stimuli(epoch)
         if not parts:
             return iter(())

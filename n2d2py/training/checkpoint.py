@@ -23,21 +23,21 @@ def write_weights(folder: Path, layers: Mapping[str, Mapping[str, np.ndarray]]) 
     A line has the values of one output, in nine digits, which restore each float32 exactly. If interrupted, the old folder
     stays.
     """
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(beside, ignore_errors=True)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
     stems = file_names(layers)
     for layer, arrays in layers.items():
         for name, array in arrays.items():
             lines = (" ".join(f"{value:.9g}" for value in row) for row in array.reshape(len(array), -1))
-            write_text(beside / f"{stems[layer]}_{name}.syntxt", "\n".join(lines) + "\n")
+            write_text(temporary / f"{stems[layer]}_{name}.syntxt", "\n".join(lines) + "\n")
     np.savez(
-        beside / "weights.npz",
+        temporary / "weights.npz",
         **{f"{layer}_{name}": array for layer, arrays in layers.items() for name, array in arrays.items()},  # type: ignore[arg-type]
     )
     old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     if folder.exists():
         folder.rename(old)
-    beside.rename(folder)
+    temporary.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -47,9 +47,9 @@ _DIGEST = "digest"
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays with a digest of all of them. If interrupted, the old file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}.new.npz")
-    np.savez(beside, **{**arrays, _DIGEST: _digest(arrays)})  # type: ignore[arg-type]
-    beside.replace(path)
+    temporary = path.with_name(f".{path.stem}.new.npz")
+    np.savez(temporary, **{**arrays, _DIGEST: _digest(arrays)})  # type: ignore[arg-type]
+    temporary.replace(path)
 
 
 def read_checkpoint(path: Path, like: Mapping[str, np.ndarray], grows: str = "") -> dict[str, np.ndarray]:

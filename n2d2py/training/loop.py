@@ -425,8 +425,8 @@ def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
     """Check a whole checkpoint, then load it; return its progress."""
     arrays = read_checkpoint(path, _checkpoint_arrays(module, solvers, Progress()), grows="progress/history")
     history = [(loss, score) for loss, score in arrays["progress/history"].tolist()]
-    seen, batches = map(int, arrays["progress/counts"])
-    progress = Progress(seen, batches, history)
+    stimuli, batches = map(int, arrays["progress/counts"])
+    progress = Progress(stimuli, batches, history)
     if progress.seen < 1 or progress.batches < 1 or not progress.history:
         raise checkpoint_error(path, "is damaged: it has learned nothing")
     module.load_state_dict({name: torch.from_numpy(arrays[f"module/{name}"]) for name in module.state_dict()})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from n2d2py.concurrency import cores, ordered_map, together
+from n2d2py.concurrency import cores, ordered_map, run_both
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.executor import ATTEMPTS, Executor
 
@@ -134,7 +134,7 @@ def test_work_inside_work_comes_to_an_end():
         return sum(ordered_map(lambda y: x + y, range(20)))
 
     def both(x: int) -> int:
-        return sum(together(lambda: inner(x), lambda: inner(x + 1)))
+        return sum(run_both(lambda: inner(x), lambda: inner(x + 1)))
 
     wanted = [sum(x + y for y in range(20)) + sum(x + 1 + y for y in range(20)) for x in range(20)]
     results: list[int] = []
@@ -156,18 +156,18 @@ def test_the_second_ends_before_the_error_of_the_first_is_seen():
         done.append(1)
 
     with pytest.raises(ValueError):
-        together(first, second)
+        run_both(first, second)
     assert done == [1]
 
 
 def test_an_error_of_the_second_is_raised():
     with pytest.raises(ZeroDivisionError):
-        together(lambda: 1, lambda: 1 // 0)
+        run_both(lambda: 1, lambda: 1 // 0)
 
 
 def test_without_threads_one_follows_the_other():
     order: list[int] = []
-    together(lambda: order.append(1), lambda: order.append(2), threads=False)
+    run_both(lambda: order.append(1), lambda: order.append(2), threads=False)
     assert order == [1, 2]
 
 

@@ -78,7 +78,7 @@ def test_what_none_beats():
 @pytest.mark.parametrize(
     ("tried", "more", "code", "words"),
     [
-        ("[parameters]\nMemoryMod=Speed\n", "", "E122", "did you mean MemoryMode"),
+        ("[parameters]\nMemoryMod=Speed\n", "", "E122", "did you mean 'MemoryMode'"),
         ("[parameters]\nMemoryMode=Speed\n", "Objectives=size", "E122", "score, arena, weights"),
         ("[parameters]\nMemoryMode=Speed\n", "Objectives=score arena", "E122", "-test"),
         ("[other]\nMemoryMode=Speed\n", "Objectives=arena", "E122", "[other]"),

@@ -214,7 +214,7 @@ def test_a_board_detects(home):
     "post, code, text",
     [
         ("yolov3", "E003", "the kind 'yolov3' is unknown"),
-        ("yolov8:iuo=0.5", "E003", "the key 'iuo' is unknown; did you mean iou?"),
+        ("yolov8:iuo=0.5", "E003", "the key 'iuo' is unknown; did you mean 'iou'?"),
         ("yolov8:iou=2", "E003", "iou=2 is above 1"),
         ("yolov8:iou=0.3,iou=0.4", "E003", "iou is given twice"),
         ("yolov8:", "E003", "'' is not KEY=VALUE; write yolov8:KEY=VALUE,... or yolov8 alone"),

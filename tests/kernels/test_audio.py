@@ -238,7 +238,7 @@ def test_a_full_scale_tone_by_hand():
         ("mfcc:deltas=3", "deltas=3 is not 0, 1 or 2"),
         ("mfcc:deltas=1,delta_window=0", "delta_window=0 is not between 1 and 8"),
         ("mfcc:input_rate=44100", "input_rate=44100 is not 1 to 6 times rate=16000"),
-        ("log_mel:preset=librose", "the preset 'librose' is unknown; did you mean librosa?"),
+        ("log_mel:preset=librose", "the preset 'librose' is unknown; did you mean 'librosa'?"),
         ("log_mel:bands=40", "the key 'bands' is unknown"),
         ("log_mel:mels", "'mels' is not KEY=VALUE"),
         ("log_mel:mels=40,", "'' is not KEY=VALUE"),

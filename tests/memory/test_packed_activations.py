@@ -25,7 +25,7 @@ from n2d2py.memory.strategies import PLANNERS, plan_memory
 from n2d2py.passes.integer.pack_activations import pack_activations, packable_tensors
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
-from n2d2py.stages.memory import plan_stage, planned
+from n2d2py.stages.memory import plan_network, plan_stage
 from n2d2py.stages.packed_activations import bytes_beside
 
 
@@ -41,7 +41,7 @@ def _params(**given) -> Params:
 
 
 def _arena(graph: QuantGraph, **given) -> int:
-    found = planned(graph, _params(**given))
+    found = plan_network(graph, _params(**given))
     assert check_plan(found.problem, found.plan) == []
     assert check_map(graph_json(found.problem), map_json(found.plan)) == []
     return found.plan.arena_bytes
@@ -71,19 +71,19 @@ def test_it_is_never_larger(network, strategy):
 
 
 def test_only_what_the_arena_needs_is_packed(network):
-    found = planned(network, _params(PackActivations=True))
+    found = plan_network(network, _params(PackActivations=True))
     chosen = list(found.graph.packed.values())
     assert 0 < len(chosen) < len(packable_tensors(network)) and "wide" in chosen
     for name in chosen:
-        fewer = planned(pack_activations(network, [each for each in chosen if each != name]), _params())
+        fewer = plan_network(pack_activations(network, [each for each in chosen if each != name]), _params())
         assert fewer.plan.arena_bytes > found.plan.arena_bytes, name
 
 
 def test_a_budget_that_bytes_fit_packs_nothing(network):
     whole = _arena(network)
-    assert not planned(network, _params(PackActivations=True, MemoryBudget=whole)).graph.packed
+    assert not plan_network(network, _params(PackActivations=True, MemoryBudget=whole)).graph.packed
     smallest = _arena(network, MemoryMode="Minimum", IncludeInputInBuffer=False)
-    tight = planned(network, _params(PackActivations=True, MemoryBudget=smallest - 1, IncludeInputInBuffer=False))
+    tight = plan_network(network, _params(PackActivations=True, MemoryBudget=smallest - 1, IncludeInputInBuffer=False))
     assert tight.graph.packed and tight.plan.arena_bytes < smallest
 
 

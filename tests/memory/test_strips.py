@@ -32,7 +32,7 @@ from n2d2py.memory.stream import plan_streamed
 from n2d2py.memory.strip_search import StripSearch
 from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns
 from n2d2py.passes.integer.strips import by_channels, by_columns
-from n2d2py.stages.memory import planned
+from n2d2py.stages.memory import plan_network
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 """The input is not in the arena."""
@@ -262,7 +262,7 @@ def test_a_budget_leaves_room_for_scratch(tmp_path):
     def needs(graph, plan, parameters):
         return {node.name: ScratchNeed(512, 512, 512, 512) for node in graph.nodes if node.name.startswith("narrow")}
 
-    without, found = planned(graph, params), planned(graph, params, scratch=needs)
+    without, found = plan_network(graph, params), plan_network(graph, params, scratch=needs)
     assert max(without.plan.arena_bytes, found.plan.arena_bytes) <= points[0].bytes
     layers = {op.name for op in found.problem.ops if op.name.startswith("narrow")}
     assert layers and layers <= set(found.plan.scratch)

@@ -111,7 +111,7 @@ def test_inputs_are_checked(tmp_path, capsys):
     assert main(["run", str(tmp_path / "net.nvdla"), "--input", str(tmp_path / "none.npy")]) == 1
     assert "N2D2-E902" in capsys.readouterr().err
     assert main(["run", str(tmp_path / "net.nvdla"), "--config", "nv_smal"]) == 1
-    assert "did you mean nv_small" in capsys.readouterr().err
+    assert "did you mean 'nv_small'" in capsys.readouterr().err
 
 
 def test_shifts_round_ties_away_from_zero():

@@ -24,7 +24,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
 from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.stages.options import suited
+from n2d2py.stages.options import suit_calibration
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STEPS, SIZE, HIDDEN = 6, 5, 7
@@ -215,7 +215,7 @@ def wide_inputs(count: int) -> np.ndarray:
 def quantized(path: Path, data: np.ndarray) -> QuantGraph:
     """The integers that the default makes of a file."""
     network, options = n2d2py.load(path), n2d2py.QuantizationOptions()
-    calibration = suited(n2d2py.CalibrationOptions(stimuli=-1), options)
+    calibration = suit_calibration(n2d2py.CalibrationOptions(stimuli=-1), options)
     return n2d2py.quantize(network, n2d2py.calibrate(network, data, options=calibration), options=options).graph
 
 

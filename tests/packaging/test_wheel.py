@@ -205,7 +205,7 @@ def test_presets_and_the_commands_beside_it_are_installed(installed: dict[str, s
     done = subprocess.run(
         ["n2d2py-tune", "models/LeNet.ini", "-params", "lowmemory"], cwd=foreign, env=installed, text=True, capture_output=True
     )
-    assert done.returncode == 2 and "did you mean low_memory?" in done.stderr
+    assert done.returncode == 2 and "did you mean 'low_memory'?" in done.stderr
     assert "no_reuse" in run_block(
         "n2d2py models/LeNet.ini -export CPP -export-parameters nothing 2>&1 || true", foreign, installed
     )

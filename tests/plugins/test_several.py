@@ -92,7 +92,7 @@ def test_onnx_attributes_and_constants():
         ("y = test.Shuffle (x)", "it has no attribute groups"),
         ("y = test.Shuffle <group = 2> (x)", "it has no attribute groups"),
         ("y = test.Shuffle <groups = 2.5> (x)", "its attribute groups is 2.5"),
-        ("y = test.SoftClip <limits = 2.0> (x)", "has no attribute limits; did you mean limit?"),
+        ("y = test.SoftClip <limits = 2.0> (x)", "has no attribute limits; did you mean 'limit'?"),
         ("y = test.Shuffle <groups = 3> (x)", "Shuffle: 4 channels are no 3 groups"),
     ],
 )

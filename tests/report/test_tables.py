@@ -28,7 +28,7 @@ from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
 from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text, float_shares
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text, totals
 from n2d2py.report.summary import summary
-from n2d2py.stages.quantize import tell_in_float
+from n2d2py.stages.quantize import log_float_layers
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def test_what_was_asked_for_says_so_and_is_no_warning(caplog):
     found = float_layers_in(graph, real)
     assert [(one.layer, one.reason, one.asked) for one in found] == [("conv", "Quantize=0", True), ("norm", "Quantize=0", True)]
     log.setup(strict=True)
-    tell_in_float(graph, real)
+    log_float_layers(graph, real)
     log.raise_on_strict()
 
 
@@ -214,11 +214,11 @@ def test_integers_alone_and_floats_alone_have_no_such_layer():
 
 def test_strict_refuses(capsys):
     log.setup()
-    tell_in_float(*typed(with_lrn()))
+    log_float_layers(*typed(with_lrn()))
     said = capsys.readouterr().err
     assert "N2D2-W507: 1 of 5 layers" in said and "norm" in said and "layer in floating point" in said
     log.setup(strict=True)
-    tell_in_float(*typed(with_lrn()))
+    log_float_layers(*typed(with_lrn()))
     with pytest.raises(N2D2Error) as caught:
         log.raise_on_strict()
     assert caught.value.code == "E522"

@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py.data.arrays import to_sample_type
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import as_image, read_stimulus
-from n2d2py.errors import InternalError, Location, N2D2Error, nearest
+from n2d2py.errors import InternalError, Location, N2D2Error, suggest
 from n2d2py.ini import REQUIRED, Document, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.ini.ignored import CACHES, Ignored
 from n2d2py.registry import Registry
@@ -233,10 +233,8 @@ def load(type_name: str, section: Section, context: Context) -> Database:
         what = f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}"
         raise N2D2Error("E406", what, where=section.where("Type"), remedy=_UNSUPPORTED[type_name][1])
     if type_name not in _TYPES:
-        bare = nearest(type_name.removesuffix(_SUFFIX), [name.removesuffix(_SUFFIX) for name in _TYPES])
-        like = bare and bare + _SUFFIX
-        known = ", ".join(sorted(_TYPES))
-        remedy = f"did you mean '{like}'?" if like else f"use one of {known}"
+        known = [name.removesuffix(_SUFFIX) for name in sorted(_TYPES)]
+        remedy = suggest(type_name.removesuffix(_SUFFIX), known, form=f"'{{}}{_SUFFIX}'")
         raise N2D2Error("E404", f"database type '{type_name}' is unknown", where=section.where("Type"), remedy=remedy)
     schema, loader = _TYPES[type_name]
     return loader(_read(schema, section), context)

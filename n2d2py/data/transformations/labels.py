@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Transformation, transformation
-from n2d2py.errors import nearest
+from n2d2py.errors import suggest
 from n2d2py.ini import Key, Kind, Values
 
 _NONE = -1
@@ -23,8 +23,7 @@ def label_id(label: str, names: tuple[str, ...]) -> int:
     for candidate in (label, f"/{label}"):
         if candidate in names:
             return names.index(candidate)
-    like = nearest(label, names)
-    raise Inapplicable(f"label '{label}' is not in the database", f"did you mean '{like}'?" if like else "correct Labels")
+    raise Inapplicable(f"label '{label}' is not in the database", suggest(label, names, "correct Labels"))
 
 
 @transformation(

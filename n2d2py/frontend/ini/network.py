@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types, refuse_to_run
 from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
@@ -156,8 +156,7 @@ def _sort_layers(document: Document, layers: list[_Layer], inputs: list[str]) ->
 
 
 def _unknown_input(name: str, known: list[str], layer: _Layer) -> N2D2Error:
-    like = nearest(name, known)
-    remedy = f"did you mean '{like}'?" if like else "name a layer or sp"
+    remedy = suggest(name, known, "name a layer or sp")
     return N2D2Error("E223", f"Input names '{name}', which is not a layer", where=layer.section.where("Input"), remedy=remedy)
 
 
@@ -311,9 +310,7 @@ def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N
     if kind in REFUSED:
         what = f"Type={kind} is not supported: {REFUSED[kind]}"
         return N2D2Error("E226", what, where=section.where("Type"), remedy="remove the layer")
-    like = nearest(kind, [*types, "ONNX"])
-    known = ", ".join(sorted([*types, "ONNX"]))
-    remedy = f"did you mean {like}?" if like else f"known types are {known}"
+    remedy = suggest(kind, sorted([*types, "ONNX"]))
     return N2D2Error("E226", f"Type={kind} is not a supported layer type", where=section.where("Type"), remedy=remedy)
 
 

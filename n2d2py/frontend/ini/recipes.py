@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.ini.config import MergedSection, merge_config
 from n2d2py.ini.document import Section
 from n2d2py.ini.ignored import TRAINING, Ignored, IgnoredKeys
@@ -210,9 +210,8 @@ def _read_solver(merged: MergedSection, section: Section | MergedSection, prefix
         elif any(bare == key.name for known in _SOLVERS.values() for key in known):
             section.document.ignored.add(_OTHER_SOLVER, name, where)
         elif section.document.is_first_time((where.file, where.line, name, "solver")):
-            like = nearest(bare, list(keys))
             what = f"key '{name}' is unknown for the solver {kind}; it is ignored"
-            remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
+            remedy = suggest(bare, list(keys), "remove it or check its spelling")
             log.warning("W102", what, where=where, remedy=remedy)
     if kind == "SGD":
         policy = settings.get("learning_rate_policy", SolverSettings.learning_rate_policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error, nearest
+from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, Section, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
@@ -149,9 +149,8 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
                 N2D2Error("E219", f"the target's layer '{layer}' is an input", where=section.location, remedy="name a layer")
             )
         if not found:
-            like = nearest(layer, known)
             what = f"the target's layer '{layer}' does not exist"
-            remedy = f"did you mean [{like}.Target]?" if like else "name an existing layer"
+            remedy = suggest(layer, known, "name an existing layer", form="[{}.Target]")
             if describing:
                 log.warning("W219", what, where=section.location, remedy=remedy)
             else:

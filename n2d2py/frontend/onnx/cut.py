@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.frontend.onnx.skeleton import skeleton, subgraphs
 
 
@@ -59,8 +59,7 @@ class Cut:
         for option, names in (("-inputs", self.inputs), ("-outputs", self.outputs)):
             for name in names:
                 if name not in known:
-                    like = nearest(name, known)
-                    remedy = f"did you mean '{like}'?" if like else "-describe lists the results of the layers"
+                    remedy = suggest(name, known, "-describe lists the results of the layers")
                     raise _cut_error(path, f"{option} names '{name}', which is not a tensor of the model", remedy)
                 if names.count(name) > 1:
                     raise _cut_error(path, f"{option} names '{name}' twice", "name it once")

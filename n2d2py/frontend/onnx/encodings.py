@@ -18,7 +18,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error, listed
+from n2d2py.errors import Location, N2D2Error, join_names
 from n2d2py.files import read_regular
 from n2d2py.naming import numbered_name
 
@@ -96,7 +96,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     if missing:
         log.warning(
             "W306",
-            f"{len(missing)} of {len(encodings)} encodings belong to tensors that the model does not have: {listed(missing)}",
+            f"{len(missing)} of {len(encodings)} encodings belong to tensors that the model does not have: {join_names(missing)}",
             where=Location(str(path)),
             remedy="give the encodings exported with this model",
         )

@@ -15,7 +15,7 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
@@ -430,7 +430,6 @@ def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> 
     names = [node.output[0] for node in proto.graph.node if node.output]
     for name in ignore:
         if name not in names:
-            like = nearest(name, names)
             what = f"Ignore names '{name}', which is not the first output of any node"
-            remedy = f"did you mean '{like}'?" if like else "name the first output of a node"
+            remedy = suggest(name, names, "name the first output of a node")
             log.warning("W304", what, where=Location(path), remedy=remedy)

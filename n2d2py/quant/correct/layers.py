@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py import log
-from n2d2py.concurrency import together
+from n2d2py.concurrency import run_both
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, quantize_layer
@@ -171,12 +171,12 @@ def _corrected(node: Node, layer: LayerTypes | None, run: LayerwiseRun, biases: 
         run.advance_real(node)
         held.advance_real(node)
 
-    (rounded, typed), _ = together(form, real, run.large and not narrow)
+    (rounded, typed), _ = run_both(form, real, run.large and not narrow)
     if rounded is None or not biases.may_correct(node):
         run.advance(typed)
         held.advance(node, typed)
         return typed
-    found, judged = together(lambda: run.advance_with_errors(node, typed), lambda: held.advance(node, typed), run.large)
+    found, judged = run_both(lambda: run.advance_with_errors(node, typed), lambda: held.advance(node, typed), run.large)
     if found is None or judged is None:
         return typed
     error = expected_error(*(np.concatenate(values) for values in zip(*found, strict=True)))
@@ -185,5 +185,5 @@ def _corrected(node: Node, layer: LayerTypes | None, run: LayerwiseRun, biases: 
     if not better or not error.any():
         return typed
     corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), rounded)
-    together(lambda: run.advance(corrected), lambda: held.correct(corrected), run.large)
+    run_both(lambda: run.advance(corrected), lambda: held.correct(corrected), run.large)
     return corrected

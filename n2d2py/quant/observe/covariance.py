@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from n2d2py.concurrency import together
+from n2d2py.concurrency import run_both
 from n2d2py.quant.observe.moments import Moments
 
 BLOCK = 32
@@ -88,7 +88,7 @@ def _upper_factor(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
         stop = min(start + _LINES, size)
         lines, rows = np.empty((len(order), stop - start, size - start)), matrix[groups, order[:, start:stop]]
         middle = (start + size) // 2 if size >= _SHARED else size
-        together(
+        run_both(
             partial(fill, lines, rows, start, start, middle), partial(fill, lines, rows, start, middle, size), middle < size
         )
         square = np.linalg.cholesky(lines[:, :, : stop - start])

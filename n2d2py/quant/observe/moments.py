@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.concurrency import together
+from n2d2py.concurrency import run_both
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
@@ -113,7 +113,7 @@ def products(columns: np.ndarray) -> np.ndarray:
         np.matmul(second.transpose(0, 2, 1), first, out=result[:, half:, :half])
         result[:, :half, half:] = result[:, half:, :half].transpose(0, 2, 1)
 
-    together(squares, beside)
+    run_both(squares, beside)
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py_nvdla import firmware
 from n2d2py_nvdla.firmware import BYTES, CONV, FP16, INT8, INT16
 from n2d2py_nvdla.program import Operation, Program
@@ -77,12 +77,7 @@ def config(name: str) -> HardwareConfig:
         N2D2Error: E907 for an unknown name.
     """
     if name not in CONFIGS:
-        close = nearest(name, CONFIGS)
-        raise N2D2Error(
-            "E907",
-            f"the NVDLA configuration '{name}' is unknown",
-            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(CONFIGS)}",
-        )
+        raise N2D2Error("E907", f"the NVDLA configuration '{name}' is unknown", remedy=suggest(name, CONFIGS))
     return CONFIGS[name]
 
 

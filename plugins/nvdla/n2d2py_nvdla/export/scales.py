@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.files import read_regular
 from n2d2py.graph import QuantGraph
 from n2d2py_nvdla.export.hardware import Lowered
@@ -47,12 +47,8 @@ def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
                 remedy='write {"scale": 0.01, "min": -1.27, "max": 1.27, "offset": 0}',
             )
         if layer not in tensors:
-            close = nearest(layer, tensors)
             raise N2D2Error(
-                "E718",
-                f"the network has no layer '{layer}'",
-                where=path,
-                remedy=f"did you mean '{close}'?" if close else "remove the entry",
+                "E718", f"the network has no layer '{layer}'", where=path, remedy=suggest(layer, tensors, "remove the entry")
             )
         found[tensors[layer]] = float(entry["scale"])
     return found
