@@ -45,7 +45,7 @@ class _Formatter(logging.Formatter):
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 80 where that is not known."""
+    """Return the columns of the terminal, 80 where that is not known."""
     return max(shutil.get_terminal_size((80, 24)).columns, 20)
 
 
