@@ -96,7 +96,7 @@ class ExportRun:
 
 
 def train_network(path: Path, options: RunOptions) -> RunOptions:
-    """Train the network in a file; the options for what comes after it, with the best weights."""
+    """Train the network in a file. Return the options for the later stages, with the best weights."""
     trained = train_stage(path, options)
     log.raise_on_strict()
     return trained
@@ -258,7 +258,7 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
 
 
 def _prepare_project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
-    """Plan the memory and asks the target whether it takes the network."""
+    """Plan the memory and ask the target whether it supports the network."""
     _check_states(quantized.network, options)
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:

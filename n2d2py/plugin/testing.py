@@ -35,7 +35,7 @@ def check_layer(
     low: float = -1.0,
     high: float = 1.0,
 ) -> dict[int, np.ndarray]:
-    """Compile a network of one layer over inputs of these shapes (1, C, ...) and compares C++ with Python.
+    """Compile a network of one layer over inputs of these shapes (1, C, ...) and compare C++ with Python.
 
     Inputs are random between `low` and `high`. Returns the outputs (real values) by number of bits.
 

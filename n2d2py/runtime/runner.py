@@ -111,7 +111,7 @@ class Runner:
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
         """Return the tools that this machine lacks to run an export with such export parameters, as in "no C++ compiler or
-        make"; empty when nothing.
+        make"; empty if it has all.
         """
         return ""
 
