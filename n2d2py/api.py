@@ -178,7 +178,7 @@ def score(
     options: ScoreOptions = ScoreOptions(),
     folder: str | Path | None = None,
 ) -> ScoreTable:
-    """Scores a network over its test stimuli, or over given data with labels: in floating point, and the integers simulated.
+    """Score a network over its test stimuli, or over given data with labels: in floating point, and the integers simulated.
 
     Args:
         folder: where the target folders with confusion matrices are written; None writes none.

@@ -167,7 +167,7 @@ def _print_export(run: ExportRun) -> None:
 
 
 def _table_width() -> int | None:
-    """Columns for a table on stdout; None, as many as it takes, where that is not a terminal."""
+    """Return the number of columns for a table on stdout; None, without a limit, if it is not a terminal."""
     return log.terminal_width() if sys.stdout.isatty() else None
 
 

@@ -45,7 +45,7 @@ class _Formatter(logging.Formatter):
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 80 where that is not known."""
+    """Return the number of columns of the terminal, 80 if it is unknown."""
     return max(shutil.get_terminal_size((80, 24)).columns, 20)
 
 

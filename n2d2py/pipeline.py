@@ -96,7 +96,7 @@ class ExportRun:
 
 
 def train_network(path: Path, options: RunOptions) -> RunOptions:
-    """Trains the network in a file; the options for what comes after it, with the best weights."""
+    """Train the network in a file. Return the options for the later stages, with the best weights."""
     trained = train_stage(path, options)
     log.raise_on_strict()
     return trained
@@ -110,7 +110,7 @@ def load_network(path: Source, options: RunOptions) -> LoadedNetwork:
 
 
 def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
-    """Scores the float network; its target folders are written into the output folder."""
+    """Score the float network; its target folders are written into the output folder."""
     if options.fuse:
         network, _ = fuse_stage(network, integer=False)
     stimuli = required_stimuli(network, options.score)
@@ -150,7 +150,7 @@ def reload_statistics(network: LoadedNetwork, options: RunOptions) -> RunOptions
 
 
 def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
-    """Needs of every strategy of the memory in the export, as text."""
+    """Return the needs of every strategy of the memory in the export, as text."""
     network, options = _without_ranges(network, options)
     return memory_report(network, options, _target(options))
 
@@ -258,7 +258,7 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
 
 
 def _prepare_project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
-    """Plans the memory and asks the target whether it takes the network."""
+    """Plan the memory and ask the target whether it supports the network."""
     _check_states(quantized.network, options)
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:

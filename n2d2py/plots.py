@@ -60,7 +60,7 @@ def error_figure(layers: Sequence[LayerComparison]) -> Figure:
 
 @plain_text()
 def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), columns: int = 3) -> Figure:
-    """Values of the calibrated tensors, counts on a logarithmic axis; the range that the integers hold is shaded.
+    """Return the values of the calibrated tensors, counts on a logarithmic axis; the range that the integers hold is shaded.
 
     Args:
         names: the layers and inputs to draw, in this order; all without any.
@@ -83,7 +83,7 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
 
 
 def _ranges(quantized: QuantizedNetwork) -> list[TensorRange]:
-    """Ranges that the calibration of a network saw: E516 without one."""
+    """Return the ranges that the calibration of a network saw: E516 without one."""
     if quantized.observed is None or quantized.types is None:
         raise N2D2Error("E516", "the model is not calibrated", remedy="quantize it with calibration data")
     return tensor_ranges(

@@ -226,7 +226,7 @@ class Model(_Runs):
     def set_precision(
         self, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
     ) -> Model:
-        """Widths of the integers of a layer, or floating point for it, as `n2d2py.passes.edit.set_precision`."""
+        """Return the model with other bit widths of a layer, or with the layer in floating point, as `n2d2py.passes.edit.set_precision`."""
         return self._with(set_precision(self.graph, layer, bits, weight_bits, quantize))
 
     def apply(self, *names: str) -> Model:

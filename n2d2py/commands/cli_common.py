@@ -46,7 +46,7 @@ def parameter_files(parser: argparse.ArgumentParser, names: list[str]) -> list[P
 
 
 def _words(values: list[str]) -> list[str]:
-    """Words: files unchanged, others split at blanks, as in -m "a.ini b.ini"."""
+    """Return the words: files unchanged, others split at blanks, as in -m "a.ini b.ini"."""
     return [part for word in values for part in ([word] if Path(word).is_file() else word.split())]
 
 

@@ -275,7 +275,7 @@ def best(rows: Sequence[tuple[Setting, Outcome]], objectives: Sequence[str]) -> 
 
 
 def table(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]]) -> list[list[str]]:
-    """Titles and cells: number, values, figures, "*" for a setting that none beats, the problem."""
+    """Return the titles and cells: number, values, figures, "*" for a setting that none beats, the problem."""
     titles = ["number", *sweep.names, *(OBJECTIVES[name][0] for name in sweep.objectives), "best", "problem"]
     lines = [titles]
     for (setting, outcome), front in zip(rows, best(rows, sweep.objectives), strict=True):

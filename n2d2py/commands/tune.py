@@ -50,7 +50,7 @@ def machine() -> str:
 
 
 def bench(folder: Path, threads: int, count: int) -> float:
-    """Seconds of the fastest of `count` inferences of a built export."""
+    """Return the seconds of the fastest of `count` inferences of a built export."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"}
     done = subprocess.run(
         ["bin/run_export", "-bench", str(count)], cwd=folder, env=environment, check=True, capture_output=True, text=True
@@ -92,7 +92,7 @@ def export(network: Path, params: Path, folder: Path, nbbits: int, options: list
 
 
 def sizes(folder: Path) -> dict[str, int]:
-    """Bytes that `make size` prints: arena, constants, stack, and code over its sections."""
+    """Return the bytes that `make size` prints: arena, constants, stack, and code over its sections."""
     printed = subprocess.run(["make", "-s", "size"], cwd=folder, check=True, capture_output=True, text=True).stdout
     totals: dict[str, int] = {}
     for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE):

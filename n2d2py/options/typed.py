@@ -209,7 +209,7 @@ def _warn_without_effect(a: Arguments) -> None:
 
 
 def _target_options(name: str) -> tuple[str, ...]:
-    """Options without effect on the integers of an export."""
+    """Return the options without effect on the integers of an export."""
     from n2d2py.exports import find_target  # late: the help needs no export
 
     return find_target(name).quantization.without_effect
@@ -292,7 +292,7 @@ def _range(text: str) -> tuple[float, float]:
 
 
 def _numbers(option: Option, text: str) -> tuple[float, ...]:
-    """Numbers with commas between them; a fraction is one, such as 1/255."""
+    """Return the numbers with commas between them; a fraction is one, such as 1/255."""
     parts: list[list[str]] = []
     try:
         parts = [part.split("/") for part in text.split(",")]
@@ -316,7 +316,7 @@ def _size(option: Option, text: str) -> tuple[int, ...]:
 
 
 def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
-    """Parts of the network and its data to read, by what the command does with them."""
+    """Return the parts of the network and its data to read, by what the command does with them."""
     extent = "structure" if a.describe else "shapes" if a.memory_report else "all"
     wanted = a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
     read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))

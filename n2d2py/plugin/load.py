@@ -99,7 +99,7 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
 
 
 def _entries() -> list[str]:
-    """Entries of the registries, by kind and name."""
+    """Return the entries of the registries, by kind and name."""
     return [f"{registry.what} {name}" for registry in REGISTRIES for name in registry]
 
 

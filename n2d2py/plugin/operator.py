@@ -117,7 +117,7 @@ class Operator(Op):
         return 0
 
     def parameter_shapes(self, *inputs: Shape) -> dict[str, Shape]:
-        """Shapes of the constants, for layers of an INI; ONNX brings them."""
+        """Return the shapes of the constants, for layers of an INI; ONNX brings them."""
         return {}
 
     # ---- what the tool calls ------------------------------------------------------------------

@@ -35,7 +35,7 @@ def check_layer(
     low: float = -1.0,
     high: float = 1.0,
 ) -> dict[int, np.ndarray]:
-    """Compiles a network of one layer over inputs of these shapes (1, C, ...) and compares C++ with Python.
+    """Compile a network of one layer over inputs of these shapes (1, C, ...) and compare C++ with Python.
 
     Inputs are random between `low` and `high`. Returns the outputs (real values) by number of bits.
 
@@ -83,7 +83,7 @@ def _typed(graph: Graph, bits: int, batch: dict[str, np.ndarray]) -> QuantGraph:
 
 
 def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
-    """Layers of the simulated and of the compiled network, and the first output in floating point."""
+    """Return the layers of the simulated and of the compiled network, and the first output in floating point."""
     from n2d2py.reference.executor import run_graph
 
     problem = memory_problem(typed)

@@ -49,7 +49,7 @@ def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
 
 
 def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
-    """Suggestions for these layers: sections for the export parameters, and options for all."""
+    """Return the suggestions for these layers: sections for the export parameters, and options for all."""
     total = _share(losses)
     lines = ["The layers that cost most, each in integers alone:"]
     for loss in losses:
@@ -225,7 +225,7 @@ def draw_levels(levels: LevelCounts) -> str:
 
 
 def inline_picture(image: np.ndarray) -> str:
-    """Bytes (H, W) or (H, W, 3) as the address of a PNG within the page."""
+    """Return the bytes (H, W) or (H, W, 3) as the address of a PNG within the page."""
     from PIL import Image
 
     file = BytesIO()

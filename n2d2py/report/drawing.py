@@ -50,7 +50,7 @@ def _style(node: QuantNode) -> str:
 
 
 def _parts(graph: QuantGraph) -> tuple[list[tuple[float, float]], list[tuple[int, int]]]:
-    """Sizes of the inputs, layers and outputs, in this order, and the edges between them."""
+    """Return the sizes of the inputs, layers and outputs, in this order, and the edges between them."""
     producer = {name: k for k, name in enumerate(graph.inputs)}
     sizes, edges = [_END] * len(graph.inputs), []
     for node in graph.nodes:

@@ -50,7 +50,7 @@ class Footprint:
         return None if self.arena is None or self.stack is None else self.arena + self.stack + (self.unpacked or 0)
 
     def ram_parts(self, at_most: str = "stack <=") -> dict[str, int | None]:
-        """Parts of `ram`, as reports name them; `at_most`: a stack that is a bound only."""
+        """Return the parts of `ram`, as reports name them; `at_most`: a stack that is a bound only."""
         weights = {} if self.unpacked is None else {"weights": self.unpacked}
         return {"arena": self.arena, **weights, at_most if self.stack_bound else "stack": self.stack}
 

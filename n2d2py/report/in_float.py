@@ -93,7 +93,7 @@ def _is_last_softmax(graph: Graph, node: Node) -> bool:
 
 
 def float_shares(layers: Sequence[FloatLayer]) -> tuple[float, float]:
-    """Shares of the multiply-accumulates and of the bytes, 0..1."""
+    """Return the shares of the multiply-accumulates and of the bytes, 0..1."""
     return sum(one.macs for one in layers), sum(one.bytes for one in layers)
 
 

@@ -51,7 +51,7 @@ def lay_out(
     margin: float = 30.0,
     column_ranks: int = 26,
 ) -> Layout:
-    """Places boxes of `sizes` (width, height); edges (from, to) go to a later box. Gaps are (horizontal, vertical).
+    """Place boxes of `sizes` (width, height); edges (from, to) go to a later box. Gaps are (horizontal, vertical).
 
     More than 1.2 x `column_ranks` ranks are folded into columns of about that many.
     """
@@ -90,7 +90,7 @@ def _bent(items: list[Item], edges: list[tuple[int, int]]) -> list[list[int]]:
 
 
 def _order(items: list[Item], rows: list[list[int]]) -> None:
-    """Sorts each row by the mean place of the neighbours, downwards and upwards in turn; ties keep their order."""
+    """Sort each row by the mean place of the neighbours, downwards and upwards in turn; ties keep their order."""
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         place = {index: k for row in rows for k, index in enumerate(row)}

@@ -133,7 +133,7 @@ def _draw_values(values: np.ndarray, classes: tuple[str, ...]) -> str:
 
 
 def _draw_bars(rows: Sequence[tuple[str, float]]) -> str:
-    """Names and values as bars, the first one marked."""
+    """Return the names and values as bars, the first one marked."""
     most = max(abs(value) for _, value in rows) or 1.0
     svg = Svg(160, 120, "values", standalone=False)
     for row, (name, value) in enumerate(rows):

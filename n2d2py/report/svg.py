@@ -56,7 +56,7 @@ class Svg:
 
     @contextmanager
     def link(self, target: str, mark: str, layer: int, title: str) -> Iterator[None]:
-        """Shapes drawn inside lead to the element `target` of the page and are themselves its element `mark` ("" for none)."""
+        """Link the shapes drawn inside to the element `target` of the page; they are themselves its element `mark`."""
         named = f' id="{mark}"' if mark else ""
         self._parts.append(f'<a href="#{target}"{named} data-layer="{layer}" aria-label="{_escaped(title)}">')
         yield

@@ -79,7 +79,7 @@ def grouped(value: int) -> str:
 
 
 def short_bytes(value: int) -> str:
-    """Bytes in B, KiB or MiB with about three digits."""
+    """Return the bytes in B, KiB or MiB with about three digits."""
     for unit, size in (("MiB", 2**20), ("KiB", 2**10)):
         if value >= size:
             amount = value / size

@@ -274,7 +274,7 @@ class Network:
         return [results[index] for index in outputs]
 
     def _needed(self, outputs: list[int]) -> set[int]:
-        """Positions of the inputs that some outputs need."""
+        """Return the positions of the inputs that some outputs need."""
         return set(range(len(self.info.inputs)))
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
@@ -289,7 +289,7 @@ class Network:
         return [results[index] for index in chosen]
 
     def _chosen(self, outputs: Sequence[str] | str | None) -> list[int]:
-        """Positions of the named outputs; all for None."""
+        """Return the positions of the named outputs; of all for None."""
         known = [info.name for info in self.info.outputs]
         names = known if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
         wrong = [name for name in names if name not in known]

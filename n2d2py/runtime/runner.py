@@ -110,7 +110,9 @@ class Runner:
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """Tools that this machine lacks to run an export with such export parameters, as in "no C++ compiler or make"; empty when nothing."""
+        """Return the tools that this machine lacks to run an export with such export parameters, as in "no C++ compiler or
+        make"; empty if it has all.
+        """
         return ""
 
     def __enter__(self) -> Runner:
@@ -124,7 +126,8 @@ class Runner:
         raise NotImplementedError
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of what was built, by what they are for, such as "arena", "stack", "constants"; empty where not known.
+        """Return the bytes of what was built, by what they are for, such as "arena", "stack", "constants"; empty where not
+        known.
 
         A name ends with `AT_MOST` where the size is a bound: of the stack, where the compiler wrote no calls (or a compiler
         cache lost them).
@@ -136,7 +139,9 @@ class Runner:
         return None
 
     def conversion_cost(self, inferences: int) -> str:
-        """Instructions, or the time where `inferences` are timed, of the conversion of a frame or a sound; empty where not measured."""
+        """Return the instructions, or the time where `inferences` are timed, of the conversion of a frame or a sound; empty
+        where not measured.
+        """
         return ""
 
     def built_with(self) -> str:

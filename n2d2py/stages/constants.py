@@ -49,7 +49,7 @@ def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Para
 def _candidates(
     network: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
 ) -> Iterator[PlannedNetwork]:
-    """Plans that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller memories."""
+    """Plan that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller memories."""
     settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
     whole = settings.memories[0].bytes if settings.memories else 0
     for room in sorted({int(whole * part) for part in _RESERVED}):

@@ -17,7 +17,7 @@ from n2d2py.arithmetic.frame import read_frame
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
-from n2d2py.data.input_data import open_data
+from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.multi_input import open_multi_input
 from n2d2py.data.pre_samples import write_pre_samples
@@ -228,70 +228,94 @@ def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, 
     return _in_calls(replace(network, data=_onnx_data(network.graph, options, network.metadata), options=options))
 
 
-def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
-    refuse_for_ini(options)
-    document = load_document(path)
-    document.described = describing = options.extent == "structure"
-    if options.post is None:
-        options = replace(options, post=read_post(document))
-    if not document.described:
-        refuse_quantized_training(document)
-    several = bool(further_inputs(document))
-    provider = None
-    override = instead = None
-    if options.read_data and not several:
+@dataclass(frozen=True)
+class _IniStimuli:
+    """The stimuli of an INI.
+
+    Attributes:
+        provider: its pipeline over its database, or over the data of `-calib-data`.
+        override: the data of `-calib-data` that pass through the pipeline; None if there are none.
+        has_own: the database is that of the INI.
+    """
+
+    provider: StimuliProvider
+    override: Database | None
+    has_own: bool
+
+    @staticmethod
+    def open(document: Document, options: LoadOptions, folder: Path) -> _IniStimuli:
+        """Open the database and the pipeline; `folder` has the statistics of earlier runs."""
         override = _given_database(document, options)
         instead = (override or empty_database()) if options.data is not None else None
         learning = options.training == "now"
         provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
         if options.input_format is not None:
             provider = provider.with_frames(read_frame(options.input_format))
-    shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
-    has_own = provider is not None and has_database(document) and provider.database is not instead
-    has_validation = provider is not None and has_own and provider.sizes().get("Validation", 0) > 0
-    weights = (
-        None
-        if describing
-        else open_weights(
-            None if options.weights is None else str(options.weights),
-            has_validation=has_validation,
-            folder=folder,
-            ignore_missing=options.ignore_missing,
-        )
-    )
-    if weights is not None and options.training == "now":
-        weights.recipes = {}
-    graph = build_graph(document, (1, *shape), weights, options.seed)
-    if weights is not None and weights.initial and options.weights is None and not options.training:
-        what = f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values"
-        remedy = "give -w PATH, or -w /dev/null to use random weights"
-        log.warning("W420", what, where=Location(str(path)), remedy=remedy)
+        return _IniStimuli(provider, override, has_database(document) and provider.database is not instead)
+
+    @property
+    def has_validation(self) -> bool:
+        """True if the database of the INI has a validation set."""
+        return self.has_own and self.provider.sizes().get("Validation", 0) > 0
+
+
+def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
+    refuse_for_ini(options)
+    document = load_document(path)
+    document.described = describing = options.extent == "structure"
+    if options.post is None:
+        options = replace(options, post=read_post(document))
+    if not describing:
+        refuse_quantized_training(document)
+    several = bool(further_inputs(document))
+    stimuli = _IniStimuli.open(document, options, folder) if options.read_data and not several else None
+    environment = stimuli.provider if stimuli else read_environment(document, for_data=options.extent == "all")
+    weights = None if describing else _open_weights(stimuli, options, folder)
+    graph = build_graph(document, (1, *environment.shape), weights, options.seed)
+    if weights is not None and options.weights is None and not options.training:
+        _warn_missing(weights, path)
     targets = read_targets(document, graph, describing=describing)
     for node in [] if describing else graph.prune():
         log.notice("layer '%s' is removed, as no target depends on it", node.name)
-    files = list(document.files)
+    files = [*document.files, *graph_files(document)]
     if weights is not None and weights.path is not None and weights.path.is_file():
-        files.append(weights.path)
-    files += graph_files(document)
-    data = DataSet({}) if provider is None else _provide_data(provider, override, has_own, options, folder)
+        files.insert(len(document.files), weights.path)
+    data = DataSet({}) if stimuli is None else _provide_data(stimuli, options, folder)
     if several and options.read_data and options.data is not None:
         data = _open_data(options, _sample_shapes(graph), integers=_integer_inputs(graph))
     if options.class_names is not None:
         data = replace(data, contract=replace(data.contract, classes=class_names(options, OnnxMetadata())))
-    mappings = {
-        target.name: _mapping(document, target, provider.labels)
-        for target in targets
-        if target.mapping and provider is not None
-    }
     if options.training:
         unignore_training_keys(document.ignored)
     document.ignored.warn()
-    if provider is not None:
-        document.notice_unused()
-    batch = provider.batch_size if provider is not None else 1
-    return LoadedNetwork(
-        graph, targets, data, params, options, folder, files, document, mappings, weights=weights, batch_size=batch
+    network = LoadedNetwork(graph, targets, data, params, options, folder, files, document, weights=weights)
+    if stimuli is None:
+        return network
+    document.notice_unused()
+    labels = stimuli.provider.labels
+    mappings = {target.name: _mapping(document, target, labels) for target in targets if target.mapping}
+    return replace(network, mappings=mappings, batch_size=stimuli.provider.batch_size)
+
+
+def _open_weights(stimuli: _IniStimuli | None, options: LoadOptions, folder: Path) -> WeightStore:
+    """Return the weights of an INI: those of `-w`, else those that a training left in `folder`."""
+    weights = open_weights(
+        None if options.weights is None else str(options.weights),
+        has_validation=stimuli is not None and stimuli.has_validation,
+        folder=folder,
+        ignore_missing=options.ignore_missing,
     )
+    if options.training == "now":
+        weights.recipes = {}
+    return weights
+
+
+def _warn_missing(weights: WeightStore, path: Path) -> None:
+    """Print W420 if layers keep their random initial values."""
+    if weights.initial:
+        what = f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values"
+        remedy = "give -w PATH, or -w /dev/null to use random weights"
+        log.warning("W420", what, where=Location(str(path)), remedy=remedy)
 
 
 def graph_files(document: Document) -> list[Path]:
@@ -324,10 +348,9 @@ def _given_database(document: Document, options: LoadOptions) -> Database | None
     return source_database(labelled_input(options, class_names(options, OnnxMetadata()))[0], shape, fit=not transformed)
 
 
-def _provide_data(
-    provider: StimuliProvider, override: Database | None, has_own: bool, options: LoadOptions, folder: Path
-) -> DataSet:
-    """Return the data of an INI combined with `-calib-data`: `override`, or unprocessed; `has_own`: it has a [database]."""
+def _provide_data(stimuli: _IniStimuli, options: LoadOptions, folder: Path) -> DataSet:
+    """Return the data of an INI combined with `-calib-data`."""
+    provider, override, has_own = stimuli.provider, stimuli.override, stimuli.has_own
     sizes = provider.sizes()
     sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
     first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
@@ -389,38 +412,15 @@ def _open_data(
     `ports`: the inputs as in the file.
     """
     data, names = labelled_input(options, class_names(options, metadata))
-    contract = InputContract(classes=tuple(names))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
         stimuli = open_multi_input(data, inputs, options.input_range or (0.0, 1.0), integers, ports)
         how = preprocessing(LoadOptions(input_range=options.input_range), (), metadata, network)
+        contract = InputContract(classes=tuple(names))
     else:
         ((name, shape),) = inputs.items()
-        port = ports.get(name)
-        kind = None if port is None or options.input_range is not None else port.type
-        pictures, is_transposed = data.is_folder and options.audio is None and options.sensor is None, False
-        taken = shape
-        if pictures and port is not None and len(shape) == 3:
-            is_transposed, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
-        how = preprocessing(options, shape, metadata, network, name in integers, kind)
-        if is_transposed and how.source is not None:
-            what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes"
-            raise N2D2Error("E417", what, remedy="remove it")
-        stimuli = open_source(data, taken, how, port)
-        reals = not data.is_folder and read_arrays(data)[0].dtype.kind in "bf"
-        bytes_known = not is_transposed and (not reals or how.from_metadata or how.declared is not None)
-        contract = how.contract(shape, tuple(names), how.bgr if pictures else metadata.bgr, bytes_known)
-        labelled = stimuli.labels[stimuli.labels >= 0]
-        what = "images" if pictures else "sounds" if options.audio else "windows" if options.sensor else "samples"
-        count = f"{len(stimuli)} {what}" + (
-            f" with {sum(len(one) for one in stimuli.boxes if one is not None)} boxes"
-            if stimuli.boxes is not None
-            else f" of {len(set(labelled.tolist()))} classes"
-            if len(labelled)
-            else " without labels"
-        )
-        layout = "nhwc" if port is not None and port.channels_last else "nchw"
-        log.notice("%s", input_text(how, shape, data, reals, count, layout))
+        single = _SingleInput(name, shape, ports.get(name), name in integers, network)
+        stimuli, how, contract = _open_input(data, tuple(names), options, metadata, single)
     sets = {"Validation": stimuli}
     known = stimuli.labels >= 0
     if stimuli.boxes is not None:
@@ -430,6 +430,48 @@ def _open_data(
     elif known.any() and data.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
     return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(data.name)}",), origin=_data_origin(how))
+
+
+@dataclass(frozen=True)
+class _SingleInput:
+    """The only input of a network: its name, the shape of a sample, its form in the file, and the name of the network."""
+
+    name: str
+    shape: tuple[int, ...]
+    port: FilePort | None
+    is_integer: bool
+    network: str
+
+
+def _open_input(
+    data: InputData, classes: tuple[str, ...], options: LoadOptions, metadata: OnnxMetadata, target: _SingleInput
+) -> tuple[Stimuli, Preprocessing, InputContract]:
+    """Return the samples for a network with one input, their preprocessing, and the description of the input."""
+    port, shape, is_transposed = target.port, target.shape, False
+    is_images = data.is_folder and options.audio is None and options.sensor is None
+    if is_images and port is not None and len(shape) == 3:
+        is_transposed, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
+    kind = None if port is None or options.input_range is not None else port.type
+    how = preprocessing(options, shape, metadata, target.network, target.is_integer, kind)
+    if is_transposed and how.source is not None:
+        what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{target.name}' has other axes"
+        raise N2D2Error("E417", what, remedy="remove it")
+    stimuli = open_source(data, target.shape, how, port)
+    reals = not data.is_folder and read_arrays(data)[0].dtype.kind in "bf"
+    bytes_known = not is_transposed and (not reals or how.from_metadata or how.declared is not None)
+    contract = how.contract(shape, classes, how.bgr if is_images else metadata.bgr, bytes_known)
+    unit = "images" if is_images else "sounds" if options.audio else "windows" if options.sensor else "samples"
+    layout = "nhwc" if port is not None and port.channels_last else "nchw"
+    log.notice("%s", input_text(how, shape, data, reals, f"{len(stimuli)} {unit}{_label_text(stimuli)}", layout))
+    return stimuli, how, contract
+
+
+def _label_text(stimuli: Stimuli) -> str:
+    """Return the number of boxes or classes of stimuli, as the end of a message."""
+    if stimuli.boxes is not None:
+        return f" with {sum(len(one) for one in stimuli.boxes if one is not None)} boxes"
+    labels = stimuli.labels[stimuli.labels >= 0]
+    return f" of {len(set(labels.tolist()))} classes" if len(labels) else " without labels"
 
 
 def _data_origin(how: Preprocessing) -> str:

@@ -88,7 +88,7 @@ def _open(
     options: RunOptions,
     target: Target[Any],
 ) -> list[str]:
-    """Facts that require a calibration, a line each."""
+    """Return the facts that require a calibration, a line each."""
     chosen, params = options.quantization, network.params
     lines = []
     mixed = quant_options(options.calibration, chosen, network.options.target, params.as_dict()).mixed

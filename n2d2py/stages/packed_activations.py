@@ -71,7 +71,7 @@ class _Search:
 
     @staticmethod
     def whole(network: PlannedNetwork | None, names: Collection[str]) -> list[str]:
-        """Those of some tensors that are in memory as a whole, packed where they are, and not in line buffers alone."""
+        """Return the tensors that are in memory as a whole, packed where they are, and not in line buffers."""
         if network is None:
             return []
         tensors = {name: packed for packed, name in network.graph.packed.items()}
@@ -101,7 +101,7 @@ class _Search:
 
 
 def log_packing(graph: QuantGraph, params: Params) -> None:
-    """Says which tensors of a planned network are packed; warns W109 where PackActivations asks for it and none is."""
+    """Log which tensors of a planned network are packed. W109 if PackActivations has no effect."""
     tensors = low_bit_tensors(graph)
     packed, able = [one for one in tensors if one.packed], [one for one in tensors if not one.refused]
     if packed:

@@ -12,8 +12,9 @@ from n2d2py.ini.params import GENERAL, PRECISION_KEYS, Params
 
 
 def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) -> None:
-    """Warns W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of
-    layers that it does not know. A default value is not a demand."""
+    """Warn W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of
+    layers that it does not know. A default value is not a demand.
+    """
     overruled = target.overruled(params.as_dict(), graph.bits)
     for key in params.schema.keys:
         if params.is_given(key.name) and params[key.name] != key.default:

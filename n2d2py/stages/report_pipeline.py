@@ -54,7 +54,7 @@ def pipeline_data(
 
 
 def _input_stages(contract: InputContract, facts: list[tuple[str, str]]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Stages before the network; `facts` are those of the conversion, none where the export has none."""
+    """Return the stages before the network; `facts` are those of the conversion, none where the export has none."""
     source = contract.source
     if source is None or not facts:
         return [("Input", contract.text, [])]

@@ -77,7 +77,7 @@ def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray
 
 
 def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
-    """Names of the outputs of a target: of the labels that mean each."""
+    """Return the names of the outputs of a target: of the labels that mean each."""
     mapping = network.mappings.get(target.name)
     if mapping is None:
         return network.data.classes
@@ -91,8 +91,8 @@ def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
 def score_stage(
     network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
 ) -> Scores:
-    """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with
-    the results of every stimulus as JSON).
+    """Score the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with the
+    results of every stimulus as JSON).
 
     Batches are worked on by all cores; results do not depend on their number.
     """

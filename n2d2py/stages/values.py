@@ -65,7 +65,8 @@ def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray
 
 
 def layer_values(graph: Graph, typed: QuantGraph | None, x: np.ndarray) -> Mapping[str, LayerValues]:
-    """Values by name, inputs first, then layers in execution order; those of the typed network's layers where it is given.
+    """Return the values by name, inputs first, then layers in execution order; those of the typed network's layers where it is
+    given.
 
     Args:
         x: real values (1, ...) of one stimulus.

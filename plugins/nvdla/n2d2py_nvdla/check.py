@@ -46,7 +46,7 @@ def violations(program: Program, config: HardwareConfig) -> list[str]:
 
 
 def notes(program: Program, config: HardwareConfig) -> list[str]:
-    """Parts that are right once and wrong in the next inference, of a loadable without violations."""
+    """Return the parts that are right once and wrong in the next inference, of a loadable without violations."""
     order: list[Operation] = []
     for task in program.tasks:
         if isinstance(task, DlaTask):
@@ -65,7 +65,7 @@ def check_program(program: Program, config: HardwareConfig) -> None:
 
 
 def _runtime(program: Program) -> Iterator[str]:
-    """Violations of the tables that NVIDIA's runtime needs."""
+    """Yield the violations of the tables that NVIDIA's runtime needs."""
     loadable = program.loadable
     if not loadable.submit_list:
         yield "the submit list is empty, so that the runtime refuses the file"
@@ -93,7 +93,7 @@ def _runtime(program: Program) -> Iterator[str]:
 
 
 def _emulated(program: Program, task: EmuTask) -> Iterator[str]:
-    """Buffers of the emulator's operations against their memories."""
+    """Yield the buffers of the emulator's operations against their memories."""
     for operation in task.operations:
         what = f"EMU task {task.number} op {operation.number}"
         if operation.extension is None and operation.kind > 1:
@@ -136,7 +136,7 @@ def _engine(operation: Operation, config: HardwareConfig) -> Iterator[str]:
 
 
 def _cubes(program: Program, task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterator[str]:
-    """Bounds, alignment and sizes of the data cubes in memory."""
+    """Yield the bounds, alignment and sizes of the data cubes in memory."""
     if operation.engine == BDMA:
         return
     for name in CUBES[operation.engine]:
@@ -215,7 +215,7 @@ def _used(operation: Operation, name: str) -> bool:
 
 
 def _graph(task: DlaTask) -> Iterator[str]:
-    """Heads, chains, counters and fused pairs."""
+    """Yield the heads, chains, counters and fused pairs."""
     count = len(task.operations)
     counters = [0] * count
     for engine, head in enumerate(task.network["op_head"]):
@@ -253,7 +253,7 @@ def _graph(task: DlaTask) -> Iterator[str]:
 
 
 def _schedule(program: Program, task: DlaTask, order: list[Operation]) -> list[str]:
-    """A deadlock, found by re-enacting the firmware; appends the operations in the order of their completion."""
+    """Return a deadlock, found by re-enacting the firmware; appends the operations in the order of their completion."""
     try:
         Scheduler(task, program.name, order.extend).run()
     except N2D2Error as problem:
@@ -262,7 +262,7 @@ def _schedule(program: Program, task: DlaTask, order: list[Operation]) -> list[s
 
 
 def _buffer(order: list[Operation], config: HardwareConfig) -> tuple[list[str], list[str]]:
-    """Conflicts in the convolution buffer between consecutive convolutions, and the rest at the end."""
+    """Return the conflicts in the convolution buffer between consecutive convolutions, and the rest at the end."""
     buffer = ConvolutionBuffer(config)
     found, held, culprit = [], 0, ""
     for operation in order:

@@ -133,7 +133,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _inputs(arguments: argparse.Namespace, program: Program) -> list[np.ndarray]:
-    """The bytes of the inputs that are given.
+    """Return the bytes of the inputs that are given.
 
     Raises:
         N2D2Error: E902, E905 for files that are not what the loadable wants.
@@ -169,7 +169,7 @@ def _inputs(arguments: argparse.Namespace, program: Program) -> list[np.ndarray]
 
 
 def _chosen(arguments: argparse.Namespace, program: Program) -> HardwareConfig | None:
-    """The configuration that is asked for.
+    """Return the configuration that is asked for.
 
     Raises:
         N2D2Error: E907 for one that does not exist, or lacks a precision of the loadable.

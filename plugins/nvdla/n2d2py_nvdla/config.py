@@ -47,11 +47,11 @@ class HardwareConfig:
         return self.depth * self.width
 
     def lanes(self, precision: int) -> int:
-        """Elements of an atom."""
+        """Return the elements of an atom."""
         return self.atom // BYTES[precision]
 
     def kernel_group(self, precision: int) -> int:
-        """Kernels that are computed together, the outermost unit of weight memory."""
+        """Return the kernels that are computed together, the outermost unit of weight memory."""
         return self.kernels if precision == INT8 else self.kernels // 2
 
 
@@ -71,7 +71,7 @@ CONFIGS = {
 
 
 def config(name: str) -> HardwareConfig:
-    """The configuration of that name.
+    """Return the configuration of that name.
 
     Raises:
         N2D2Error: E907 for an unknown name.
@@ -82,7 +82,7 @@ def config(name: str) -> HardwareConfig:
 
 
 def entries_per_slice(one: HardwareConfig, width: int, channels: int, precision: int) -> int:
-    """Entries of the convolution buffer that one line of a feature cube takes."""
+    """Return the entries of the convolution buffer that one line of a feature cube takes."""
     atoms = -(-channels * BYTES[precision] // one.atom)
     per_entry = one.width // one.atom
     full, rest = divmod(atoms, per_entry)
@@ -96,13 +96,13 @@ _OVERLAPS = (1, 1, 2, 4, 4, 8, 8, 8, 8)
 
 
 def widest_pool(one: HardwareConfig, precision: int, kernel: int, stride: int) -> int:
-    """Positions of a line that the pooling engine forms at once, for windows of `kernel` lines every `stride` lines."""
+    """Return the positions of a line that the pooling engine forms at once, for windows of `kernel` lines every `stride` lines."""
     bits = one.kernel_group(precision) * (14 if precision == INT8 else 28)
     return _LINE_BUFFER // (_OVERLAPS[min(-(-kernel // max(stride, 1)), 8)] * bits)
 
 
 def config_of(program: Program) -> HardwareConfig:
-    """The configuration that a loadable was made for: by the atom of its cubes, then by the entries per slice.
+    """Return the configuration that a loadable was made for: by the atom of its cubes, then by the entries per slice.
 
     nv_full is preferred where several fit, then nv_large, then nv_small.
     """
@@ -144,7 +144,7 @@ def config_of(program: Program) -> HardwareConfig:
 
 
 def precisions_of(program: Program) -> set[int]:
-    """The precisions that the operations of a loadable compute in; copies of memory have none."""
+    """Return the precisions that the operations of a loadable compute in; copies of memory have none."""
     return {_precision(operation) for _, operation in program.dla_operations() if operation.engine != firmware.BDMA}
 
 

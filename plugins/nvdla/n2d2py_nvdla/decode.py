@@ -49,7 +49,7 @@ def memories_of(loadable: Loadable, name: str) -> dict[int, np.ndarray]:
 
 
 def submitted(loadable: Loadable, name: str) -> list[int]:
-    """Positions in the task list in the order of submission."""
+    """Return the positions in the task list in the order of submission."""
     position = {task.id: number for number, task in enumerate(loadable.task_list)}
     order = []
     for submit in sorted(loadable.submit_list, key=lambda one: one.id):
@@ -98,7 +98,7 @@ class Decoder:
         return row[: dtype.itemsize].view(dtype)[0]
 
     def task(self) -> DlaTask | EmuTask:
-        """The task with everything that it names.
+        """Return the task with everything that it names.
 
         Raises:
             N2D2Error: E901 for descriptors that lie outside of their memory, or name what does not exist.
@@ -149,7 +149,9 @@ class Decoder:
         return EmuTask(self._number, self._addresses, tuple(self._emulated(i, row, buffer_list) for i, row in enumerate(ops)))
 
     def _emulated(self, number: int, row: np.ndarray, buffer_list: int) -> EmuOperation:
-        """An operation of the emulator; the two buffers of NVIDIA's lie by its number, those of an extension where it says."""
+        """Return an operation of the emulator; the two buffers of NVIDIA's lie by its number, those of an extension where it
+        says.
+        """
         abi, kind = self._abi, int(row[0])
         if kind != EXTENSION:
             op = self._one(row, abi.emu_power if kind == 0 else abi.emu_softmax)
@@ -178,7 +180,7 @@ class Decoder:
 
 
 def detect_abi(loadable: Loadable, memories: dict[int, np.ndarray], name: str) -> str:
-    """The ABI under which the fewest data cubes are nonsense; the version of the descriptor blobs breaks ties."""
+    """Return the ABI under which the fewest data cubes are nonsense; the version of the descriptor blobs breaks ties."""
     wrong: dict[str, int] = {}
     failed: list[N2D2Error] = []
     for abi in ("v12", "v10"):
@@ -216,7 +218,7 @@ def _emu_nonsense(task: EmuTask) -> int:
 
 
 def _nonsense(task: DlaTask, operation: Operation) -> int:
-    """The number of cubes of an operation that cannot be meant."""
+    """Return the number of cubes of an operation that cannot be meant."""
     if operation.engine == BDMA:
         return 0
     count = 0

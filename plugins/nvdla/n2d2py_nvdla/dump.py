@@ -86,7 +86,7 @@ def _operation(one: Operation) -> dict[str, Any]:
 
 
 def dump_text(program: Program) -> str:
-    """The same for reading: tables as rows, descriptors as indented fields, then the dependency graph."""
+    """Return the same for reading: tables as rows, descriptors as indented fields, then the dependency graph."""
     loadable = program.loadable
     lines = [f"loadable {'.'.join(map(str, loadable.version))}, firmware ABI {program.abi.name}"]
     for one in dataclasses.fields(loadable)[1:]:

@@ -50,7 +50,7 @@ class Extension:
 
 
 def pack_extension(extension: Extension) -> bytes:
-    """The description of an operation."""
+    """Return the description of an operation."""
     arrays, at = {}, 0
     blocks = []
     for role, array in sorted(extension.constants.items()):
@@ -81,7 +81,7 @@ def pack_extension(extension: Extension) -> bytes:
 
 
 def unpack_extension(data: bytes) -> Extension:
-    """The operation that `data` describes.
+    """Return the operation that `data` describes.
 
     Raises:
         ValueError: for bytes that are not a description, with the reason.

@@ -32,7 +32,7 @@ EXTENSION = 128
 
 
 def descriptor(array: np.ndarray) -> np.void:
-    """The descriptor in an array of one, without axes."""
+    """Return the descriptor in an array of one, without axes."""
     return array.reshape(1)[0]
 
 
@@ -306,7 +306,7 @@ ABIS = {"v10": _abi("v10", (0, 11, 0), False), "v12": _abi("v12", (0, 12, 3), Tr
 
 
 def to_plain(value: Any) -> Any:
-    """A record as dict, an array as list, a NumPy scalar as Python's; reserved fields are left out."""
+    """Return a record as dict, an array as list, a NumPy scalar as Python's; reserved fields are left out."""
     if isinstance(value, np.void) and value.dtype.names:
         return {name: to_plain(value[name]) for name in value.dtype.names if not name.startswith("reserved")}
     if isinstance(value, np.ndarray):

@@ -14,7 +14,7 @@ Span = tuple[int, int, int]
 
 
 def hazards(program: Program, task: DlaTask) -> list[str]:
-    """The first unordered access of each operation."""
+    """Return the first unordered access of each operation."""
     before = _complete_before(task)
     reads, writes = (
         zip(*(_spans(program, task, operation) for operation in task.operations), strict=True) if task.operations else ((), ())
@@ -83,7 +83,7 @@ def _complete_before(task: DlaTask) -> list[int]:
 
 
 def _spans(program: Program, task: DlaTask, operation: Operation) -> tuple[list[Span], list[Span]]:
-    """Bytes that an operation reads and writes; constants' pools are left out, nobody writes them."""
+    """Return the bytes that an operation reads and writes; constants' pools are left out, nobody writes them."""
     if operation.engine == BDMA:
         sides = []
         for side in ("source", "destination"):

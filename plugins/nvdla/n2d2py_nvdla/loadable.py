@@ -55,7 +55,7 @@ class _Reader:
             raise _Damaged(f"{what} is not UTF-8 text") from None
 
     def table(self, cls: type, at: int, what: str) -> Any:
-        """The table of class `cls` at byte `at`."""
+        """Return the table of class `cls` at byte `at`."""
         vtable = at - self.scalar("i4", at, what)
         size = self.scalar("u2", vtable, f"the vtable of {what}")
         if size < 4 or size % 2 or vtable + size > len(self._data):
@@ -92,7 +92,7 @@ class _Reader:
 
 
 def parse_loadable(data: bytes, name: str = "loadable") -> Loadable:
-    """The loadable in `data`; `name` stands in messages. Blobs' bytes are views of `data`.
+    """Return the loadable in `data`; `name` stands in messages. Blobs' bytes are views of `data`.
 
     Raises:
         N2D2Error: E901 for a file that is not a loadable, or a damaged one.
@@ -118,7 +118,7 @@ def unreadable(path: Path | str, error: OSError) -> N2D2Error:
 
 
 def read_loadable(path: Path | str) -> Loadable:
-    """The loadable in a file.
+    """Return the loadable in a file.
 
     Raises:
         N2D2Error: E901 for a file that is not a loadable or a damaged one, E902 for a file that cannot be read.
@@ -131,7 +131,7 @@ def read_loadable(path: Path | str) -> Loadable:
 
 
 def write_loadable(loadable: Loadable) -> bytes:
-    """The bytes of a file that holds `loadable`, with the identifier that NVIDIA's compilers write."""
+    """Return the bytes of a file that holds `loadable`, with the identifier that NVIDIA's compilers write."""
     import flatbuffers
 
     builder = flatbuffers.Builder(1024 + sum(len(blob.data) for blob in loadable.blobs))

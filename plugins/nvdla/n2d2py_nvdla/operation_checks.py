@@ -14,7 +14,7 @@ FLY = 2
 
 
 def operation_violations(task: DlaTask, operation: Operation, config: HardwareConfig) -> list[str]:
-    """Violations of an operation by itself."""
+    """Return the violations of an operation by itself."""
     rules = {CONV: _conv, SDP: _sdp, PDP: _pdp, CDP: _cdp}
     rule = rules.get(operation.engine)
     return list(rule(task, operation, config)) if rule else []
@@ -84,7 +84,7 @@ def _direct(operation: Operation, src, dst) -> Iterator[str]:
 
 
 def _buffers(operation: Operation, config: HardwareConfig, precision: int) -> Iterator[str]:
-    """Entries per slice, banks, bytes of a kernel."""
+    """Yield the entries per slice, banks, bytes of a kernel."""
     op = operation.op
     w, h, c = (int(op[f"input_{axis}_csc"]) for axis in ("width", "height", "channel"))
     if not (w and h and c):

@@ -38,7 +38,7 @@ class Program:
 
     @staticmethod
     def of(loadable: Loadable, name: str = "loadable", abi: str | None = None) -> Program:
-        """Decodes a loadable; the ABI is detected when `abi` is None.
+        """Return the decodes a loadable; the ABI is detected when `abi` is None.
 
         Raises:
             N2D2Error: E901 for descriptors that lie outside of their memory, or name what does not exist.

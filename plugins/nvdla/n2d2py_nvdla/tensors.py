@@ -37,14 +37,14 @@ def precision_of(tensor: TensorDesc) -> int:
 
 
 def _atom(tensor: TensorDesc) -> int:
-    """Bytes of an atom: 8 where the format says so, else 32, or 16 where the lines tell."""
+    """Return the bytes of an atom: 8 where the format says so, else 32, or 16 where the lines tell."""
     if tensor.pixel_format == FEATURE_X8:
         return 8
     return 16 if tensor.w > 0 and tensor.stride_1 == 16 * tensor.w else 32
 
 
 def tensor_array(tensor: TensorDesc, data: np.ndarray) -> np.ndarray:
-    """The logical (C, H, W) of an output's bytes."""
+    """Return the logical (C, H, W) of an output's bytes."""
     return as_array(
         data,
         (tensor.c, tensor.h, tensor.w),
@@ -57,7 +57,7 @@ def tensor_array(tensor: TensorDesc, data: np.ndarray) -> np.ndarray:
 
 
 def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
-    """Stored values (C, H, W) in the layout of `tensor`; pixels when it is an image.
+    """Return stored values (C, H, W) in the layout of `tensor`; pixels when it is an image.
 
     Raises:
         N2D2Error: E905 for another shape, or values that the type cannot hold.
@@ -89,7 +89,7 @@ def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
 
 
 def _image_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
-    """Pixels of bytes, with or without sign, or of halves."""
+    """Return the pixels of bytes, with or without sign, or of halves."""
     order = ORDERS[tensor.pixel_format]
     half = precision_of(tensor) == FP16
     if not half and (values.min(initial=0) < -128 or values.max(initial=0) > 255 or np.any(values != np.rint(values))):
@@ -108,7 +108,7 @@ def _image_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
 
 
 def pgm_pixels(path: Path) -> np.ndarray:
-    """The pixels (1, H, W) of a binary PGM file with 8 bits.
+    """Return the pixels (1, H, W) of a binary PGM file with 8 bits.
 
     Raises:
         N2D2Error: E905 for another file.
@@ -133,7 +133,7 @@ def pgm_pixels(path: Path) -> np.ndarray:
 
 
 def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
-    """The pixels (C, H, W) of an image, which is looked at before it is decoded."""
+    """Return the pixels (C, H, W) of an image, which is looked at before it is decoded."""
     if path.suffix.lower() == ".pgm":
         return pgm_pixels(path)
     try:
@@ -152,7 +152,7 @@ def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
 
 
 def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
-    """The numbers of an .npy file, whose header is looked at before they are read.
+    """Return the numbers of an .npy file, whose header is looked at before they are read.
 
     Raises:
         N2D2Error: E905 for a file without an array of that many numbers.
@@ -176,7 +176,7 @@ def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
 
 
 def read_input(path: Path, tensor: TensorDesc | None, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
-    """The bytes of an input from a file: .bin unchanged, .npy stored values, images as NVIDIA's runtime does.
+    """Return the bytes of an input from a file: .bin unchanged, .npy stored values, images as NVIDIA's runtime does.
 
     An input without a tensor descriptor can be given as .bin only. An image becomes floor(p * 127 / 255 + 0.5) in int8, (p - mean) / normalize in fp16.
 

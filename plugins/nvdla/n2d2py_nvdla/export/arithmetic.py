@@ -105,17 +105,17 @@ def fixed_point(factor: np.ndarray | float, bits: int = 15, largest_shift: int =
 
 
 def half_bits(value: float) -> int:
-    """The bits of a float16."""
+    """Return the bits of a float16."""
     return int(np.array(value, np.float16).view(np.uint16))
 
 
 def single_bits(value: float) -> int:
-    """The bits of a float32 as int32."""
+    """Return the bits of a float32 as int32."""
     return int(np.array(value, np.float32).view(np.int32))
 
 
 def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
-    """The SDP descriptor for `post`; tables of constants hold `channels` rounded up to `lanes`."""
+    """Return the SDP descriptor for `post`; tables of constants hold `channels` rounded up to `lanes`."""
     op = np.zeros((), firmware.SDP_DESC)
     op["src_precision"] = op["dst_precision"] = precision
     op["lut_index"], op["batch_num"] = -1, 1
@@ -129,7 +129,9 @@ def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
 
 
 def _table(values: np.ndarray, lanes: int) -> ConstantBlob:
-    """A per-kernel table, (channels, components), filled up with zeros to whole atoms; a surface is one group of channels."""
+    """Return a per-kernel table, (channels, components), filled up with zeros to whole atoms; a surface is one group of
+    channels.
+    """
     filled = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
     filled[: len(values)] = values
     surface = filled[:lanes].nbytes
@@ -137,7 +139,7 @@ def _table(values: np.ndarray, lanes: int) -> ConstantBlob:
 
 
 def _points(values: np.ndarray, lanes: int) -> ConstantBlob:
-    """A per-point table of (C, H, W) in two bytes each, atoms of `lanes` channels side by side."""
+    """Return a per-point table of (C, H, W) in two bytes each, atoms of `lanes` channels side by side."""
     c, h, w = values.shape
     filled = np.zeros((-(-c // lanes) * lanes, h, w), values.dtype)
     filled[:c] = values
@@ -212,7 +214,7 @@ def _biases(bias: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _point_or_kernel(post: Post) -> int:
-    """A 1x1 map for a larger one is a table of one value per channel."""
+    """Return a 1x1 map for a larger one is a table of one value per channel."""
     assert post.operand is not None
     return PER_KERNEL if post.repeated else PER_POINT
 

@@ -44,7 +44,7 @@ def split(
     lanes: int,
     image: bool = False,
 ) -> Split | None:
-    """The split with the fewest operations for which data and weights fit into the buffer; None when none does."""
+    """Return the split with the fewest operations for which data and weights fit into the buffer; None when none does."""
     c, h, w = source
     per_slice = entries_of_pixels(one, w, window) if image else entries_per_slice(one, w, c, precision)
     per_kernel = c * kernel[0] * kernel[1] * BYTES[precision]
@@ -119,7 +119,7 @@ def _line_parts(result: Region, rows: int, atoms: bool) -> list[tuple[int, int]]
 
 
 def _select(post: Post, first: int, many: int) -> Post:
-    """The post-processing of some kernels."""
+    """Return the post-processing of some kernels."""
 
     def cut(values: np.ndarray | None) -> np.ndarray | None:
         return values if values is None or np.size(values) == 1 else np.asarray(values)[first : first + many]

@@ -47,14 +47,14 @@ class _Memories:
         self.blobs: list[Blob] = []
 
     def add(self, flags: int, size: int, contents: list[str] | None = None, **fields: int) -> int:
-        """A new memory; its number."""
+        """Return a new memory; its number."""
         number = len(self.entries)
         self.entries.append(Memory(number, 0, flags, size, PAGE, contents or [], [0] * len(contents or []), **fields))
         return number
 
 
 def emit(lowered: Lowered, firmware_abi: str) -> Compiled:
-    """The loadable for firmware "v10" or "v12".
+    """Return the loadable for firmware "v10" or "v12".
 
     Raises:
         N2D2Error: E716 when there are more operations or addresses than firmware can name.
@@ -111,7 +111,7 @@ def emit(lowered: Lowered, firmware_abi: str) -> Compiled:
 
 
 def _bind(lowered: Lowered, memories: _Memories, pools: Pools) -> list[TensorDesc]:
-    """Memories and descriptors of the inputs and outputs."""
+    """Return the memories and descriptors of the inputs and outputs."""
     tensors: list[TensorDesc] = []
     for flag, bindings in ((_INPUT, lowered.inputs), (_OUTPUT, lowered.outputs)):
         for number, (name, (buffer, _)) in enumerate(bindings.items()):
@@ -145,7 +145,7 @@ def _tensor(name: str, number: int, memory: int, buffer: HardwareBuffer) -> Tens
 
 
 def _tasks(works: list[DlaWork | EmuWork], memories: _Memories) -> list[Task]:
-    """Numbers the memories of all descriptors, then writes them."""
+    """Number the memories of all descriptors, then writes them."""
     first, at = [], len(memories.entries)
     for work in works:
         first.append(at)

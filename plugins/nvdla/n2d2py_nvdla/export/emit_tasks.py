@@ -116,7 +116,7 @@ class DlaWork:
             record["line_stride"] = record["surf_stride"] = cube.buffer.atom
 
     def written(self, first: int, shift: int) -> list[bytes]:
-        """The blobs of `names`, whose memories begin with `first`; addresses of places begin with `shift`."""
+        """Return the blobs of `names`, whose memories begin with `first`; addresses of places begin with `shift`."""
         commons, heads = dependency_graph(self._layers)
         packed = bytearray()
         for engine, surface in self._surfaces:
@@ -171,7 +171,7 @@ class EmuWork:
         return one
 
     def written(self, first: int, shift: int) -> list[bytes]:
-        """The blobs of `names`, whose memories begin with `first`; addresses of places begin with `shift`."""
+        """Return the blobs of `names`, whose memories begin with `first`; addresses of places begin with `shift`."""
         abi, count = self._pools.abi, len(self._layers)
         ops = bytearray()
         slots = [bytes(firmware.EMU_SLOT)] * (2 * count)

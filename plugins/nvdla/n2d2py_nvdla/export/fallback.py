@@ -24,7 +24,7 @@ class _Unfit(Exception):
 
 
 def fall_back(state: Lowering, node: QuantNode) -> str | None:
-    """Compiles a layer to an extension operation; the reason where that cannot be done."""
+    """Compile a layer to an extension operation; the reason where that cannot be done."""
     try:
         extension = _extension(state, node)
     except _Unfit as reason:
@@ -81,7 +81,7 @@ def _port(state: Lowering, node: QuantNode, tensor: str) -> Port:
 
 
 def _constants(state: Lowering, node: QuantNode) -> dict[str, np.ndarray]:
-    """The constants of the floating-point form."""
+    """Return the constants of the floating-point form."""
     real = not state.integer or any(state.graph.type(name).is_float for name in node.outputs)
     if real:
         return {role: array.astype(np.float32) if array.dtype.kind == "f" else array for role, array in node.params.items()}
@@ -100,7 +100,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """An attribute as plain values."""
+    """Return an attribute as plain values."""
     if isinstance(value, FunctionRow):
         return {"function": value.kind, **_fields(value)}
     if isinstance(value, (list, tuple)):

@@ -115,7 +115,7 @@ class Region:
         return (surfaces - 1) * self.buffer.surface + (self.rows - 1) * self.buffer.line + self.width * pixel
 
     def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> Region:
-        """A part of it, relative to its beginning."""
+        """Return a part of it, relative to its beginning."""
         return replace(
             self,
             channel=self.channel + channel,

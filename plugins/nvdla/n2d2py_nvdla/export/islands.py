@@ -62,7 +62,7 @@ def island_problem(state: Lowering, node: QuantNode) -> N2D2Error | None:
 
 @lowering("Convert", in_bytes=True)
 def _convert(state: Lowering, node: QuantNode) -> None:
-    """Bytes stay bytes; only another scale, or a place that the result must have, takes an operation."""
+    """Add a conversion if the scale or the place changes; bytes stay bytes."""
     value = state.values[node.inputs[0]]
     wanted = state.scale_of(node.output)
     if node.op.to_float or (

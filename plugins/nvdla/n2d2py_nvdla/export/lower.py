@@ -17,7 +17,7 @@ from n2d2py_nvdla.export.pixels import holds_pixels
 def lower(
     graph: QuantGraph, config: HardwareConfig, precision: int, scales: dict[str, float] | None = None, fallback: bool = False
 ) -> tuple[Lowered, list[N2D2Error]]:
-    """The hardware layers of a network, and one error for each layer that has none.
+    """Return the hardware layers of a network, and one error for each layer that has none.
 
     `scales` are those that tensors shall have instead of the scales of their types. With `fallback` layers that the
     accelerator does not have become extension operations of the CPU where they can.

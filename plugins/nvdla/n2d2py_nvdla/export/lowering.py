@@ -51,7 +51,7 @@ def lowering(*kinds: str, in_bytes: bool = False) -> Callable[[Rule], Rule]:
 
 
 def rule_of(kind: str) -> Rule | None:
-    """The lowering of an operator kind; None where the accelerator has no such operation."""
+    """Return the lowering of an operator kind; None if the accelerator has no such operation."""
     return _RULES.get(kind)
 
 
@@ -114,13 +114,13 @@ class Lowering:
         return self.config.lanes(self.precision)
 
     def scale_of(self, tensor: str) -> float:
-        """The real value of 1 that a tensor should have."""
+        """Return the real value of 1 that a tensor should have."""
         if not self.integer:
             return 1.0
         return self.scales.get(tensor, self.graph.type(tensor).scale)
 
     def scale_or(self, tensor: str, bound: float) -> float:
-        """The real value of 1 that a tensor should have; `bound` where it is in floating point and nothing says.
+        """Return the real value of 1 that a tensor should have; `bound` where it is in floating point and nothing says.
 
         `bound` must hold every value that can result: 127 of it are the largest.
         """
@@ -129,12 +129,12 @@ class Lowering:
         return self.scale_of(tensor)
 
     def sole_reader(self, tensor: str) -> QuantNode | None:
-        """The only consumer of a tensor that is not an output."""
+        """Return the only consumer of a tensor that is not an output."""
         readers = self.readers.get(tensor, [])
         return readers[0] if len(readers) == 1 and tensor not in self.graph.outputs else None
 
     def buffer(self, tensor: str, kind: str = "activation", shape: tuple[int, int, int] | None = None) -> HardwareBuffer:
-        """A new buffer for a tensor."""
+        """Return a new buffer for a tensor."""
         c, h, w = shape or chw(self.graph.shape(tensor))
         return HardwareBuffer(tensor, c, h, w, self.precision, self.config.atom, kind)
 
@@ -187,7 +187,7 @@ class Lowering:
         return [HwOp(SDP, plan.op, {"src_data": source, "dst_data": result, **plan.cubes}, plan.lut)]
 
     def from_memory(self, node: QuantNode, tensor: str, source: Region, post: Post) -> None:
-        """A layer that computes `post` of a tensor, in several passes where one is not enough."""
+        """Add a layer that computes `post` of a tensor, in several passes if one is not enough."""
         result = self.result(tensor, source.shape)  # a vector may lie there as a map
         self.finish(node, tensor, result, post.scale, self.passes(node, source, post, result))
 
@@ -222,7 +222,7 @@ class Lowering:
         groups: int,
         post: Post,
     ) -> None:
-        """A layer that convolves, group by group, with `post` of the sums.
+        """Add a layer that convolves, group by group, with `post` of the accumulators.
 
         Raises:
             N2D2Error: E715 for windows or sizes that hardware does not have.
@@ -240,7 +240,7 @@ class Lowering:
         post: Post,
         result: Region,
     ) -> list[list[HwOp]]:
-        """The operations of a convolution, group by group, with `post` of the sums, into `result`.
+        """Return the operations of a convolution, group by group, with `post` of the sums, into `result`.
 
         Raises:
             N2D2Error: E715 for windows or sizes that hardware does not have.
@@ -273,7 +273,7 @@ class Lowering:
 
 
 def _unit(scale: float) -> np.ndarray:
-    """The gain of stored values of that scale."""
+    """Return the gain of stored values of that scale."""
     return np.array([scale])
 
 
@@ -297,7 +297,7 @@ def divide(post: Post) -> tuple[Post, Post]:
 
 
 def int8_table(values: np.ndarray, qmin: int) -> np.void:
-    """The look-up table of a stored table that begins at `qmin`."""
+    """Return the look-up table of a stored table that begins at `qmin`."""
     full = np.empty(256, np.int64)
     full[128 + qmin : 128 + qmin + len(values)] = values
     full[: 128 + qmin] = values[0]

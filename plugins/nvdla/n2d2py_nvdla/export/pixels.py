@@ -38,12 +38,12 @@ def holds_pixels(graph: QuantGraph, name: str) -> bool:
 
 
 def entries_of_pixels(one: HardwareConfig, width: int, window: ConvolutionWindow) -> int:
-    """Entries of the convolution buffer that a line with its padding takes."""
+    """Return the entries of the convolution buffer that a line with its padding takes."""
     return -(-(width + window.pads[1] + window.pads[3]) // one.width)
 
 
 def extended(weights: np.ndarray) -> np.ndarray:
-    """Weights (K, 1, R, S) as (K, S, R, 1), as hardware reads images."""
+    """Return the weights (K, 1, R, S) as (K, S, R, 1), as hardware reads images."""
     return np.ascontiguousarray(weights.transpose(0, 3, 2, 1))
 
 

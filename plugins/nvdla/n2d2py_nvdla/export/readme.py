@@ -11,7 +11,7 @@ from n2d2py_nvdla.firmware import ENGINES, INT8
 
 
 def layers_json(lowered: Lowered, compiled: Compiled) -> dict[str, Any]:
-    """The hardware layers by operation number: which network layer they are, where and in which scale the result lies."""
+    """Return the hardware layers by operation number: which network layer they are, where and in which scale the result lies."""
     layers: list[dict[str, Any]] = []
     softmax = [layer for layer in lowered.emulated if layer.extension is None]
     for task, (kind, members) in enumerate(lowered.segments()):

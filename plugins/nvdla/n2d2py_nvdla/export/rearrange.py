@@ -35,11 +35,11 @@ class Steps:
         return self.count == 1 or (self.source_step == 1 and self.result_step == 1)
 
     def one(self, index: int) -> Steps:
-        """The position `index` by itself."""
+        """Return the position `index` by itself."""
         return Steps(1, self.source + index * self.source_step, 1, self.result + index * self.result_step, 1)
 
     def part(self, first: int, count: int) -> Steps:
-        """Some of the positions."""
+        """Return some of the positions."""
         return Steps(
             count,
             self.source + first * self.source_step,
@@ -50,7 +50,9 @@ class Steps:
 
 
 def steps_of(positions: np.ndarray) -> list[Steps]:
-    """Steps that bring the positions given (of the source) to 0, 1, 2, ... of the result: as few as they have a period."""
+    """Return the steps that bring the positions given (of the source) to 0, 1, 2, ... of the result: as few as they have a
+    period.
+    """
     phases = _phases(positions)
     return [
         Steps(len(phase), int(phase[0]), int(phase[1] - phase[0]) if len(phase) > 1 else 1, first, len(phases))
@@ -59,7 +61,7 @@ def steps_of(positions: np.ndarray) -> list[Steps]:
 
 
 def _phases(positions: np.ndarray) -> list[np.ndarray]:
-    """The fewest lists of every n-th position, from the first, second, ... n-th on, that have one step each.
+    """Return the fewest lists of every n-th position, from the first, second, ... n-th on, that have one step each.
 
     No step is 0: strides are not, so positions that are repeated come one after the other.
     """
@@ -72,7 +74,7 @@ def _phases(positions: np.ndarray) -> list[np.ndarray]:
 
 
 def copy(state: Lowering, source: Region, result: Region, rows: Steps, columns: Steps, post: Post) -> list[list[HwOp]]:
-    """Operations that bring some lines and columns of `source` to some of `result`, with `post` on the way.
+    """Return the operations that bring some lines and columns of `source` to some of `result`, with `post` on the way.
 
     Both hold the same channels; `post` has no tables of channels.
     """
@@ -101,7 +103,9 @@ def copy(state: Lowering, source: Region, result: Region, rows: Steps, columns: 
 def gather(
     state: Lowering, source: Region, result: Region, rows: np.ndarray, columns: np.ndarray, post: Post
 ) -> list[list[HwOp]]:
-    """Operations for result(c, y, x) = post(source(c, rows[y], columns[x])): along the axis that leaves less, then the other."""
+    """Return the operations for result(c, y, x) = post(source(c, rows[y], columns[x])): along the axis that leaves less, then
+    the other.
+    """
     identity = Post(np.array([post.scale]), None, post.scale)
     chains: list[list[HwOp]] = []
     current = source
@@ -154,7 +158,7 @@ def _whole_lines(state: Lowering, source: Region, result: Region, rows: Steps, c
 
 
 def _turned(region: Region, surface: int, steps: tuple[int, int, int, int, int, int]) -> SubRegion:
-    """Lines of a surface as surfaces, columns as lines."""
+    """Return the lines of a surface as surfaces, columns as lines."""
     height, row, row_step, width, column, column_step = steps
     buffer = region.buffer
     lanes, atom = buffer.lanes, buffer.atom

@@ -40,7 +40,7 @@ class _Network:
 
 
 def _described(ports: list[tuple[int, TensorDesc | None]]) -> list[TensorDesc]:
-    """The tensor descriptors of the inputs or outputs; an export writes one for each."""
+    """Return the tensor descriptors of the inputs or outputs; an export writes one for each."""
     found = [tensor for _, tensor in ports if tensor is not None]
     if len(found) != len(ports):
         raise InternalError("an input or output of the loadable has no tensor descriptor")
@@ -67,7 +67,7 @@ class LoadableRunner(Runner):
         return run_program(self.program, data, self._config, trace=trace, cache=self._cache)
 
     def layer(self, layer: dict[str, Any], trace: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
-        """The real result of a hardware layer, put together from its operations."""
+        """Return the real result of a hardware layer, put together from its operations."""
         shape = layer["shape"]
         whole = np.zeros(shape, np.float32)
         for number in range(layer["first"], layer["last"] + 1):
@@ -84,7 +84,7 @@ class LoadableRunner(Runner):
         return whole
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Outputs in the types of `graph`."""
+        """Return the outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         tensors = _described(self.program.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
@@ -103,5 +103,5 @@ class LoadableRunner(Runner):
         }
 
     def network(self) -> Any:
-        """The layers that -compare requests."""
+        """Return the layers that -compare requests."""
         return _Network(self)

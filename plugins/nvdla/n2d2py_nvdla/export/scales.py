@@ -15,7 +15,8 @@ _LARGEST = 3.4e38
 
 
 def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
-    """Scales by tensor from a table with one entry for each layer or input that is to have another than the calibrated one.
+    """Return the scales by tensor from a table with one entry for each layer or input that is to have another than the
+    calibrated one.
 
     Raises:
         N2D2Error: E718 for a file that is no such table, or names a layer that the network does not have.
@@ -55,7 +56,7 @@ def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
 
 
 def calibration_json(lowered: Lowered) -> dict[str, dict[str, float]]:
-    """The table of a compiled int8 network: the integer that stands for 1 at the inputs and after each hardware layer."""
+    """Return the table of a compiled int8 network: the integer that stands for 1 at the inputs and after each hardware layer."""
     scales = {name: scale for name, (_, scale) in lowered.inputs.items()}
     scales.update({layer.name: layer.scale for layer in lowered.layers})
     return {name: {"scale": scale, "min": -127 * scale, "max": 127 * scale, "offset": 0} for name, scale in scales.items()}

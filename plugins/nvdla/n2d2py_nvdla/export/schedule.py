@@ -17,7 +17,7 @@ from n2d2py_nvdla.firmware import COMPLETED, CONV, ENABLED, PROGRAMMED, SDP
 
 
 def dependency_graph(layers: list[HwLayer]) -> tuple[np.ndarray, list[int]]:
-    """(common descriptors, first operation of each engine) of all operations in order."""
+    """Return (common descriptors, first operation of each engine) of all operations in order."""
     ops = [op for layer in layers for chain in layer.chains for op in chain]
     number = {id(op): i for i, op in enumerate(ops)}
     commons = np.zeros(len(ops), firmware.COMMON)
@@ -54,7 +54,7 @@ def _chain_engines(ops: list[HwOp], links: dict[tuple[int, int], tuple[int, int]
 
 
 def _link_layers(layers: list[HwLayer], number: dict[int, int], links: dict[tuple[int, int], tuple[int, int]]) -> None:
-    """The end of a layer, or of a chain whose result is read within the layer, releases what follows."""
+    """Link layers: the end of a layer, or of a chain whose result is read within the layer, releases its successors."""
     steps: list[list[list[HwOp]]] = []
     for layer in layers:
         groups: list[list[list[HwOp]]] = []
@@ -99,7 +99,7 @@ def _overlap(a: Region, b: Region) -> bool:
 
 
 def _heads(group: list[list[HwOp]]) -> list[HwOp]:
-    """The operations of a group that must wait: its first one, and the first SDP where it reads memory by itself."""
+    """Return the operations of a group that must wait: its first one, and the first SDP where it reads memory by itself."""
     heads = [group[0][0]]
     if heads[0].engine == CONV:
         sdp = group[0][1]

@@ -108,7 +108,7 @@ def _softmax(net: SmallNetwork) -> str:
 
 
 def _picture() -> np.ndarray:
-    """Pixels from 0 to 255: a ramp, and noise on it."""
+    """Return the pixels from 0 to 255: a ramp, and noise on it."""
     noise = np.random.default_rng(7).integers(0, 96, (SIZE, SIZE))
     pixels = np.linspace(0, 255, SIZE * SIZE).reshape(SIZE, SIZE) + noise - 48
     pixels[0, 0], pixels[-1, -1] = 0, 255
@@ -116,7 +116,7 @@ def _picture() -> np.ndarray:
 
 
 def _stored(pixels: np.ndarray, precision: int) -> np.ndarray:
-    """Values that NVIDIA's runtime computes from an image, without mean and divisor."""
+    """Return the values that NVIDIA's runtime computes from an image, without mean and divisor."""
     return np.floor(pixels * (127 / 255) + 0.5) if precision == INT8 else pixels.astype(np.float32)
 
 

@@ -78,7 +78,7 @@ _SELF_TESTS: Registry[SelfTest] = Registry("the self-test", "n2d2py_nvdla.export
 
 
 def self_test(name: str, shows: str, needs: str = "") -> Callable[[Build], Build]:
-    """Decorator: makes a network one of the self-test, at the place of its name in alphabetical order."""
+    """Return decorator: makes a network one of the self-test, at the place of its name in alphabetical order."""
 
     def register(build: Build) -> Build:
         _SELF_TESTS.add(name, SelfTest(name, build, shows, needs))

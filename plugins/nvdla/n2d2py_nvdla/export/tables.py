@@ -14,7 +14,7 @@ RANGE = 8.0
 
 
 def integer_table(values: np.ndarray) -> np.void:
-    """A table that holds the int8 result of each stored int8 value: `values` for -128 to 127."""
+    """Return a table that holds the int8 result of each stored int8 value: `values` for -128 to 127."""
     lut = np.zeros((), firmware.LUT)
     full = np.append(values, values[-1]).astype("<i2")
     lut["linear_only_table"] = full

@@ -31,7 +31,7 @@ _ABI = {"0.11": "v10", "0.12": "v12"}
 
 
 def hardware_of(request: ExportRequest) -> tuple[HardwareConfig, int, str]:
-    """Configuration, precision and firmware ABI that the parameters ask for.
+    """Return configuration, precision and firmware ABI that the parameters ask for.
 
     Raises:
         N2D2Error: E705 for a combination that does not exist.
@@ -104,7 +104,7 @@ class NvdlaTarget(Target[NvdlaExport]):
             return Prepared(request, [problem])
 
     def details(self, prepared: Prepared[NvdlaExport]) -> dict[str, Any]:
-        """Configuration, precision and firmware."""
+        """Return configuration, precision and firmware."""
         made = prepared.result
         precision = "int8" if made.lowered.precision == INT8 else "fp16"
         return {"configuration": made.lowered.config.name, "precision": precision, "abi": made.abi}

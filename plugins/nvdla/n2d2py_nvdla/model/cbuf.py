@@ -62,7 +62,7 @@ class _Pointers:
         self.loaded, self.free, self.read, self.before, self.left, self.own = 0, entries, 0, 0, 0, 0
 
     def drop(self) -> None:
-        """Releases what was kept."""
+        """Release what was kept."""
         self.free += self.left
         self.left = 0
 
@@ -86,7 +86,7 @@ class ConvolutionBuffer:
         return self._weights.loaded - (self._weights.free - entries) - self._weights.left
 
     def run(self, use: BufferUse, lines: np.ndarray | None = None, weights: np.ndarray | None = None) -> Reading:
-        """A convolution: loads, reads, releases.
+        """Return a convolution: loads, reads, releases.
 
         Args:
             use: what it asks for.
@@ -237,12 +237,12 @@ class ConvolutionBuffer:
         places[: len(data) - until] = data[until:]
 
     def _entries(self, use: BufferUse, first: int, last: int) -> np.ndarray:
-        """The bytes of entries of weights."""
+        """Return the bytes of entries of weights."""
         size, width = use.weight_banks * self._config.depth, self._config.width
         return self._region(use).reshape(-1, width)[np.arange(first, last) % size].reshape(-1)
 
     def _region(self, use: BufferUse) -> np.ndarray:
-        """The bytes of the banks of weights, after those of data."""
+        """Return the bytes of the banks of weights, after those of data."""
         depth = self._config.depth
         return self._bytes()[use.data_banks * depth : (use.data_banks + use.weight_banks) * depth].reshape(-1)
 

@@ -57,7 +57,7 @@ class BufferUse:
 
 
 def buffer_use(config: HardwareConfig, operation: Operation, address: int = 0) -> BufferUse:
-    """Requirements in the descriptors of a convolution; `address` is the byte where its weights begin."""
+    """Return the requirements in the descriptors of a convolution; `address` is the byte where its weights begin."""
     op, surface = operation.op, operation.surface
     precision = min(int(op["out_precision"]), FP16)
     read = int(op["kernel_width_csc"]) * int(op["kernel_height_csc"]) * int(op["kernel_channel_csc"]) * BYTES[precision]

@@ -21,7 +21,7 @@ from n2d2py_nvdla.program import DlaTask, Operation
 
 
 def cdp(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
-    """The result (C, H, W)."""
+    """Return the result (C, H, W)."""
     op = operation.op
     precision, size, index = int(op["in_precision"]), int(op["local_size"]), int(op["lut_index"])
     if size not in (3, 5, 7, 9) or int(op["out_precision"]) != precision or not 0 <= index < len(task.luts):
@@ -80,7 +80,7 @@ def _floats(x: np.ndarray, channels: int, op: np.void, lut: np.void, half: int) 
 
 
 def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
-    """The CDP's table for float32 `x`: index in fp32, a 16-bit fraction, interpolation in fp17."""
+    """Return the CDP's table for float32 `x`: index in fp32, a 16-bit fraction, interpolation in fp17."""
 
     def answer(
         table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void, above: np.void

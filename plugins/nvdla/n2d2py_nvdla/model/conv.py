@@ -77,7 +77,7 @@ def pack_weights(weights: np.ndarray, rows: int, group: int, channel_group: int)
 
 
 def convolve(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
-    """The sums (K, H, W) as the SDP gets them: int64, or float32 for fp16.
+    """Return the sums (K, H, W) as the SDP gets them: int64, or float32 for fp16.
 
     Raises:
         N2D2Error: E903 for modes that are not modelled: Winograd, batches, compressed weights.
@@ -136,7 +136,7 @@ def _pixels(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray
 
 
 def _features(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
-    """The whole atoms of the input, converted where the operation says so."""
+    """Return the whole atoms of the input, converted where the operation says so."""
     x = machine.read_cube(task, operation, "src_data", int(operation.op["in_precision"]))
     cvt, precision = operation.op["in_cvt"], int(operation.op["out_precision"])
     if not cvt["enable"] or precision == FP16:
@@ -201,7 +201,7 @@ def _weight_bytes(machine: Machine, task: DlaTask, operation: Operation, geometr
 
 
 def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: ConvolutionShape, image: bool) -> np.ndarray:
-    """The weights in the order of the computation, as they lie in memory."""
+    """Return the weights in the order of the computation, as they lie in memory."""
     precision = int(operation.op["out_precision"])
     memory, base = _weight_bytes(machine, task, operation, geometry)
     k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
@@ -259,7 +259,7 @@ def _integer_sums(x: np.ndarray, weights: np.ndarray, geometry: ConvolutionShape
 
 
 def _tap(x: np.ndarray, geometry: ConvolutionShape, row: int, column: int) -> np.ndarray:
-    """Elements that all windows see at one kernel position, (C, H * W)."""
+    """Return the elements that all windows see at one kernel position, (C, H * W)."""
     (h, w), (sy, sx), (dy, dx) = geometry.size, geometry.stride, geometry.dilation
     y, z = row * dy, column * dx
     return x[:, y : y + (h - 1) * sy + 1 : sy, z : z + (w - 1) * sx + 1 : sx].reshape(len(x), -1)

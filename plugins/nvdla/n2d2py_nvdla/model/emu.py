@@ -53,7 +53,7 @@ def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
 
 
 def _extended(machine: Machine, task: EmuTask, operation: EmuOperation, new: bool, what: str) -> None:
-    """An extension operation: stored values in, stored values out."""
+    """Run an extension operation: stored values in, stored values out."""
     extension = operation.extension
     assert extension is not None
     arrays = []
@@ -114,7 +114,7 @@ def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str, write: b
 def _vector(
     machine: Machine, task: EmuTask, buffer: np.void, count: int, precision: int, what: str, write: bool = False
 ) -> np.ndarray:
-    """The first `count` elements of a buffer, side by side whatever its strides: what the softmax reads and writes."""
+    """Return the first `count` elements of a buffer, side by side whatever its strides: what the softmax reads and writes."""
     data = _place(machine, task, buffer, what, write)
     return strided(data, 0, (1, count * BYTES[precision]), (0, 1), what)[0].view(DTYPES[precision])
 

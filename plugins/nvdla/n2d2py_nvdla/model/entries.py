@@ -37,7 +37,7 @@ def feature_entries(config: HardwareConfig, x: np.ndarray) -> np.ndarray:
 
 
 def feature_lines(config: HardwareConfig, entries: np.ndarray, atoms: int, w: int, dtype: np.dtype) -> np.ndarray:
-    """The inverse of `feature_entries` for lines of `w` pixels of so many atoms: (C, H, W)."""
+    """Return the inverse of `feature_entries` for lines of `w` pixels of so many atoms: (C, H, W)."""
     h = len(entries)
     per_entry, full, rest, pixels = _together(config, atoms)
     found = np.zeros((h, atoms, w, config.atom), np.uint8)
@@ -64,7 +64,7 @@ def image_entries(config: HardwareConfig, x: np.ndarray, left: int, right: int, 
 
 
 def image_lines(entries: np.ndarray, channels: int, left: int, w: int, dtype: np.dtype) -> np.ndarray:
-    """The inverse of `image_entries`: (C, H, W) without the padding."""
+    """Return the inverse of `image_entries`: (C, H, W) without the padding."""
     h = len(entries)
     values = entries.reshape(h, -1).view(dtype)[:, left * channels : (left + w) * channels]
     return values.reshape(h, w, channels).transpose(2, 0, 1)

@@ -15,7 +15,7 @@ from n2d2py_nvdla.firmware import INT8
 
 
 def _value(value: Any) -> Any:
-    """An attribute from its JSON form: lists are tuples, functions have a kind, numbers that JSON lacks are words."""
+    """Return an attribute from its JSON form: lists are tuples, functions have a kind, numbers that JSON lacks are words."""
     if isinstance(value, list):
         return tuple(_value(one) for one in value)
     if isinstance(value, dict):
@@ -25,7 +25,8 @@ def _value(value: Any) -> Any:
 
 
 def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) -> list[np.ndarray]:
-    """Results in the order of the outputs, as real numbers over the scale of their port, rounded and limited for bytes.
+    """Return the results in the order of the outputs, as real numbers over the scale of their port, rounded and limited for
+    bytes.
 
     `arrays` holds the stored inputs: int8, or float16 whose scale is 1.
 
@@ -88,7 +89,7 @@ def _limited(y: np.ndarray, port: Any) -> np.ndarray:
 
 
 def stored(values: np.ndarray, precision: int) -> np.ndarray:
-    """Values of `run_extension` in the type of a buffer; halves beyond the range become the largest."""
+    """Return the values of `run_extension` in the type of a buffer; halves beyond the range become the largest."""
     if precision == INT8:
         return values.astype(np.int8)
     with np.errstate(over="ignore"):

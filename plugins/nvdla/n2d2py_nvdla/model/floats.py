@@ -40,12 +40,12 @@ def single_to_half(x: np.ndarray) -> np.ndarray:
 
 
 def bits_to_single(bits: int) -> np.float32:
-    """The float32 with these bits (an int32 field of a descriptor)."""
+    """Return the float32 with these bits (an int32 field of a descriptor)."""
     return np.array([bits & 0xFFFFFFFF], np.uint32).view(np.float32)[0]
 
 
 def bits_to_half(bits: int) -> np.float16:
-    """The float16 with the low 16 of these bits."""
+    """Return the float16 with the low 16 of these bits."""
     return np.array([bits & 0xFFFF], np.uint16).view(np.float16)[0]
 
 
@@ -56,27 +56,27 @@ def _settle(x: Numbers) -> np.ndarray:
 
 
 def add(a: Numbers, b: Numbers) -> np.ndarray:
-    """a + b; a sum of zero has the sign of the operand of larger magnitude, of `a` when they are equal; NaNs pass."""
+    """Return a + b; a sum of zero has the sign of the operand of larger magnitude, of `a` when they are equal; NaNs pass."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = _settle(a + b)
     return _nan_of(a, b, np.where(total == 0, np.copysign(np.float32(0), np.where(np.abs(a) >= np.abs(b), a, b)), total))
 
 
 def multiply(a: Numbers, b: Numbers) -> np.ndarray:
-    """a * b; NaNs pass."""
+    """Return a * b; NaNs pass."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return _nan_of(a, b, _settle(a * b))
 
 
 def _nan_of(a: Numbers, b: Numbers, result: np.ndarray) -> np.ndarray:
-    """`result`, but the NaN of `a`, else of `b`, bit by bit, where there is one."""
+    """Return `result`, but the NaN of `a`, else of `b`, bit by bit, where there is one."""
     if not np.isnan(result).any():
         return result
     return np.where(np.isnan(a), a, np.where(np.isnan(b), b, result))
 
 
 def unequal(a: Numbers, b: Numbers) -> np.ndarray:
-    """The number with the bits 1 where the bits of a and b differ, +0 where they are the same."""
+    """Return the number with the bits 1 where the bits of a and b differ, +0 if they are the same."""
     one, two = (np.ascontiguousarray(x, np.float32).view(np.uint32) for x in np.broadcast_arrays(a, b))
     return (one != two).astype(np.uint32).view(np.float32)
 
@@ -86,12 +86,12 @@ def _greater(a: Numbers, b: Numbers) -> np.ndarray:
 
 
 def maximum(a: Numbers, b: Numbers) -> np.ndarray:
-    """The larger; +0 is larger than -0; a NaN wins."""
+    """Return the larger; +0 is larger than -0; a NaN wins."""
     return np.where(np.isnan(a) | (_greater(a, b) & ~np.isnan(b)), a, b)
 
 
 def minimum(a: Numbers, b: Numbers) -> np.ndarray:
-    """The smaller; -0 is smaller than +0; a NaN wins."""
+    """Return the smaller; -0 is smaller than +0; a NaN wins."""
     return np.where(np.isnan(a) | (~_greater(a, b) & ~np.isnan(b)), a, b)
 
 
@@ -124,13 +124,13 @@ def half_to_fp17(x: np.ndarray) -> np.ndarray:
 
 
 def fp17_add(a: Numbers, b: Numbers) -> np.ndarray:
-    """a + b in fp17; the sign of a zero as in `add`."""
+    """Return a + b in fp17; the sign of a zero as in `add`."""
     total = fp17(a + b)
     return np.where(total == 0, np.copysign(0.0, np.where(np.abs(a) >= np.abs(b), a, b)), total)
 
 
 def fp17_multiply(a: Numbers, b: Numbers) -> np.ndarray:
-    """a * b in fp17."""
+    """Return a * b in fp17."""
     return fp17(a * b)
 
 

@@ -16,7 +16,7 @@ DTYPES = {INT8: np.dtype("<i1"), INT16: np.dtype("<i2"), FP16: np.dtype("<f2")}
 
 
 def strided(memory: np.ndarray, base: int, shape: tuple[int, ...], strides: tuple[int, ...], what: str) -> np.ndarray:
-    """A view of `memory` (uint8) with byte strides; the last axis is contiguous bytes.
+    """Return a view of `memory` (uint8) with byte strides; the last axis is contiguous bytes.
 
     Raises:
         N2D2Error: E906 when it leaves the memory.
@@ -41,7 +41,7 @@ def read_feature(
     lanes: int | None = None,
     per_element: int = 1,
 ) -> np.ndarray:
-    """The cube of shape (C, H, W) as (C rounded up to lanes, H, W), or (components, C, H, W) when `per_element` > 1.
+    """Return the cube of shape (C, H, W) as (C rounded up to lanes, H, W), or (components, C, H, W) when `per_element` > 1.
 
     `lanes` (default: what fits into an atom) elements of `per_element` components stand side by side.
     """
@@ -67,7 +67,7 @@ def write_feature(memory: np.ndarray, base: int, values: np.ndarray, line: int, 
 
 
 def read_vector(memory: np.ndarray, base: int, count: int, precision: int, per_element: int) -> np.ndarray:
-    """A table of `count` elements as (components, count); what lies after the memory is 0."""
+    """Return a table of `count` elements as (components, count); what lies after the memory is 0."""
     size = count * per_element * BYTES[precision]
     data = np.zeros(size, np.uint8)
     found = memory[base : base + size]
@@ -78,7 +78,7 @@ def read_vector(memory: np.ndarray, base: int, count: int, precision: int, per_e
 def as_array(
     data: np.ndarray, shape: tuple[int, int, int], line: int, surface: int, precision: int, atom: int, what: str = "the tensor"
 ) -> np.ndarray:
-    """The logical (C, H, W) of a tensor in the hardware's layout."""
+    """Return the logical (C, H, W) of a tensor in the hardware's layout."""
     return read_feature(data, 0, shape, line, surface, precision, atom, what)[: shape[0]]
 
 

@@ -33,7 +33,7 @@ _HALVES = (8,)
 
 
 def pixels(memory: np.ndarray, base: int, operation: Operation, name: str) -> np.ndarray:
-    """The image of a convolution as (C, H, W) in its processing precision: int32 or float16.
+    """Return the image of a convolution as (C, H, W) in its processing precision: int32 or float16.
 
     Raises:
         N2D2Error: E903 for a pixel format that is not modelled.

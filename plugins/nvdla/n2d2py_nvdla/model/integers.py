@@ -32,5 +32,5 @@ def shift_signed(x: np.ndarray, shift: np.ndarray | int, bits: int) -> np.ndarra
 
 
 def convert(x: np.ndarray, offset: int | np.ndarray, scale: int, shift: int, bits: int) -> np.ndarray:
-    """The converter of several units: (x - offset) * scale / 2^shift, rounded and saturated."""
+    """Return the converter of several units: (x - offset) * scale / 2^shift, rounded and saturated."""
     return saturate(shift_right((x - offset) * scale, shift), bits)

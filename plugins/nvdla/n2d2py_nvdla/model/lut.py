@@ -25,7 +25,7 @@ class Answer:
 
 
 def _choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
-    """The value that the priorities of `lut` choose, element by element."""
+    """Return the value that the priorities of `lut` choose, element by element."""
     le, lo = exponential, linear
     le_miss, lo_miss = le.below | le.above, lo.below | lo.above
     take_lo = np.where(
@@ -41,7 +41,7 @@ def _choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
 
 
 def look_up(answer: Callable[..., Answer], lut: np.void, bound: Callable[[int], int] = int) -> np.ndarray:
-    """Result of the two tables of `lut`, selected.
+    """Return result of the two tables of `lut`, selected.
 
     Args:
         answer: of (table, start, end, whether the index is an exponent, offset or selection, slope below, slope above).
@@ -132,12 +132,12 @@ def _slope(gap: np.ndarray, slope: np.void, bits: int) -> np.ndarray:
 
 
 def half_slope(slope: np.void) -> np.float64:
-    """The fp16 slope of a table's extension."""
+    """Return the fp16 slope of a table's extension."""
     return np.float64(floats.half_to_fp17(np.asarray(floats.bits_to_half(int(slope["scale"])))))
 
 
 def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
-    """The SDP's table for float32 `x`: index in fp32, interpolation in fp17."""
+    """Return the SDP's table for float32 `x`: index in fp32, interpolation in fp17."""
 
     def answer(
         table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void, above: np.void

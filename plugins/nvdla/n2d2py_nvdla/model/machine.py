@@ -69,7 +69,7 @@ class Machine:
         return self.at(task.addresses, int(cube["address"]), offset, what, write)
 
     def read_cube(self, task: DlaTask, operation: Operation, name: str, precision: int) -> np.ndarray:
-        """The feature cube `name` of an operation, (C rounded up to an atom, H, W)."""
+        """Return the feature cube `name` of an operation, (C rounded up to an atom, H, W)."""
         cube = operation.surface[name]
         what = f"{operation.name} {name}"
         memory, base = self.place(task, cube, what)

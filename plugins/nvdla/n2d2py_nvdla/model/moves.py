@@ -14,7 +14,7 @@ CONTRACT, SPLIT, MERGE = range(3)
 
 
 def bdma(machine: Machine, task: DlaTask, operation: Operation) -> None:
-    """Copies of lines, repeated over lines and surfaces."""
+    """Add copies of lines, repeated over lines and surfaces."""
     count = min(int(operation.op["num_transfers"]), int(operation.surface["num_transfers"]), 20)
     for number in range(count):
         one = operation.surface["transfers"][number]

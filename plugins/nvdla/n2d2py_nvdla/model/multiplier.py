@@ -84,7 +84,7 @@ def _split(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _products(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The sum over N of weights (K, N) times columns (N, P) as one step of the multipliers gives it; float64, exact."""
+    """Return the sum over N of weights (K, N) times columns (N, P) as one step of the multipliers gives it; float64, exact."""
     n, p = columns.shape
     result = np.empty((len(weights), p))
     step_k = max(1, min(len(weights), _BLOCK // max(n, 1)))
@@ -119,7 +119,7 @@ def _block(data: list[np.ndarray], weight: list[np.ndarray]) -> np.ndarray:
 
 
 def _aligned(multiplier: np.ndarray, multiplicand: np.ndarray, negative: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Products shifted right as carry-save pairs; int64."""
+    """Return the products shifted right as carry-save pairs; int64."""
     d = multiplicand.astype(np.uint32)
     flip = np.where(negative, np.uint32(7), np.uint32(0))
     positive_mark, mask = np.uint32(0x10000), np.uint32(0xFFFF)
@@ -161,7 +161,7 @@ def _carry_save(words: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _add39(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a + b rounded to 39 significant bits, ties away from zero; float64 values."""
+    """Return a + b rounded to 39 significant bits, ties away from zero; float64 values."""
     total = a + b
     part = total - a
     rest = (a - (total - part)) + (b - part)

@@ -20,7 +20,7 @@ _SIGN_BITS = {INT8: (7, 8, 9, 9, 10, 10, 10), INT16: (15, 16, 17, 17, 18, 18, 18
 
 
 def _from_fp17(bits: int) -> float:
-    """The number with these bits of 6 exponent and 10 mantissa bits."""
+    """Return the number with these bits of 6 exponent and 10 mantissa bits."""
     return (1 + (bits & 1023) / 1024) * 2.0 ** ((bits >> 10) - 31)
 
 
@@ -28,7 +28,7 @@ _RECIPROCALS17 = tuple(_from_fp17(bits) for bits in (0x7C00, 0x7800, 0x7555, 0x7
 
 
 def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarray | None) -> np.ndarray:
-    """The result (C, H, W) of `source` (from the SDP) or of memory."""
+    """Return the result (C, H, W) of `source` (from the SDP) or of memory."""
     op, dst = operation.op, operation.surface["dst_data"]
     precision, mode = int(op["precision"]), int(op["pool_mode"])
     kernel = int(op["pool_height"]) + 1, int(op["pool_width"]) + 1
@@ -70,7 +70,7 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
 
 
 def _average_floats(x: np.ndarray, kernel, stride, pads, size) -> np.ndarray:
-    """Sums in fp17 from left to right, then downwards; times both reciprocals."""
+    """Return the sums in fp17 from left to right, then downwards; times both reciprocals."""
     rows = _reduce(floats.half_to_fp17(x), 2, kernel[1], stride[1], pads[1], size[1], floats.fp17_add)
     total = _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(floats.fp17_add))
     scaled = floats.fp17_multiply(total, _RECIPROCALS17[kernel[1] - 1])
@@ -87,7 +87,9 @@ def _padding_table(op: np.void, precision: int) -> np.ndarray:
 
 
 def _swapped(combine):
-    """The line that comes is the first operand, the sum so far the second: signs of zeros and NaNs depend on it."""
+    """Combine two lines: the next line is the first operand, the accumulator the second. This decides the signs of zeros and
+    NaNs.
+    """
     return lambda a, b: combine(b, a)
 
 
@@ -98,12 +100,12 @@ def _extreme(precision: int, mode: int):
 
 
 def _missing(length: int, kernel: int, stride: int, pad: int, size: int) -> list[int]:
-    """Number of cells of each window that lie outside of the data (at most 7 are known to the table)."""
+    """Return number of cells of each window that lie outside of the data (at most 7 are known to the table)."""
     return [min(max(pad - i * stride, 0) + max(i * stride - pad + kernel - length, 0), 7) for i in range(size)]
 
 
 def _reduce(x: np.ndarray, axis: int, kernel: int, stride: int, pad: int, size: int, combine) -> np.ndarray:
-    """Windows along `axis` combined from the first cell to the last; cells outside of the data do not take part."""
+    """Return the windows along `axis` combined from the first cell to the last; cells outside of the data do not take part."""
     x = np.moveaxis(x, axis, -1)
     result = np.zeros((*x.shape[:-1], size), x.dtype)
     begun = np.zeros(size, bool)

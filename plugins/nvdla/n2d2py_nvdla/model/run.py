@@ -122,7 +122,7 @@ def _run(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarr
 
 
 def half_products(program: Program) -> int:
-    """The number of products of the fp16 convolutions, which decides how long an exact run takes."""
+    """Return the number of products of the fp16 convolutions, which decides how long an exact run takes."""
     total = 0
     for _, operation in program.dla_operations():
         if operation.engine == firmware.CONV and int(operation.op["out_precision"]) == firmware.FP16:

@@ -39,7 +39,7 @@ class Scheduler:
         self._done = 0
 
     def run(self) -> None:
-        """Executes the whole task.
+        """Execute the whole task.
 
         Raises:
             N2D2Error: E904 when the firmware would wait for ever, with what waits for what; E903 for links that
@@ -153,12 +153,12 @@ class Scheduler:
             self._submit(engine, following)
 
     def _first(self, engine: int) -> Operation | None:
-        """The operation that the engine's hardware works on: enabled, and the oldest."""
+        """Return the operation that the engine's hardware works on: enabled, and the oldest."""
         groups = self._groups[engine]
         return self._operation(groups[0].number) if groups and groups[0].active else None
 
     def _runnable(self) -> list[Operation] | None:
-        """Operations at the front of their engines that can run to their end, those linked on the fly together."""
+        """Return the operations at the front of their engines that can run to their end, those linked on the fly together."""
         for engine in range(len(ENGINES)):
             first = self._first(engine)
             if first is None or _gets_on_the_fly(first):
@@ -195,7 +195,7 @@ class Scheduler:
         )
 
     def _names(self, number: int) -> str:
-        """The operations that release one, for a message."""
+        """Return the operations that release one, for a message."""
         found = []
         for operation in self._task.operations:
             links = [event for _, index, event in operation.consumers() if index == number]

@@ -28,12 +28,12 @@ _PROCESSING = ((0, 0, 2), (0, 1, 2), (0, 1, 2))
 
 
 def processing_precision(source: int, destination: int) -> int:
-    """Number type of the SDP's arithmetic."""
+    """Return number type of the SDP's arithmetic."""
     return _PROCESSING[destination][source]
 
 
 def sdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarray | None) -> np.ndarray:
-    """The result (C rounded up to an atom, H, W) in its precision, of `source` (from the convolution) or of memory."""
+    """Return the result (C rounded up to an atom, H, W) in its precision, of `source` (from the convolution) or of memory."""
     op, surface = operation.op, operation.surface
     from_, to = int(op["src_precision"]), int(op["dst_precision"])
     if from_ > FP16 or to > FP16:
@@ -250,7 +250,7 @@ class _Floats:
 
 
 def _signed16(operand: Any) -> Any:
-    """A register holds 16 bits; tables are what they are."""
+    """Return a register holds 16 bits; tables are what they are."""
     if isinstance(operand, int):
         return ((operand & 0xFFFF) ^ 0x8000) - 0x8000
     return operand

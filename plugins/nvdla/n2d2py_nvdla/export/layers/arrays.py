@@ -10,7 +10,7 @@ from n2d2py_nvdla.export.lowering import Lowering, chw
 
 
 def between_reshapes(state: Lowering, node: QuantNode) -> bool:
-    """Compiles a reshape to a vector, the layer after it and the reshape back; False where it is none of these."""
+    """Compile a reshape to a vector, the layer after it and the reshape back; False where it is none of these."""
     middle = state.sole_reader(node.output)
     if middle is None or len(middle.outputs) != 1:
         return False
@@ -26,7 +26,7 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
 
 
 def _positions(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNode) -> bool:
-    """Channels, lines and columns in another order, repeated or left out."""
+    """Return the channels, lines and columns in another order, repeated or left out."""
     value = state.values[node.inputs[0]]
     h, w = value.region.shape[1:]
     positions, filled = middle.op.positions()

@@ -33,7 +33,7 @@ def _deconv(state: Lowering, node: QuantNode) -> None:
 
 
 def _by_rubik(state: Lowering, node: QuantNode, value: HardwareTensor, post: Post, result: Region) -> list[list[HwOp]] | None:
-    """The operations with RUBIK; None where the configuration has none, or it cannot put the positions together."""
+    """Return the operations with RUBIK; None if the configuration has none, or it cannot put the positions together."""
     op = node.op
     c, h, w = chw(state.graph.shape(node.output))
     uneven = h % op.stride[0] or w % op.stride[1] or max(op.stride) > 8
@@ -64,7 +64,7 @@ def _by_rubik(state: Lowering, node: QuantNode, value: HardwareTensor, post: Pos
 
 
 def _dense(node: QuantNode) -> np.ndarray:
-    """The weights (O, C, KH, KW) of a grouped layer with zeros between the groups."""
+    """Return the weights (O, C, KH, KW) of a grouped layer with zeros between the groups."""
     weights, groups = node.params["weights"], node.op.groups
     outputs, per_group = weights.shape[:2]
     dense = np.zeros((outputs, per_group * groups, *weights.shape[2:]), weights.dtype)
@@ -98,7 +98,7 @@ def _phases(weights: np.ndarray, stride: tuple[int, int], pads, step: int):
 
 
 def _repeated(values: np.ndarray | None, c: int, step: int, phases: int) -> np.ndarray | None:
-    """Values of the outputs, for every position within a stride."""
+    """Return the values of the outputs, for every position within a stride."""
     if values is None or np.size(values) == 1:
         return values
     filled = np.zeros(step)
@@ -107,7 +107,7 @@ def _repeated(values: np.ndarray | None, c: int, step: int, phases: int) -> np.n
 
 
 def _post(state: Lowering, node: QuantNode, value: HardwareTensor) -> Post:
-    """Bias, scale and activation."""
+    """Return the bias, scale and activation."""
     if state.integer:
         kind = state.graph.type(node.inputs[0])
         gain = node.rescaling.effective() * state.graph.type(node.output).scale * (value.scale / kind.scale)

@@ -19,7 +19,7 @@ from n2d2py_nvdla.export.rearrange import Steps, copy
 
 
 def phase_chains(state: Lowering, node: QuantNode, value: HardwareTensor, post: Post, result: Region) -> list[list[HwOp]]:
-    """The operations of a transposed convolution of any stride, dilation and padding, with `post` of the sums.
+    """Return the operations of a transposed convolution of any stride, dilation and padding, with `post` of the sums.
 
     Raises:
         N2D2Error: E715 for a phase whose kernel or padding hardware does not have.

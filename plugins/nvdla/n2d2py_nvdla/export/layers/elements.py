@@ -29,7 +29,7 @@ def reads_in_place(state: Lowering, node: QuantNode, shape: tuple[int, int, int]
 
 
 def _constant(node: QuantNode, shape: tuple[int, int, int]) -> np.ndarray | None:
-    """The constant operand of a sum, difference or product with one tensor, by element; None for another layer."""
+    """Return the constant operand of a sum, difference or product with one tensor, by element; None for another layer."""
     op = node.op
     if op.function not in ("Add", "Sub", "Mul") or sorted(op.slots) != [-1, 0] or int(np.prod(op.dims)) != int(np.prod(shape)):
         return None

@@ -30,7 +30,7 @@ def _take(state: Lowering, node: QuantNode) -> None:
 
 
 def choose(state: Lowering, node: QuantNode, tensor: str, value: HardwareTensor, chosen: list[np.ndarray]) -> None:
-    """Writes `tensor`: the chosen channels, lines and columns of `value`.
+    """Write `tensor`: the chosen channels, lines and columns of `value`.
 
     A view of whole atoms where that is enough, a copy by the SDP of neighbouring lines and columns, else a 1x1 convolution.
 
@@ -68,6 +68,6 @@ def choose(state: Lowering, node: QuantNode, tensor: str, value: HardwareTensor,
 
 
 def _step(positions: np.ndarray) -> int:
-    """The distance of neighbouring positions; 0 when it changes."""
+    """Return the distance of neighbouring positions; 0 when it changes."""
     steps = np.unique(np.diff(positions))
     return 1 if not len(steps) else int(steps[0]) if len(steps) == 1 else 0

@@ -29,13 +29,13 @@ def is_one_large_window(node: QuantNode, outputs: tuple[int, int], size: tuple[i
 
 
 def _used(node: QuantNode, size: tuple[int, int]) -> tuple[int, int]:
-    """Lines and columns of the map inside of the window."""
+    """Return the lines and columns of the map inside of the window."""
     (top, left), (high, wide) = node.op.pads[:2], node.op.kernel
     return min(size[0], high - top), min(size[1], wide - left)
 
 
 def average_in_blocks(state: Lowering, node: QuantNode, value: HardwareTensor, post: Post, result: Region) -> list[list[HwOp]]:
-    """The operations of the average; `post` divides by the number of pixels.
+    """Return the operations of the average; `post` divides by the number of pixels.
 
     Raises:
         N2D2Error: E715 where there are more blocks than a convolution can sum up.
@@ -76,5 +76,5 @@ def average_in_blocks(state: Lowering, node: QuantNode, value: HardwareTensor, p
 
 
 def _diagonal(channels: int, kernel: tuple[int, int], value: float, dtype: type) -> np.ndarray:
-    """Weights (K, C, R, S) that sum up each channel by itself."""
+    """Return the weights (K, C, R, S) that sum up each channel by itself."""
     return (np.eye(channels)[:, :, None, None] * np.full(kernel, value)).astype(dtype)

@@ -54,7 +54,7 @@ def _scale_fits(state: Lowering, node: QuantNode, producer: QuantNode, name: str
 
 @lowering("Concat", in_bytes=True)
 def _concat(state: Lowering, node: QuantNode) -> None:
-    """Inputs that are not in their place are copied: by the SDP, or by a convolution where they begin inside an atom."""
+    """Copy the inputs that are not in their place: by the SDP, or by a convolution if they begin inside an atom."""
     result = state.slots.get(node.output)
     if result is None or (not state.integer and node.activation is not None):
         raise refuse(
@@ -81,7 +81,7 @@ def _concat(state: Lowering, node: QuantNode) -> None:
 
 
 def shifted(state: Lowering, value: HardwareTensor, result: Region, at: int, scale: float) -> list[list[HwOp]]:
-    """A copy to channels that begin inside of an atom: a 1x1 convolution, added to what is there already."""
+    """Return a copy to channels that begin inside of an atom: a 1x1 convolution, added to what is there already."""
     begin = at // state.lanes * state.lanes
     channels = value.region.channels
     outputs = at - begin + channels

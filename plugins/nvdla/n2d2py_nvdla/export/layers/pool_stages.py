@@ -26,7 +26,7 @@ class Axis:
     step: int = 1
 
     def padded(self, depth: int) -> list[tuple[int, int, int, int]]:
-        """The stages with some that change nothing after them."""
+        """Return the stages with some that change nothing after them."""
         size = self.stages[-1][3]
         return self.stages + [(1, 1, 0, size)] * (depth - len(self.stages))
 
@@ -44,7 +44,7 @@ def factors(k: int) -> list[int] | None:
 
 
 def maximum_stages(size: int, kernel: int, stride: int, pad: int, outputs: int) -> Axis:
-    """The stages of `outputs` windows of `kernel`, `stride` apart from position -pad, over `size` positions."""
+    """Return the stages of `outputs` windows of `kernel`, `stride` apart from position -pad, over `size` positions."""
     if kernel <= LARGEST_KERNEL and stride <= LARGEST_STRIDE and pad <= LARGEST_PAD:
         return Axis(size, [(kernel, stride, pad, outputs)])
     if outputs == 1:
@@ -84,7 +84,7 @@ def _overlapping(size: int, kernel: int, stride: int, pad: int, outputs: int) ->
 
 
 def _shared(pad: int, kernels: list[int]) -> list[int]:
-    """A padding in parts, each below the kernel of its stage."""
+    """Return a padding in parts, each below the kernel of its stage."""
     parts = []
     for kernel in kernels:
         parts.append(min(pad, kernel - 1))

@@ -90,7 +90,7 @@ def _average(state: Lowering, node: QuantNode, source: Region, result: Region, s
 
 
 def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -> list[list[HwOp]]:
-    """The activation after a pool, where it is one that its input has not met already."""
+    """Return the activation after a pool, where it is one that its input has not met already."""
     if _activated_by_moving(state, node):
         return []
     post = Post(np.array([scale]), None, scale)
@@ -99,7 +99,7 @@ def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -
 
 
 def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
-    """The steps of the windows; 1 along an axis with one window, where it means nothing."""
+    """Return the steps of the windows; 1 along an axis with one window, where it means nothing."""
     size = state.graph.shape(node.output)[2:]
     rows, columns = (1 if n == 1 else step for n, step in zip(size, node.op.stride, strict=True))
     return rows, columns
@@ -164,7 +164,7 @@ def _stages(node: QuantNode, kernel, stride, pads, size):
 
 
 def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):
-    """Operations for as many columns each as the engine's line buffer has room for."""
+    """Add operations for as many columns each as the engine's line buffer has room for."""
     width = result.width
     count = -(-width // widest_pool(state.config, state.precision, kernel[0], stride[0]))
     if count == 1:
@@ -220,7 +220,7 @@ def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, str
 
 
 def _correct(state: Lowering, node: QuantNode, result: Region) -> HwOp:
-    """A factor per position: the PDP divides by the whole window, the network by the part inside of the input."""
+    """Return a factor per position: the PDP divides by the whole window, the network by the part inside of the input."""
     op = node.op
     counts = op.window_counts(tuple(state.graph.shape(node.inputs[0])[2:]))
     factors = op.kernel[0] * op.kernel[1] / counts
@@ -246,7 +246,7 @@ def _correct(state: Lowering, node: QuantNode, result: Region) -> HwOp:
 
 
 def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
-    """Sums of every channel by itself, as a convolution with weights of 1."""
+    """Compile the sum of each channel to a convolution with weights of 1."""
     op, value = node.op, state.values[node.inputs[0]]
     if not op.count_pad and any(op.pads):
         raise refuse(node, "a large average that leaves out its padding")

@@ -34,5 +34,5 @@ def _resize(state: Lowering, node: QuantNode) -> None:
 
 
 def _behind(post: Post) -> Post:
-    """The activation alone, for values that are in the result's scale already."""
+    """Return the activation alone, for values that are in the result's scale already."""
     return replace(post, gain=np.array([post.scale]))

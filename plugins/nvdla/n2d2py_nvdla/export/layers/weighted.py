@@ -24,7 +24,7 @@ def _conv(state: Lowering, node: QuantNode) -> None:
 
 @lowering("Fc")
 def _fc(state: Lowering, node: QuantNode) -> None:
-    """A convolution whose kernel is the whole map, in pieces where that is too large."""
+    """Compile the layer to a convolution whose kernel is the whole map, in pieces if that is too large."""
     value = state.values[node.inputs[0]]
     c, h, w = value.region.shape
     weights = node.params["weights"].reshape(-1, c, h, w)
@@ -87,7 +87,7 @@ def fold_followers(state: Lowering, node: QuantNode, post: Post) -> tuple[Post, 
 
 
 def _addition(state: Lowering, node: QuantNode, reader: QuantNode, post: Post) -> Post | None:
-    """The sum with a tensor that is there already."""
+    """Return the sum with a tensor that is there already."""
     op = reader.op
     weights, shifts = op.coefficients(len(reader.inputs))
     others = [name for name in reader.inputs if name != node.output]
@@ -108,7 +108,7 @@ def _addition(state: Lowering, node: QuantNode, reader: QuantNode, post: Post) -
 
 
 def _activation(state: Lowering, reader: QuantNode, post: Post) -> Post | None:
-    """An activation layer: a slope, a limit, or a table where the configuration has one."""
+    """Return an activation layer: a slope, a limit, or a table where the configuration has one."""
     function = reader.op.function
     scale = state.scale_of(reader.output)
     if isinstance(function, Clip) or (isinstance(function, LeakyRectifier) and function.high == np.inf):

@@ -37,7 +37,7 @@ class Pieces:
 
 
 def pieces(state: Lowering, source: Region, outputs: int) -> Pieces | None:
-    """The pieces for which most kernels fit at once; None where not even one does."""
+    """Return the pieces for which most kernels fit at once; None if not even one does."""
     lanes, (channels, height, width) = state.lanes, source.shape
     surfaces, most = -(-channels // lanes), min(outputs, lanes)
     best: Pieces | None = None
@@ -66,7 +66,7 @@ def pieces(state: Lowering, source: Region, outputs: int) -> Pieces | None:
 def wide_chains(
     state: Lowering, node: QuantNode, value: HardwareTensor, weights: np.ndarray, found: Pieces, post: Post, result: Region
 ) -> list[list[HwOp]]:
-    """The operations of the layer with weights (K, C, H, W)."""
+    """Return the operations of the layer with weights (K, C, H, W)."""
     source, lanes, outputs = value.region, state.lanes, len(weights)
     chains: list[list[HwOp]] = []
     packed = source.rows == source.buffer.height and source.width == source.buffer.width == found.width
@@ -106,7 +106,9 @@ def _cut(values: np.ndarray | None, first: int, many: int) -> np.ndarray | None:
 
 
 def _in_pieces(weights: np.ndarray, lanes: int, found: Pieces) -> np.ndarray:
-    """Weights (K, C, H, W) as (K, channels of the pieces, lines, columns), zeros where a map has no channel or column."""
+    """Return the weights (K, C, H, W) as (K, channels of the pieces, lines, columns), zeros where a map has no channel or
+    column.
+    """
     k, c, h, w = weights.shape
     surfaces = -(-c // lanes)
     whole = np.zeros((k, surfaces * lanes, h, found.width), weights.dtype)
