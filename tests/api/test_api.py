@@ -1,7 +1,5 @@
 """The Python API: what it writes is what the command writes, what it gives shows itself, what is wrong is an N2D2Error."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The command as a program: what goes to stdout, what to stderr, twice the same, and its exit status."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """n2d2py-sweep: every setting once, the same files for every number of workers and after a kill, clear errors."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

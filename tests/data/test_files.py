@@ -1,7 +1,5 @@
 """What is read from elsewhere: regular files, sound headers, sizes in measure; and names of files."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """-pre-samples: pictures and arrays of one stimulus after each step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image

@@ -1,7 +1,5 @@
 """Calibration sources: pictures, arrays, synthetic data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.errors import error_line

@@ -1,7 +1,5 @@
 """The same command gives the same bytes, whatever the process, the folder and the hash seed; Ctrl-C leaves no trace."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The export ONNX: ONNX Runtime computes the integers of the tool, layer by layer."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """The export TFLite: LiteRT computes the integers of the tool, layer by layer."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import cache
@@ -12,6 +10,7 @@ import pytest
 from support import branched_networks, target_layers
 from support.layer_params import real_params
 from support.model_run import LENET
+from support.programs import run_command
 from support.small_graphs import binary, single
 from support.tables import every, few_fast
 from support.target_layers import layer_by_layer, written
@@ -327,5 +326,5 @@ def test_the_array_is_the_file(tmp_path):
     (tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "model_data.h"\nint main(void) { fwrite(model_data, 1, model_data_len, stdout); return 0; }\n'
     )
-    subprocess.run(["cc", "-Wall", "-Werror", "model_data.c", "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    run_command("cc", "-Wall", "-Werror", "model_data.c", "main.c", "-o", "main", cwd=tmp_path)
     assert subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout == data

@@ -1,7 +1,5 @@
 """Writing an export whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

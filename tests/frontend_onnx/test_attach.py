@@ -1,7 +1,5 @@
 """An ONNX network behind the tensors of a graph that an INI builds."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """Nodes in forms that exporters seldom write: old operator sets, outputs without a name, types told by other nodes; like ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Nodes against the definitions of the standard, before a converter reads them; and where data in other files may lie."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """WHILE, IF and CALL of .tflite files whose conditions are constants, against LiteRT; loops over steps as Keras writes its cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

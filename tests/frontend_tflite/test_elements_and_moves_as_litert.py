@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 
 import numpy as np

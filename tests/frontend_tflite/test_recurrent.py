@@ -1,7 +1,5 @@
 """LSTM and RNN of .tflite files: in floating point and in integers as LiteRT's kernels, whose states are reset before each stimulus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

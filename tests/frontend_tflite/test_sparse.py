@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.sparse` and `n2d2py.frontend.tflite.translation`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """NaN, infinities, both zeros, the ends of the types: kernels of every instruction set against the normative arithmetic."""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Convolutions that add a residual where they store, bit for bit: the integers of two layers one after the other, on every instruction set."""
 
-from __future__ import annotations
-
 import platform
 from dataclasses import replace
 from pathlib import Path

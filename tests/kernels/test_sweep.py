@@ -1,7 +1,5 @@
 """Every kernel against the normative arithmetic, bit for bit (floating point: 1e-5 of the largest value), on every compiler."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

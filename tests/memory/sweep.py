@@ -7,8 +7,6 @@ arena and by rows, under settings that change from seed to seed; each plan is ch
 bytes in the least convenient order that the kernel contract allows (`execute.py`).
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

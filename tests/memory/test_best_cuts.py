@@ -3,8 +3,6 @@
 The modules are `n2d2py.memory.cut`, `n2d2py.memory.strips` and `n2d2py.memory.strip_search`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The checker objects to every broken plan, and to nothing else."""
 
-from __future__ import annotations
-
 import copy
 import random
 import re

@@ -1,14 +1,12 @@
 """Compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
 
-from __future__ import annotations
-
 import json
-import subprocess
 
 import numpy as np
 import pytest
 from support.e2e_run import compiled_at_once
 from support.memory_compiled import NETWORKS, arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.programs import run_command
 from support.tables import few_fast
 
 import n2d2py
@@ -106,7 +104,7 @@ def test_lines_that_are_not_made_are_nan_in_the_text_of_a_layer(tmp_path):
     folder = export("skipped", tmp_path, "MemoryMode=Small\n")
     stimulus = next(folder.rglob("stimuli/*"), None)
     assert stimulus is None  # the program takes a stimulus of zeros then
-    printed = subprocess.run(["make", "save_outputs"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    printed = run_command("make", "save_outputs", cwd=folder)
     text = np.loadtxt(folder / "outputs" / "wide_output.txt").reshape(24, 47, 41)
     lines = np.isnan(text).all(axis=(0, 2))
     assert lines.sum() == np.isnan(text).any(axis=(0, 2)).sum() > 0 and "nan" in printed

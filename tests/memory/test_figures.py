@@ -4,8 +4,6 @@ The figures are those of N2D2's manager, whose arena ends with its highest space
 highest byte of a plane, which is never more: `tops` gives the former, `arena_bytes` the latter.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tensors in several memories: what a plan costs, what the checker refuses, and exports whose arrays lie where they should."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from itertools import product

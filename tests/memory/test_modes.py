@@ -1,8 +1,5 @@
 """MemoryMode, MemoryBudget and StreamInput: plans that fit, refusals that say what would, inputs that arrive by lines, pools line by line."""
 
-from __future__ import annotations
-
-import subprocess
 from dataclasses import replace
 
 import pytest
@@ -10,6 +7,7 @@ from support import memory_networks as networks
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_families import FAMILIES, settings_of
 from support.memory_networks import Net
+from support.programs import run_command
 from support.tables import every, few_fast
 
 from n2d2py.errors import N2D2Error
@@ -107,16 +105,13 @@ def test_an_input_arrives_line_by_line(tmp_path):
     assert any("input" in step for step in memory_map(folder)["schedule"])
     assert_exact(folder)
     (folder / "caller.cpp").write_text(CALLER)
-    subprocess.run(["make", "lib", "OPT=-O1", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
-    subprocess.run(
-        [
-            *"g++ -std=c++11 -Wall -Wextra -Wconversion -Werror -Iinclude caller.cpp lib/libbranches.a -o".split(),
-            *"caller".split(),
-        ],
+    run_command("make", "lib", "OPT=-O1", "OPENMP=0", cwd=folder)
+    run_command(
+        *"g++ -std=c++11 -Wall -Wextra -Wconversion -Werror -Iinclude caller.cpp lib/libbranches.a -o".split(),
+        *"caller".split(),
         cwd=folder,
-        check=True,
     )
-    subprocess.run(["./caller"], cwd=folder, check=True)
+    run_command("./caller", cwd=folder)
 
 
 @needs_tools

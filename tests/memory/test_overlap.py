@@ -1,7 +1,5 @@
 """Exact overlap: the goals of every network, safety at the distance and not one byte closer, both directions."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import replace

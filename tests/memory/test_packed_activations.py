@@ -1,7 +1,5 @@
 """PackActivations: tensors of few bits packed between layers that run line by line, where the memory is smaller for it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

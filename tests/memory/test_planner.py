@@ -2,8 +2,6 @@
 mistakes.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

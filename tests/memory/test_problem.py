@@ -1,7 +1,5 @@
 """Memory graphs: each fault by itself, told as E602; what operators announce, and the lines and columns that they read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The searches: the order of operators, the solver, settled arenas, and small networks in which every address and direction is tried."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

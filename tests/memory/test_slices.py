@@ -1,7 +1,5 @@
 """Slices of channels before a pool over the whole map: the same integers in less memory, nothing computed twice."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.e2e_run import compiled_at_once

@@ -1,7 +1,5 @@
 """Row streaming: figures, plans that are proved and run, the checker's objections to broken ones."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Segments in vertical strips: the same integers in less memory, for work that is counted."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """An inference takes the same instructions for every input: counted for random and extreme ones in QEMU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`SpeedForFlash=1`: a network of convolutions by Winograd on a board, in memory that its layers share; what it says, takes and reports."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The convolution buffer: NVIDIA's right and wrong results, streams of weights against plain bytes, what hangs, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The checker: valid files pass, every wrong value is refused with what is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_changes import SMALL, change, loadable, of_op, of_surface

@@ -1,7 +1,5 @@
 """The compiler: networks of every kind of layer, for every configuration, against the float network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run

@@ -1,7 +1,5 @@
 """Layers that the accelerator lacks as extension operations: off by default, described in the file, run by the model."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every kind of layer, compiled for every configuration that has its unit, against the integers of the quantized network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run

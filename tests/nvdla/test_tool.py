@@ -1,7 +1,5 @@
 """The command n2d2py-nvdla: what it writes, wrong inputs, the self-test for a board."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Averages and fully connected layers over whole maps, constants by element, layers in floating point at the end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_networks import RELU, Net, Pool, compiled

@@ -3,8 +3,6 @@
 They look at `n2d2py.quant.types.recurrent_states`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

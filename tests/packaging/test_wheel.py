@@ -1,7 +1,5 @@
 """A wheel in a clean environment finds everything, from a foreign folder, without the checkout."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Operators, functions, chains and kernels of a plug-in: compiled, imported, refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

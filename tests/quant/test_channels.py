@@ -1,7 +1,5 @@
 """The error that the equalization of activation ranges expects, against loops over single weights, and against rounding itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

@@ -1,7 +1,5 @@
 """Layers in the network and alone, the worst stimuli, and the steps that are used."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which layers have an integer form, which stay in floating point, and what joins them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

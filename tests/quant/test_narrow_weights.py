@@ -3,10 +3,7 @@
 They look at `n2d2py.quant.correct.layers` and `n2d2py.quant.weights.narrow`.
 """
 
-from __future__ import annotations
-
 import json
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +13,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 from support.e2e_run import needs_compiler
+from support.programs import run_command
 from support.tables import every
 
 import n2d2py
@@ -251,7 +249,7 @@ def test_a_budget_is_used_and_met_by_the_linker(tmp_path):
     assert packed and all(one["bytes"] < one["bytes_unpacked"] and one["bits"] in (2, 4) for one in packed.values())
     assert (folder / "statistics" / "bits" / "front.svg").read_text().startswith("<svg")
     assert "budget: 8,000 bytes" in (folder / "statistics" / "report.html").read_text()
-    made = subprocess.run(["make", "-s", "size"], cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
+    made = run_command("make", "-s", "size", cwd=folder).splitlines()
     assert int(next(line.split()[1] for line in made if line.startswith("constants"))) <= _taken(folder)
     n2d2py.compare(result, 8).check()
 

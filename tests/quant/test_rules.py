@@ -1,7 +1,5 @@
 """Rules of the quantization, one table each: what 32-bit integers compute, what cannot be read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

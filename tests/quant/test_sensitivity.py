@@ -1,7 +1,5 @@
 """What single roundings cost: layers in integers alone, tensors in steps alone, and what is chosen by it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

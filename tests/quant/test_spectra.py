@@ -1,7 +1,5 @@
 """Layers between the squares of a spectrum and their logarithm are found, and stay in floating point."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

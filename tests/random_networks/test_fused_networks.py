@@ -1,7 +1,5 @@
 """Random networks, imported and rewritten without an export: equal to ONNX Runtime before and after the rewrites."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The float engines agree: ONNX Runtime on the written graph and NumPy on the operators."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """The numbers in the tables of a report."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

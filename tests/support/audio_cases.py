@@ -1,7 +1,5 @@
 """Sounds through `kernels/n2d2/audio` in one program, in pieces of many sizes, which prints a checksum of all frames of each sound."""
 
-from __future__ import annotations
-
 import wave
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Exports for microcontrollers, built and run in QEMU."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import CORES, board, core
 from support.kernel_harness import WARNINGS
-from support.programs import need
+from support.programs import need, run_command
 
 __all__ = [
     "CORE_NAMES",
@@ -79,7 +77,7 @@ def library(folder: Path, name: str) -> Path:
 
 def tool(name: str, program: str, *words: str | Path) -> str:
     """What a tool of a core's compiler, such as nm, prints."""
-    return subprocess.run([f"{core(name).prefix}{program}", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return run_command(f"{core(name).prefix}{program}", *words)
 
 
 def board_program(export: Path, name: str, text: str, folder: Path, goal: str = "run") -> str:
@@ -92,11 +90,11 @@ def board_program(export: Path, name: str, text: str, folder: Path, goal: str = 
     places = [f"-I{export}/{each}" for each in ("boards", "kernels/freestanding")]
     flags = ["-O2", *one.flags, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-DON_BOARD"]
     words = [f"{one.prefix}g++", *WARNINGS, "-Wno-pedantic", *flags, *places, f"-I{ROOT}/kernels", "-c", "program.cpp"]
-    subprocess.run(words, cwd=folder, check=True)
+    run_command(*words, cwd=folder)
     link = export / "build" / f"{folder.name}_{name}.elf"
     (link.parent / name).mkdir(parents=True, exist_ok=True)
     files = Path("boards") / one.board
     flags = ["-std=c99", "-O2", *one.flags, "-nostartfiles", "-Wl,--gc-sections", "-T", files / "board.ld"]
     objects = [files / "startup.c", folder / "program.o", *one.link, "-lm", "-o", link]
-    subprocess.run([f"{one.prefix}gcc", *flags, *objects], cwd=export, check=True)
+    run_command(f"{one.prefix}gcc", *flags, *objects, cwd=export)
     return make(export, name, f"PROGRAM=build/{link.name}", "-s", goal)

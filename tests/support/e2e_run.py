@@ -1,7 +1,5 @@
 """Runs the command line as a user would and compares what it wrote with the Python integers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

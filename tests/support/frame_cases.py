@@ -1,7 +1,5 @@
 """Frames of all formats and sizes through `kernels/n2d2/frame` in one program, which prints a checksum of each input that it makes."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass

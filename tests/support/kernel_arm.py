@@ -1,7 +1,5 @@
 """Shared by the tests of kernels: those of ARM, RISC-V, MIPS and WebAssembly, cross-compiled and run by QEMU or Node.js."""
 
-from __future__ import annotations
-
 import shutil
 
 from support import kernel_harness as harness

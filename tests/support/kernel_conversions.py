@@ -1,7 +1,5 @@
 """Conversions between number types, ties and zero points included, for the sweeps of kernels."""
 
-from __future__ import annotations
-
 from itertools import cycle
 
 import numpy as np

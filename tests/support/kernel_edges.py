@@ -1,7 +1,5 @@
 """Kernels of real numbers on NaN, infinities and the ends of the types, for the sweeps of kernels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 
@@ -13,7 +11,7 @@ from n2d2py.operators.arrays.map.op import ArrayMap
 from n2d2py.operators.functions import Clip, HardSigmoid, HardSwish, LeakyRectifier
 from n2d2py.operators.unpool import Unpool
 from support import kernel_harness as harness
-from support.kernel_cases import Sweep
+from support.kernel_cases import K1, Sweep, Window
 from support.kernel_conversions import all_cases, convert, with_edges
 from support.kernel_more_layers import unpool
 
@@ -52,9 +50,9 @@ def edge_cases(seed: int) -> list[harness.Case]:
         sweep.elemwise(operation, size, 3, (kind,), "apart") for operation, kind in product(("Max", "Min"), (FLOAT32, FLOAT64))
     ]
     for channels in (13, 64):
-        made.append(sweep.pool("Max", (1, channels, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), True, f, "over"))
+        made.append(sweep.pool("Max", (1, channels, 5, 7), Window((3, 3), (2, 2), (1, 1, 1, 1)), True, f, "over"))
     for function in FUNCTIONS[:3]:
-        made.append(sweep.conv((1, 1, 5, 7), 19, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, f, "apart"))
+        made.append(sweep.conv((1, 1, 5, 7), 19, K1, f))
         node = made[-1].node
         node.params["weights"][:] = np.copysign(1, node.params["weights"])
         node.activation = function

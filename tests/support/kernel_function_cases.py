@@ -1,7 +1,6 @@
 """Functions, chosen positions and repeated operands, for the sweeps of kernels."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from itertools import cycle
 
 import numpy as np
@@ -35,16 +34,14 @@ FUNCTIONS = (
 )
 
 
-def functions(sweep: Sweep) -> list[harness.Case]:
-    made = []
+def functions(sweep: Sweep) -> Iterator[harness.Case]:
     for function in FUNCTIONS:
         for kind in (FLOAT32, FLOAT64):
             case = sweep.activation(function, (1, 13, 5, 3), (kind, kind), "strided")
             if isinstance(function, (Log, Sqrt)):
                 case.inputs["x"] = np.abs(case.inputs["x"]) + kind.dtype.type(0.01)
-            made.append(case)
-        made.append(sweep.activation(function, (1, 7, 2, 3), (S8, U8), "apart"))
-    return made
+            yield case
+        yield sweep.activation(function, (1, 7, 2, 3), (S8, U8), "apart")
 
 
 def takes(sweep: Sweep) -> list[harness.Case]:
@@ -64,30 +61,28 @@ def takes(sweep: Sweep) -> list[harness.Case]:
     ]
 
 
-def blocks(sweep: Sweep) -> list[harness.Case]:
-    placed, kinds, made = cycle(cases.POINTWISE_LAYOUTS), cycle((U8, FLOAT32, S16, FLOAT64)), []
+def blocks(sweep: Sweep) -> Iterator[harness.Case]:
+    placed, kinds = cycle(cases.POINTWISE_LAYOUTS), cycle((U8, FLOAT32, S16, FLOAT64))
     for first in (False, True):
         for block, channels in ((2, 3), (3, 2), (1, 5)):
-            made.append(sweep.move(DepthToSpace(block, first), (1, channels * block**2, 3, 4), next(kinds), next(placed)))
-            made.append(sweep.move(SpaceToDepth(block, first), (1, channels, 2 * block, 3 * block), next(kinds), next(placed)))
-    made += [
+            yield sweep.move(DepthToSpace(block, first), (1, channels * block**2, 3, 4), next(kinds), next(placed))
+            yield sweep.move(SpaceToDepth(block, first), (1, channels, 2 * block, 3 * block), next(kinds), next(placed))
+    yield from [
         sweep.move(Softmax(log=True), (1, 10), FLOAT32, "apart"),
         sweep.move(Softmax(4, True), (1, 12, 3, 2), FLOAT64, "apart"),
     ]
-    return made
 
 
-def repeats(sweep: Sweep) -> list[harness.Case]:
-    placed, made, swap = cycle(cases.POINTWISE_LAYOUTS), [], cycle((False, True))
+def repeats(sweep: Sweep) -> Iterator[harness.Case]:
+    placed, swap = cycle(cases.POINTWISE_LAYOUTS), cycle((False, True))
     others = ((1, 13, 1, 1), (1, 1, 5, 3), (1, 1, 1, 1), (1, 13, 5, 1), (1, 13, 1, 3), (1, 1, 1, 3))
     zero = NumType(8, False, zero_point=9)
     for operation in ("Prod", "Sum", "Min"):
         for other, kinds in zip(others, cycle(((U8, U8), (FLOAT32, FLOAT32), (S8, S8), (FLOAT64, FLOAT64), (zero, U8)))):
-            made.append(repeated(sweep, operation, (1, 13, 5, 3), other, kinds, next(placed), next(swap)))
-    made.append(repeated(sweep, "Sum", (1, 1, 4, 70), (1, 1, 1, 70), (U8, U8), "apart", False))
-    made.append(repeated(sweep, "Sum", (1, 1, 4, 70), (1, 1, 4, 1), (FLOAT32, FLOAT32), "apart", True))
-    made += [sweep.elemwise("Min", (1, 13, 4, 3), 3, kinds, "apart") for kinds in ((U8, S8), (S16, S16), (FLOAT32,))]
-    return made
+            yield repeated(sweep, operation, (1, 13, 5, 3), other, kinds, next(placed), next(swap))
+    yield repeated(sweep, "Sum", (1, 1, 4, 70), (1, 1, 1, 70), (U8, U8), "apart", False)
+    yield repeated(sweep, "Sum", (1, 1, 4, 70), (1, 1, 4, 1), (FLOAT32, FLOAT32), "apart", True)
+    yield from [sweep.elemwise("Min", (1, 13, 4, 3), 3, kinds, "apart") for kinds in ((U8, S8), (S16, S16), (FLOAT32,))]
 
 
 def all_cases(seed: int) -> list[harness.Case]:

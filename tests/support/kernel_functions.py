@@ -1,7 +1,5 @@
 """Shared by the tests of kernels: functions, chosen positions and repeated operands: kernels against the normative arithmetic."""
 
-from __future__ import annotations
-
 from n2d2py.operators.elemwise import ElemWise
 from support import kernel_harness as harness
 from support.kernel_cases import Sweep

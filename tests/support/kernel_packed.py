@@ -1,7 +1,5 @@
 """Layers whose weights have few bits, for the sweeps of kernels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import cycle
 
@@ -12,6 +10,7 @@ from n2d2py.exports.cpp.packing import Storage
 from n2d2py.graph.forms import Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_cases import K3
 from support.kernel_simd import dense_cases, line_cases
 
 KINDS = {
@@ -92,7 +91,7 @@ def winograd_case(
 ) -> harness.Case:
     """A 3 x 3 convolution of stride 1 with weights of a `kind` of `WEIGHTS` or `FEWER`; `zero`: of the inputs."""
     plain = cases.S8 if inputs.signed else cases.U8
-    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (plain, output), layout, zero)
+    case = sweep.conv((1, channels, *size), outputs, K3._replace(pads=pads), (plain, output), layout, zero=zero)
     weighted = case.node.form
     assert isinstance(weighted, Weighted)
     weights = (WEIGHTS | FEWER | SMALL)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)

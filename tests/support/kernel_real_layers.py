@@ -1,7 +1,5 @@
 """Normalisations and steps beside transposed convolutions, resampling and unpooling, for the sweeps of kernels."""
 
-from __future__ import annotations
-
 from n2d2py.arithmetic import FLOAT32, FLOAT64
 from n2d2py.operators.functions import Step
 from n2d2py.operators.lrn import LRN

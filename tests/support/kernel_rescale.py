@@ -1,7 +1,5 @@
 """Shared by the tests of kernels: rescales of all modes, C++ equal to Python: ties, the edges of the accumulator, a million random accumulators."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, Rescale

@@ -1,7 +1,5 @@
 """Shared by the tests of kernels: every kernel against the normative arithmetic, bit for bit (floating point: 1e-5 of the largest value)."""
 
-from __future__ import annotations
-
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 

@@ -1,7 +1,6 @@
 """Sizes around the vectors of the kernels of moves and of pointwise layers, for the sweeps of kernels."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from itertools import cycle
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64
@@ -10,7 +9,7 @@ from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.kernel_cases import S8, S16, U8, U16, Sweep, Window
 from support.kernel_functions import repeated
 from support.kernel_more_layers import deconv
 
@@ -21,9 +20,8 @@ def turned(channels: int, groups: int, first: int = 0, count: int | None = None)
     return tuple(order[first : first + (count or channels)])
 
 
-def shuffles(sweep: Sweep) -> list[harness.Case]:
+def shuffles(sweep: Sweep) -> Iterator[harness.Case]:
     placed, kinds = cycle(cases.POINTWISE_LAYOUTS), cycle((U8, S8, FLOAT32, S16))
-    made = []
     for channels, groups, first, count in (
         (48, 2, 0, 24),
         (48, 2, 24, 24),
@@ -36,21 +34,15 @@ def shuffles(sweep: Sweep) -> list[harness.Case]:
         (12, 2, 1, 7),
         (6, 6, 0, 5),
     ):
-        made.append(
-            sweep.move(
-                IndexSelect((turned(channels, groups, first, count), None, None)),
-                (1, channels, 3, 5),
-                next(kinds),
-                next(placed),
-            )
+        yield sweep.move(
+            IndexSelect((turned(channels, groups, first, count), None, None)), (1, channels, 3, 5), next(kinds), next(placed)
         )
-    made.append(sweep.move(IndexSelect((tuple(range(3, 290)), None, (2, 0, 1))), (1, 300, 2, 3), U8, "strided"))
-    return made
+    yield sweep.move(IndexSelect((tuple(range(3, 290)), None, (2, 0, 1))), (1, 300, 2, 3), U8, "strided")
 
 
-def is_real_concat(sweep: Sweep) -> list[harness.Case]:
+def is_real_concat(sweep: Sweep) -> Iterator[harness.Case]:
     """Channels and columns around a tile of 64 and a vector of 32."""
-    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
+    placed = cycle(cases.POINTWISE_LAYOUTS)
     kinds = cycle(((U8, S8), (S8, U8), (U8, U8), (S8, S8), (S16, U8), (S8, U16), (U16, S16)))
     for parts, size in (
         ((1, 2), (3, 70)),
@@ -62,14 +54,13 @@ def is_real_concat(sweep: Sweep) -> list[harness.Case]:
         ((16, 130), (3, 4)),
     ):
         pair = next(kinds)
-        made.append(sweep.concat(parts, size, pair, pair[-1], next(placed), True))
-        made.append(sweep.concat(parts, size, pair[:1], pair[0], next(placed), False))
-    return made
+        yield sweep.concat(parts, size, pair, pair[-1], next(placed), True)
+        yield sweep.concat(parts, size, pair[:1], pair[0], next(placed), False)
 
 
-def gates(sweep: Sweep) -> list[harness.Case]:
+def gates(sweep: Sweep) -> Iterator[harness.Case]:
     """Images times one factor for each channel, or for each pixel."""
-    made, placed, swap = [], cycle(cases.POINTWISE_LAYOUTS), cycle((False, True))
+    placed, swap = cycle(cases.POINTWISE_LAYOUTS), cycle((False, True))
     kinds = cycle(((U8, U8), (S8, S8), (U8, S8), (S8, U8), (FLOAT32, FLOAT32)))
     for channels, size in (
         (1, (3, 70)),
@@ -84,20 +75,17 @@ def gates(sweep: Sweep) -> list[harness.Case]:
         (96, (2, 2)),
         (144, (2, 3)),
     ):
-        made.append(repeated(sweep, "Prod", (1, channels, *size), (1, channels, 1, 1), next(kinds), next(placed), next(swap)))
-        made.append(repeated(sweep, "Sum", (1, channels, *size), (1, 1, *size), next(kinds), next(placed), next(swap)))
+        yield repeated(sweep, "Prod", (1, channels, *size), (1, channels, 1, 1), next(kinds), next(placed), next(swap))
+        yield repeated(sweep, "Sum", (1, channels, *size), (1, 1, *size), next(kinds), next(placed), next(swap))
     for channels, layout in ((24, "strided"), (13, "strided"), (40, "wrapped")):
-        made.append(
-            cases.in_place(
-                sweep.elemwise("Sum", (1, channels, 5, 5), 2, (U8, U8), layout), "x", 3 if layout == "wrapped" else 0
-            )
+        yield cases.in_place(
+            sweep.elemwise("Sum", (1, channels, 5, 5), 2, (U8, U8), layout), "x", 3 if layout == "wrapped" else 0
         )
-    return made
 
 
-def layouts(sweep: Sweep) -> list[harness.Case]:
+def layouts(sweep: Sweep) -> Iterator[harness.Case]:
     """Images to vectors and back: blocks of 8 and 16 channels and pixels, and what is left of them."""
-    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
+    placed = cycle(cases.POINTWISE_LAYOUTS)
     kinds = cycle((U8, S8, FLOAT32, S16, FLOAT64))
     for channels, size in (
         (16, (4, 8)),
@@ -116,42 +104,38 @@ def layouts(sweep: Sweep) -> list[harness.Case]:
             ((channels, *size), (size[0] * size[1], channels)),
             ((channels, *size), (channels, size[0] * size[1])),
         ):
-            made.append(sweep.move(Reshape(second), (1, *first), next(kinds), next(placed)))
-    return made
+            yield sweep.move(Reshape(second), (1, *first), next(kinds), next(placed))
 
 
-def enlarged(sweep: Sweep) -> list[harness.Case]:
+def enlarged(sweep: Sweep) -> Iterator[harness.Case]:
     """Transposed convolutions whose phases are convolutions."""
-    made, placed = [], cycle(("apart", "strided", "apart", "over", "wrapped"))
-    geometries = cycle(
+    placed = cycle(("apart", "strided", "apart", "over", "wrapped"))
+    windows = cycle(
         (
-            ((2, 2), (2, 2), (0, 0, 0, 0)),
-            ((4, 4), (2, 2), (1, 1, 1, 1)),
-            ((3, 3), (2, 2), (1, 1, 0, 0)),
-            ((5, 3), (2, 1), (2, 1, 1, 1)),
-            ((6, 4), (3, 2), (4, 1, 0, 2)),
-            ((2, 3), (1, 3), (0, 0, 1, 0)),
+            Window((2, 2), (2, 2)),
+            Window((4, 4), (2, 2), (1, 1, 1, 1)),
+            Window((3, 3), (2, 2), (1, 1, 0, 0)),
+            Window((5, 3), (2, 1), (2, 1, 1, 1)),
+            Window((6, 4), (3, 2), (4, 1, 0, 2)),
+            Window((2, 3), (1, 3), (0, 0, 1, 0)),
         )
     )
     for channels, outputs in ((16, 8), (5, 17), (33, 16), (8, 40), (64, 32), (1, 3), (12, 70)):
-        kernel, stride, pads = next(geometries)
-        kinds = next(sweep.kinds)
-        made.append(deconv(sweep, channels, outputs, (kernel, stride, pads, (1, 1)), 1, kinds, next(placed)))
-        made.append(deconv(sweep, channels, outputs, (kernel, stride, pads, (1, 1)), 1, (U8, S8), "apart"))
-    return made
+        window, kinds = next(windows), next(sweep.kinds)
+        yield deconv(sweep, channels, outputs, window, 1, kinds, next(placed))
+        yield deconv(sweep, channels, outputs, window, 1, (U8, S8), "apart")
 
 
-def functions(sweep: Sweep) -> list[harness.Case]:
+def functions(sweep: Sweep) -> Iterator[harness.Case]:
     """Tables of bytes around vectors of 32."""
-    made, placed = [], cycle(("apart", "strided", "wrapped"))
+    placed = cycle(("apart", "strided", "wrapped"))
     for (channels, size), kinds in zip(
         ((64, (2, 3)), (7, (3, 9)), (1, (4, 32)), (33, (3, 2)), (100, (2, 1)), (5, (2, 200)), (63, (1, 1))),
         cycle(((U8, U8), (S8, U8), (S8, S8), (U8, S8), (U8, S16))),
     ):
-        made.append(sweep.activation(Tanh(), (1, channels, *size), kinds, next(placed)))
-    made.append(cases.in_place(sweep.activation(Tanh(), (1, 70, 5, 5), (U8, U8), "apart"), "x", 17))
-    made.append(cases.in_place(sweep.activation(Tanh(), (1, 64, 3, 5), (S8, S8), "apart")))
-    return made
+        yield sweep.activation(Tanh(), (1, channels, *size), kinds, next(placed))
+    yield cases.in_place(sweep.activation(Tanh(), (1, 70, 5, 5), (U8, U8), "apart"), "x", 17)
+    yield cases.in_place(sweep.activation(Tanh(), (1, 64, 3, 5), (S8, S8), "apart"))
 
 
 def all_cases(seed: int) -> list[harness.Case]:

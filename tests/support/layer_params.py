@@ -1,7 +1,5 @@
 """Random parameters of weighted layers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,9 +1,6 @@
 """Shared by the tests of memory: compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
 
-from __future__ import annotations
-
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +9,7 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.exports.cpp.library import Export
 from support.e2e_run import compiled_at_once
-from support.programs import needs
+from support.programs import needs, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,10 +54,8 @@ def arena_symbol(folder: Path) -> int:
     """Bytes of the largest object in the bss sections of the compiled arena, by the linker's table."""
     source = next(folder.glob("dnn/src/arena*.cpp"))
     target = folder / "arena_check.o"
-    subprocess.run(
-        ["g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target], cwd=folder, check=True
-    )
-    table = subprocess.run(["nm", "-S", str(target)], capture_output=True, text=True, check=True).stdout
+    run_command("g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target, cwd=folder)
+    table = run_command("nm", "-S", str(target))
     sizes = [int(line.split()[1], 16) for line in table.splitlines() if line.split()[-2] in "bB"]
     return max(sizes)
 

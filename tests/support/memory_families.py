@@ -1,7 +1,5 @@
 """Random memory problems of families that differ in kind, each by its seed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Shared by the tests of memory: n2D2's published and measured arenas, reproduced: no wrap, wrap, each parameter."""
 
-from __future__ import annotations
-
 from support import memory_networks as networks
 
 NETWORKS = {

@@ -1,7 +1,5 @@
 """Reader of `memory_graph.json` (the GRAPH)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from n2d2py.errors import N2D2Error

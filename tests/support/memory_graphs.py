@@ -1,7 +1,5 @@
 """Seeded random networks of every operator type, small enough to execute byte by byte."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

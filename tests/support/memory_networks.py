@@ -1,7 +1,5 @@
 """Memory graphs of known architectures: int8, batch 1, BatchNorm and activations folded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Shared by the tests of memory: exact overlap: the goals of every network, safety at the distance and not one byte closer, both directions."""
 
-from __future__ import annotations
-
 from support import memory_networks as networks
 from support.memory_figures import NETWORKS
 

@@ -1,7 +1,5 @@
 """Shared by the tests of memory: plans: safe on every shape, right about views, alignment, external inputs, scratch; honest about"""
 
-from __future__ import annotations
-
 from n2d2py.memory.problem import MemoryProblem
 from support.memory_networks import Net
 

@@ -1,7 +1,5 @@
 """Shared by the tests of nvdla: the checker: valid files pass, every wrong value is refused with what is wrong."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tiny loadables of our own, and the places of the given ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small float networks, compiled and run on the functional model."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.exports.base import ExportRequest

@@ -1,7 +1,5 @@
 """Random networks: chains of convolutions, layers that are split, sums, concatenations, pools, slices, fully connected ends."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.graph import Graph

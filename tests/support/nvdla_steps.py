@@ -1,7 +1,5 @@
 """Compiled networks against the integers that Python computes, counted in steps of the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

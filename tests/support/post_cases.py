@@ -1,7 +1,5 @@
 """Post-processors through their kernels, in one C++ program that prints integers, one on a line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

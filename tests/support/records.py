@@ -4,8 +4,6 @@
 the kernel sweeps judge those.
 """
 
-from __future__ import annotations
-
 import difflib
 import sys
 import tempfile

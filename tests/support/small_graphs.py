@@ -1,7 +1,5 @@
 """Networks of one layer on an image of two channels, or on two images made of it, for exports that are compared layer by layer."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.graph import Graph, Node

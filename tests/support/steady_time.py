@@ -1,7 +1,5 @@
 """Instructions of an inference on a board for each of many inputs."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path

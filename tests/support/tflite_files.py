@@ -1,7 +1,5 @@
 """Small .tflite files of one operator or a few, written with LiteRT's schema."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a .tflite file gives in LiteRT and, translated to ONNX, in ONNX Runtime: two interpreters that others wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

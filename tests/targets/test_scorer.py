@@ -1,7 +1,5 @@
 """Scores against hand-computed ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

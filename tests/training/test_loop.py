@@ -1,7 +1,5 @@
 """From -learn-epoch to the compiled export, rates of solvers, folders of weights, checkpoints, errors."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Each shader on small random layers against the Python integers, under the validation layer."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
