@@ -8,6 +8,7 @@ from support import kernel_harness as harness
 from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.programs import need, run_command
+from support.small_graphs import graph_of
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.identifiers import Identifiers
@@ -124,12 +125,8 @@ int main() {
 
 
 def _graph(largest: float) -> Graph:
-    graph = Graph("net")
-    graph.add_input("x", (1, 2, 1, 1))
     weights = np.array([[largest, 1 / 3], [1e-7, -2.0]], np.float32)
-    graph.add(Node("fc", Fc(), ["x"], ["y"], {"weights": weights, "bias": np.zeros(2, np.float32)}))
-    graph.outputs = ["y"]
-    return graph
+    return graph_of({"x": (1, 2, 1, 1)}, Node("fc", Fc(), ["x"], ["y"], {"weights": weights, "bias": np.zeros(2, np.float32)}))
 
 
 def test_weights_are_rounded_once():

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from support import memory_networks as networks
-from support.memory_figures import NETWORKS
+from support.memory_networks import NETWORKS
 from support.tables import every, few_fast
 
 from n2d2py.memory.access import Overlay

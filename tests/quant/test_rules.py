@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support.errors import error_line
+from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -66,11 +67,8 @@ def test_layers_of_32_bit_integers_as_they_are(op, activation, taken):
 
 def test_weights_in_binary16_have_a_largest_magnitude():
     for largest, fits in ((65519.0, True), (-65519.0, True), (65520.0, False), (-1e6, False)):
-        graph = Graph("net")
-        graph.add_input("p", (1, 2))
         params = {"weights": np.array([[1.0, largest]], np.float32), "bias": np.zeros(1, np.float32)}
-        graph.add(Node("y", Fc(), ["p"], ["y"], params))
-        graph.outputs = ["y"]
+        graph = graph_of({"p": (1, 2)}, Node("y", Fc(), ["p"], ["y"], params))
         if fits:
             stored = float_graph(graph, -16).nodes[0].params["weights"]
             assert stored.dtype == np.float16 and stored[0, 1] == np.float16(largest)
