@@ -8,10 +8,10 @@ import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
+from support.kernel_cases import sweep_cases
 from support.kernel_lines import line_cases
 from support.kernel_quantized_layers import weighted
 from support.kernel_simd import channel_depthwise_cases, simd_cases
-from support.kernel_sweep import sweep_cases
 from support.programs import need, run_command
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType

@@ -10,8 +10,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
 from support.kernel_residual import residual_cases, winograd_cases
-from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, each_build, need_isa
-from support.kernel_sweep import SLOW_BUILDS
+from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, each_build, need_isa
 from support.kernel_winograd import SETS, forced, having_form
 from support.programs import need
 from support.small_graphs import graph_of

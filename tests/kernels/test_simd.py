@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8
+from support.kernel_cases import S8, sweep_cases
 from support.kernel_overlaps import overlapping_cases
 from support.kernel_simd import (
     EMULATED,
@@ -26,7 +26,6 @@ from support.kernel_simd import (
     set_name,
     simd_cases,
 )
-from support.kernel_sweep import sweep_cases
 from support.programs import need, run_command
 
 from n2d2py.exports.cpp.forms import panels as forms

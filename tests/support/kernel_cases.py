@@ -236,6 +236,16 @@ class Sweep:
         count = shape[1] if self.rng.integers(4) == 0 else 1
         return {"form": Aligned(multipliers, np.array([offset])), **self.requantize(bound + abs(offset), out_kind, count)}
 
+    def repeated(self, operation: str, shape, other, kinds, layout: str, swap: bool) -> Case:
+        """Two operands, the one with axes of length 1 first or second."""
+        kind, out_kind = kinds
+        shapes = (other, shape) if swap else (shape, other)
+        inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes, strict=True)}
+        node = {} if kind.is_float else self._integer_elemwise(operation, [kind, kind], out_kind, shape)
+        graph = self.graph(ElemWise(operation), inputs, (shape, out_kind), **node)
+        values = {name: self.stored(s, k) for name, (s, k) in inputs.items()}
+        return self.case(f"{operation} of {shapes[0][1:]} and {shapes[1][1:]}", graph, values, layout)
+
     def activation(self, function, shape, kinds, layout) -> Case:
         kind, out_kind = kinds
         form = Real() if kind.is_float else Table(self.stored((kind.qmax - kind.qmin + 1,), out_kind, "random"))
@@ -485,3 +495,17 @@ def floats(sweep: Sweep) -> list[Case]:
         sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "strided", False),
     ]
     return cases
+
+
+def sweep_cases(seed: int, convolutions: int) -> list[Case]:
+    """The whole sweep."""
+    sweep = Sweep(seed)
+    return [
+        *convolutions(sweep, convolutions),
+        *fully_connected(sweep),
+        *pools(sweep),
+        *pointwise(sweep),
+        *moves(sweep),
+        *floats(sweep),
+        *packed_channels(sweep),
+    ]

@@ -13,7 +13,7 @@ from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K3, S8, S16, U8, U16, Window
-from support.kernel_more_layers import deconvolutions, resizes, unpools
+from support.kernel_resampling import deconvolutions, resizes, unpools
 
 
 def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0) -> harness.Case:

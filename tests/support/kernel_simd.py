@@ -47,6 +47,18 @@ ISAS = sorted(FLAGS)
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
+SLOW_BUILDS = {
+    "gcc-O0": ("g++", ("-O0",)),
+    "gcc-O3-native": ("g++", ("-O3", "-march=native", "-fopenmp")),
+    "gcc-O2-all-loops-parallel": ("g++", ("-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")),
+    "gcc-O2-native-all-loops-parallel": ("g++", ("-O2", "-march=native", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")),
+    "clang-O0": ("clang++", ("-O0",)),
+    "clang-O3-native": ("clang++", ("-O3", "-march=native")),
+    "gcc-sanitizers": ("g++", SANITIZERS),
+    "clang-sanitizers": ("clang++", SANITIZERS),
+}
+
+
 each_build = pytest.mark.parametrize(
     "flags",
     [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],

@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: transposed convolutions, resampling, unpooling, normalisations: kernels against the normative arithmetic."""
+"""Transposed convolutions, resampling, unpooling, normalisations and steps, for the sweeps of kernels."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +9,9 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.graph import Node, QuantNode
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.functions import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier, Step
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import LayerTypes, prequantize_layer
@@ -145,4 +147,33 @@ def unpools(sweep: Sweep) -> list[harness.Case]:
     return made + [
         unpool(sweep, op, size, 5, kind, kind, next(placed))
         for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32), strict=True)
+    ]
+
+
+def float_layers(sweep: Sweep) -> list[harness.Case]:
+    made = []
+    for kind, shape, layout in zip(
+        (FLOAT32, FLOAT64, FLOAT32), ((1, 7, 3, 4), (1, 12), (1, 4, 2, 5)), ("apart", "strided", "wrapped"), strict=True
+    ):
+        for op in (LRN(), LRN(4, 0.5, 0.5, 1.0), LRN(3, 2.0, 1.25, 0.5)):
+            made.append(sweep.move(op, shape, kind, layout))
+        made += [sweep.move(lp_normalize(shape[1], power), shape, kind, "apart") for power in (1, 2)]
+    zeros = made[4]
+    zeros.inputs["x"][:] = 0
+    steps = [Step(0.1), Step(0.2, 3.0, 0.0), Step(-0.3, None, 0.0), Step(0.4, 0.0, None)]
+    made += [
+        sweep.activation(step, (1, 13, 5, 3), (kind, kind), "strided")
+        for step, kind in zip(steps, (FLOAT32, FLOAT64, FLOAT32, FLOAT32), strict=True)
+    ]
+    return made
+
+
+def resampling_cases(seed: int) -> list[harness.Case]:
+    sweep = Sweep(seed)
+    return [
+        *deconvolutions(sweep),
+        *resizes(sweep),
+        *unpools(sweep),
+        *float_layers(sweep),
+        sweep.activation(Step(0.5), (1, 7, 3, 3), (S8, U8), "apart"),
     ]
