@@ -12,8 +12,7 @@ from support.tables import every
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
 from support.litert import Reference
-from support.tflite_files import Small, joined
-from support.tflite_results import kinds, written
+from support.tflite_files import Small, joined, kinds, written
 
 import n2d2py
 from n2d2py.frontend.tflite.model import load_tflite

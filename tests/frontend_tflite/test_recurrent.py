@@ -9,8 +9,7 @@ from support.tables import every
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
 from support.litert import Reference
-from support.tflite_files import Small, rewritten
-from support.tflite_results import refusal, written
+from support.tflite_files import Small, refusal, rewritten, written
 
 import n2d2py
 from n2d2py.reference.executor import run_graph

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support import memory_networks as networks
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
-from support.memory_families import FAMILIES, settings_of
+from support.memory_graphs import FAMILIES, settings_of
 from support.memory_networks import Net
 from support.programs import run_command
 from support.tables import every, few_fast

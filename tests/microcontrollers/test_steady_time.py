@@ -7,8 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from support.board_export import export_for_boards, need_core
-from support.steady_time import INPUTS, counted
+from support.board_export import INPUTS, counted, export_for_boards, need_core
 
 from n2d2py.exports.mcu.boards import CORES
 from n2d2py.exports.mcu.steady import varying_layers

@@ -10,9 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from support.board_export import compiled, export_for_boards, make, need_core, tool
+from support.board_export import INPUTS, compiled, counted, export_for_boards, make, need_core, tool
 from support.programs import need
-from support.steady_time import INPUTS, counted
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
 chain (float[1,8,11,13] x) => (float[1,20,11,13] y) {

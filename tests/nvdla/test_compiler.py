@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from support.errors import error_line
-from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
+from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
 
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py_nvdla.config import CONFIGS
