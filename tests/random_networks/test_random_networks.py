@@ -1,4 +1,4 @@
-"""Random networks through the whole chain; `run.py` runs any number of others, `.ci/run` 300 of them."""
+"""Random networks through the whole chain; `run.py` runs any number of others, `.ci/run` 80 of them."""
 
 import logging
 from collections import Counter
