@@ -310,7 +310,7 @@ def each_compiler(few: int, many: int) -> pytest.MarkDecorator:
         "clang++ -O3 -march=native",
     )
     slow = [pytest.param(build, many, marks=pytest.mark.slow) for build in builds]
-    return pytest.mark.parametrize("compiler, count", [("g++ -O2", few), *slow])
+    return pytest.mark.parametrize("compiler, count", [("g++ -O0", few), *slow])
 
 
 def printed_by(source: str, compiler: str, folder: Path) -> list[str]:
