@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: every kernel that can run line by line, one or two lines at a call, bit for bit."""
+"""Cases of every kernel that can run line by line, one or two lines at a call."""
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.memory.plan import OpPlan

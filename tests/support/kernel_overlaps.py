@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: every kernel with its output as far over an input as the planner lets it, lines forwards and backwards, bit for"""
+"""Cases whose output lies as far over an input as the planner lets it, lines forwards and backwards."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of kernels: every kernel that has a version for an instruction set of this machine, bit for bit: sizes around each block."""
+"""Instruction sets of this machine with their compiler flags, and cases of sizes around each block of their kernels."""
 
 import ctypes
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Shared by the tests of memory: compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
+"""Exports under every strategy of the planner, compiled and compared bit for bit."""
 
 import json
 from pathlib import Path
