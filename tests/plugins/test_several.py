@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.programs import needs
+from support.programs import needs, run_command
 from support.small_graphs import graph_of
 
 from n2d2py.cli import main
@@ -171,7 +171,6 @@ def test_kernel_is_compiled():
 @compiled
 @pytest.mark.slow
 def test_skeleton(tmp_path, monkeypatch):
-    import subprocess
     import sys
 
     monkeypatch.chdir(tmp_path)
@@ -183,5 +182,4 @@ def test_skeleton(tmp_path, monkeypatch):
     ]
     assert main(["--new-operator", "BlockNorm", "mine"]) == 1
     monkeypatch.setenv("PYTHONPATH", str(HERE.parents[1]))
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "mine"], text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout
+    run_command(sys.executable, "-m", "pytest", "-q", "mine")
