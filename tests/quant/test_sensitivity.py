@@ -62,7 +62,7 @@ def test_the_worst_layer_comes_first(spoiled, cause):
 
 
 def test_a_layer_in_floating_point_loses_nothing():
-    graph, typed, _ = quantized(graph_of({"b": Precision(quantize=False)}))
+    graph, typed, _ = quantized(network({"b": Precision(quantize=False)}))
     assert "b" not in {loss.layer for loss in layer_losses(graph, typed, data(4))}
 
 
