@@ -18,6 +18,7 @@ import numpy as np
 from common import header, machine, row
 from support import kernel_harness as harness
 from support.kernel_rescale import cpp_type
+from support.programs import run_command
 
 from n2d2py.arithmetic import RESCALING_MODES, make_rescale
 
@@ -66,7 +67,7 @@ def cost(mode: str, per_output: bool, flags: tuple[str, ...], folder: Path) -> f
     """Instructions for one output."""
     source, binary = folder / "cost.cpp", folder / "cost"
     source.write_text(program(mode, per_output))
-    harness.command("g++", *harness.WARNINGS, "-O3", *flags, f"-I{harness.ROOT / 'kernels'}", source, "-o", binary)
+    run_command("g++", *harness.WARNINGS, "-O3", *flags, f"-I{harness.ROOT / 'kernels'}", source, "-o", binary)
     return (instructions(binary, REPEATS + 10, folder) - instructions(binary, 10, folder)) / (REPEATS * RUN)
 
 

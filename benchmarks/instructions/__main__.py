@@ -50,7 +50,7 @@ def layers() -> dict[str, harness.Case]:
     small, wide, odd = (1, 32, 16, 16), (1, 64, 16, 16), (1, 40, 16, 16)
 
     def conv(shape, outputs: int, kernel, stride, pads, groups: int, types, bits: int = 8) -> harness.Case:
-        return sweep.conv(shape, outputs, kernel, stride, pads, one, groups, types, "apart", 0, bits)
+        return sweep.conv(shape, outputs, cases.Window(kernel, stride, pads), types, groups=groups, weight_bits=bits)
 
     made = {
         "conv 3x3, 32 to 32, 16x16, u8": conv(small, 32, three, one, both, 1, u8),

@@ -1,16 +1,14 @@
 """The Python API: what it writes is what the command writes, what it gives shows itself, what is wrong is an N2D2Error."""
 
-from __future__ import annotations
-
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
+from support.programs import run_command
 
 import n2d2py
 from n2d2py import CalibrationOptions, ExportOptions, LoadOptions, N2D2Error, ScoreOptions, log
@@ -272,5 +270,4 @@ assert "onnxruntime" not in sys.modules
 def test_heavy_packages_are_imported_when_they_are_used(tmp_path):
     """A network that is not calibrated needs no reference; the memory map of an export is the first picture."""
     code = f"MODEL = {str(ROOT / 'models' / 'LeNet.ini')!r}\nFOLDER = {str(tmp_path)!r}\n{_HEAVY}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_command(sys.executable, "-c", code, cwd=ROOT)

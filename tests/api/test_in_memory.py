@@ -1,7 +1,5 @@
 """Models and data in memory: modules of PyTorch, loaders and iterators; networks that are called, looked at and edited."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

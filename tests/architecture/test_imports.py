@@ -1,7 +1,5 @@
 """Who may import whom: the order of the house, and libraries only where they belong."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from pathlib import Path

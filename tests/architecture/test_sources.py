@@ -1,7 +1,5 @@
 """What holds for every file: no print outside the command line, no path of a machine, LF, a docstring."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Tests share code through tests/support, never through another test module."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

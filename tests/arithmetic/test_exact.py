@@ -1,7 +1,5 @@
 """Exact integer sums by floating-point products, and functions of correctly rounded operations: near the C library's, within 32 bits."""
 
-from __future__ import annotations
-
 from unittest.mock import patch
 
 import numpy as np

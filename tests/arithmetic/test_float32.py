@@ -1,7 +1,5 @@
 """exp and what follows from it in float32: the same bits in Python and in C++ of any width, and near float64."""
 
-from __future__ import annotations
-
 import subprocess
 from math import erf
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.kernel_simd import FLAGS, SANITIZERS, need_isa
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.arithmetic import float32
 
@@ -56,7 +54,7 @@ ULP = {"exp": 1.1, "elu": 1.7, "sigmoid": 2.1, "tanh": 2.5, "erf": 1.3, "softplu
 
 def compiled(folder: Path, *command: str) -> dict[str, np.ndarray]:
     (folder / "run.cpp").write_text(PROGRAM)
-    subprocess.run([*command, *WARNINGS, "run.cpp", "-o", "run"], cwd=folder, check=True)
+    run_command(*command, *WARNINGS, "run.cpp", "-o", "run", cwd=folder)
     done = subprocess.run([folder / "run"], input=INPUTS.tobytes(), check=True, capture_output=True)
     found = np.frombuffer(done.stdout, np.float32).reshape(-1, len(REFERENCES), 67)
     return {name: found[:, k].reshape(-1) for k, name in enumerate(REFERENCES)}

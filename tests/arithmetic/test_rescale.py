@@ -1,7 +1,5 @@
 """The rescaling modes against exact rational arithmetic."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command as a program: what goes to stdout, what to stderr, twice the same, and its exit status."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -9,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.programs import run_command
 from support.tables import every
 
 import n2d2py
@@ -167,15 +166,13 @@ def test_nothing_to_do_says_so(capsys):
 
 
 def test_the_module_and_the_script_are_the_same_command(tmp_path):
-    script = subprocess.run(
-        [str(ROOT / "bin" / "n2d2py"), "-v"],
+    script = run_command(
+        str(ROOT / "bin" / "n2d2py"),
+        "-v",
         cwd=tmp_path,
-        text=True,
-        capture_output=True,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
     )
-    assert script.returncode == 0, script.stderr
-    assert script.stdout == run("-v", folder=tmp_path).stdout == f"n2d2py {n2d2py.__version__}\n"
+    assert script == run("-v", folder=tmp_path).stdout == f"n2d2py {n2d2py.__version__}\n"
 
 
 def test_describe_counts_no_bias_where_there_is_none(capsys, tmp_path):

@@ -1,7 +1,5 @@
 """Threads and shards of work: order, errors, forks, and the same results however many workers there are."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

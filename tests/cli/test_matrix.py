@@ -5,8 +5,6 @@ The slow part takes every model of models/ and of the shared data folder:
     pytest -m slow tests/cli/test_matrix.py -k every
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of options: each is parsed, converted, documented and kept, is refused early, or says that it has no effect."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

@@ -1,10 +1,10 @@
 """n2d2py-sweep: every setting once, the same files for every number of workers and after a kill, clear errors."""
 
-from __future__ import annotations
-
+import contextlib
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,16 +33,24 @@ def rows(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_every_combination_is_tried_and_the_best_are_marked(tmp_path, capsys):
-    path = sweep_file(tmp_path, "[parameters]\nMemoryMode=Speed Small\n\n[options]\nnbbits=8 -32\n")
-    assert main([str(path), "-o", str(tmp_path / "out")]) == 0
-    found = rows(tmp_path / "out")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """The folder of a sweep of four settings, and in `printed` what it prints."""
+    folder = tmp_path_factory.mktemp("sweep")
+    path = sweep_file(folder, "[parameters]\nMemoryMode=Speed Small\n\n[options]\nnbbits=8 -32\n")
+    with (folder / "printed").open("w") as printed, contextlib.redirect_stdout(printed):
+        assert main([str(path), "-o", str(folder / "out")]) == 0
+    return folder
+
+
+def test_every_combination_is_tried_and_the_best_are_marked(finished):
+    found = rows(finished / "out")
     assert [(row["MemoryMode"], row["-nbbits"]) for row in found] == [(m, b) for m in ("Speed", "Small") for b in ("8", "-32")]
     arenas = [int(row["arena B"]) for row in found]
     assert arenas[2] < arenas[0] < arenas[1] and [row["best"] for row in found] == ["", "", "*", ""]
-    assert (tmp_path / "out" / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    assert not list((tmp_path / "out").rglob("export_CPP*")), "exports are not kept"
-    assert "0002" in capsys.readouterr().out
+    assert (finished / "out" / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert not list((finished / "out").rglob("export_CPP*")), "exports are not kept"
+    assert "0002" in (finished / "printed").read_text()
 
 
 def test_a_setting_that_fails_is_a_row_and_one_without_effect_is_said(tmp_path, capsys):
@@ -54,18 +62,17 @@ def test_a_setting_that_fails_is_a_row_and_one_without_effect_is_said(tmp_path, 
     assert "MaxExtraMacs has no effect" in said and "1 of 2 settings failed" in said
 
 
-def test_finished_settings_are_not_done_again(tmp_path):
-    path = sweep_file(tmp_path, "[parameters]\nMemoryMode=Speed Small\n")
-    assert main([str(path), "-o", str(tmp_path / "out")]) == 0
-    result = tmp_path / "out" / "settings" / "0001" / "result.json"
-    data = json.loads(result.read_text())
-    data["figures"]["arena"] = 7
-    result.write_text(json.dumps(data))
-    assert main([str(path), "-o", str(tmp_path / "out")]) == 0
-    assert rows(tmp_path / "out")[1]["arena B"] == "7"
-    other = sweep_file(tmp_path, "[parameters]\nMemoryMode=Speed Balanced\n")
-    assert main([str(other), "-o", str(tmp_path / "out")]) == 0
-    assert rows(tmp_path / "out")[1]["arena B"] != "7", "a result of another setting is not taken"
+def test_finished_settings_are_not_done_again(finished, tmp_path):
+    out = shutil.copytree(finished / "out", tmp_path / "out")
+    for number in (0, 1):
+        result = out / "settings" / f"000{number}" / "result.json"
+        data = json.loads(result.read_text())
+        data["figures"]["arena"] = 7
+        result.write_text(json.dumps(data))
+    path = sweep_file(tmp_path, "[parameters]\nMemoryMode=Speed\n\n[options]\nnbbits=8 -16\n")
+    assert main([str(path), "-o", str(out)]) == 0
+    same, other = (row["arena B"] for row in rows(out))
+    assert same == "7" and other != "7", "a result of another setting is not taken"
 
 
 def test_what_none_beats():

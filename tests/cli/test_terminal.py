@@ -1,7 +1,5 @@
 """What a user reads: lines that fit a terminal, colours there alone, progress elsewhere, completion, a line to paste."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

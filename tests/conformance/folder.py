@@ -13,8 +13,6 @@ quantized .tflite file is compared with LiteRT's reference kernels: the largest 
 built, and every layer of them is compared with Python's. MB and s: peak memory and time of a bare float and int8 quantization.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """`python tests/conformance/operators_page.py` writes docs/operators.md: every operator with what became of its node tests."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path

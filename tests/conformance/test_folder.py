@@ -1,7 +1,5 @@
 """folder.py: a row for each model, whatever becomes of the others; float, integers and expected outputs are judged."""
 
-from __future__ import annotations
-
 import sys
 
 import folder

@@ -1,7 +1,5 @@
 """The node tests of the onnx package: right in Python and in compiled C++, or refused with a reason; never wrong."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

@@ -3,8 +3,6 @@
 The whole page is compared by `test_node_conformance.py`; here a failure names its operator.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnxruntime
 import pytest

@@ -1,7 +1,5 @@
 """What other tools export silently wrong: here it is right, float and int8, in compiled C++, or refused by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

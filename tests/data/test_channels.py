@@ -91,8 +91,7 @@ def test_a_learning_step_makes_its_channel_too(provide):
     ],
 )
 def test_errors(provide, tmp_path, text, message):
-    line = error_line(lambda: provide(1, text).stimuli("Test")[0])
-    assert message.replace("{}", str(tmp_path / "net.ini")) in line
+    assert message.replace("{}", str(tmp_path / "net.ini")) in error_line(lambda: provide(1, text).stimuli("Test")[0])
 
 
 def test_labels_are_filtered_in_the_sets_that_it_applies_to(provide):
@@ -111,7 +110,6 @@ def test_labels_are_filtered_in_the_sets_that_it_applies_to(provide):
 
 def test_a_label_that_is_not_there(provide, tmp_path):
     text = _section("Transformation", "LabelFilter", Labels="/c /a")
-    line = error_line(lambda: provide(3, text).stimuli("Test"))
-    assert line.startswith(
+    assert error_line(lambda: provide(3, text).stimuli("Test")).startswith(
         f"N2D2-E408: {tmp_path}/net.ini:9 [sp.Transformation]: LabelFilterTransformation: label '/c' is not in the database"
     )

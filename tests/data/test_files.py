@@ -1,7 +1,5 @@
 """What is read from elsewhere: regular files, sound headers, sizes in measure; and names of files."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct
@@ -11,10 +9,10 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data.decode import read_stimulus
-from n2d2py.errors import N2D2Error
 from n2d2py.files import (
     DamagedArray,
     file_names,
@@ -209,6 +207,4 @@ def test_arrays_are_channels_first(tmp_path, shape, image):
 )
 def test_damages(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(N2D2Error) as caught:
-        read_stimulus(tmp_path / name, name)
-    assert caught.value.line().startswith(message)
+    assert error_line(read_stimulus, tmp_path / name, name).startswith(message)

@@ -1,7 +1,5 @@
 """Pixel-wise labels on their way through databases and transformations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

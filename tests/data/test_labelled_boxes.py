@@ -1,7 +1,5 @@
 """Labelled boxes of images: the formats, and their place in the input of a network."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rows of docs/how-to/my_preprocessing.md give what the library of a training gives, by its published formula in float64."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,11 +1,10 @@
 """Partitions: sizes by hand, determinism, refusals."""
 
 import numpy as np
-import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.errors import N2D2Error
 
 
 def _sizes(labels, how, seed=1):
@@ -90,6 +89,4 @@ def test_an_empty_list():
     ],
 )
 def test_refusals(how, message):
-    with pytest.raises(N2D2Error) as error:
-        partition(np.zeros(40), how, 1, "net")
-    assert message in error.value.line()
+    assert message in error_line(partition, np.zeros(40), how, 1, "net")

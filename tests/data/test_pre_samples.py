@@ -1,10 +1,9 @@
 """-pre-samples: pictures and arrays of one stimulus after each step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data import build_provider
@@ -64,9 +63,7 @@ def test_channels_and_spectra(ini, picture, tmp_path):
 
 @pytest.mark.parametrize("position", [-1, 2])
 def test_a_stimulus_that_is_not_there(provider, tmp_path, position):
-    with pytest.raises(N2D2Error) as caught:
-        write_pre_samples(provider, position, tmp_path / "out")
-    assert f"E416: stimulus {position} " in caught.value.line()
+    assert f"E416: stimulus {position} " in error_line(write_pre_samples, provider, position, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

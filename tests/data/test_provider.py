@@ -219,8 +219,7 @@ def test_a_damaged_picture_is_named_in_its_turn(ini, picture, tmp_path):
     provider = _provider(ini, "[sp]\nSize=8 8 1\n")
     batches = provider.stimuli("Test").batches(10)
     assert [len(next(batches)[0]) for _ in range(2)] == [10, 10]
-    line = error_line(lambda: next(batches))
-    assert line.startswith("N2D2-E403: a/20.png cannot be decoded: ")
+    assert error_line(lambda: next(batches)).startswith("N2D2-E403: a/20.png cannot be decoded: ")
     path.write_text("this is text")
     assert "E403" in error_line(lambda: provider.stimuli("Test")[20])
     path.unlink()

@@ -1,7 +1,5 @@
 """Transformations that draw anew for each image that is learned: what they draw, and what they do with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

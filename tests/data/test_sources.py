@@ -1,7 +1,5 @@
 """Calibration sources: pictures, arrays, synthetic data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.errors import error_line
@@ -83,8 +81,7 @@ def test_what_is_no_source(tmp_path, picture):
 
 def test_values_that_are_not_finite(tmp_path):
     np.save(tmp_path / "d.npy", np.array([[0.0], [np.inf]]))
-    line = error_line(lambda: _all(open_source(tmp_path / "d.npy", (1,))))
-    assert "E418" in line
+    assert "E418" in error_line(lambda: _all(open_source(tmp_path / "d.npy", (1,))))
 
 
 def test_synthetic_data_warn_and_depend_on_the_seed():
@@ -191,16 +188,14 @@ def test_split_gives_each_input_its_shape():
 )
 def test_what_does_not_fit(arrays, code, text, tmp_path):
     np.savez(tmp_path / "d.npz", **arrays)
-    with pytest.raises(N2D2Error) as caught:
-        open_multi_input(tmp_path / "d.npz", INPUTS)
-    assert caught.value.code == code and text in caught.value.line()
+    line = error_line(open_multi_input, tmp_path / "d.npz", INPUTS)
+    assert code in line and text in line
 
 
 def test_not_a_number_is_told_with_its_input(tmp_path):
     np.savez(tmp_path / "d.npz", **{"left:0": LEFT, "right": np.full((5, 4), np.nan, np.float32)})
-    with pytest.raises(N2D2Error) as caught:
-        values(open_multi_input(tmp_path / "d.npz", INPUTS))
-    assert caught.value.code == "E418" and "stimulus 0 of d.npz: right" in caught.value.line()
+    line = error_line(values, open_multi_input(tmp_path / "d.npz", INPUTS))
+    assert "E418" in line and "stimulus 0 of d.npz: right" in line
 
 
 def test_folders_without_data_and_with_a_part(tmp_path):

@@ -1,12 +1,12 @@
 """Streaming: order, bounds of what is held, several threads, errors and early ends."""
 
-import subprocess
 import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from support.programs import run_command
 from support.tables import every
 
 from n2d2py.concurrency import cores
@@ -156,9 +156,8 @@ print(seen, provider.statistics["sp.StimuliData"].count, (after - before) // 102
 @pytest.mark.slow
 def test_two_thousand_images_take_the_memory_of_a_few(tmp_path):
     pytest.importorskip("resource")
-    result = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path), "2000"], capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr
-    seen, counted, grown, peak = map(int, result.stdout.split())
+    result = run_command(sys.executable, "-c", SCRIPT, str(tmp_path), "2000", timeout=300)
+    seen, counted, grown, peak = map(int, result.split())
     assert seen == counted == 2000
     # As float32 the stimuli are 2000 * 3 * 160 * 160 * 4 bytes = 586 MiB.
     assert grown < 48 and peak < 300, f"grew by {grown} MiB to {peak} MiB"

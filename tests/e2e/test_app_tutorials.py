@@ -1,7 +1,5 @@
 """The tutorials of applications: their commands print what the pages show, on this machine and on boards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

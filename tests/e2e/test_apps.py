@@ -1,7 +1,5 @@
 """-app: the programs around an export, on this machine and on boards, print what Python computes."""
 
-from __future__ import annotations
-
 import base64
 import io
 import subprocess
@@ -21,7 +19,7 @@ from support.e2e_run import run
 from support.export_build import make
 from support.kernel_arm import CLANG
 from support.onnx_models import text_model
-from support.programs import need
+from support.programs import need, run_command
 
 import n2d2py
 from n2d2py import load_export
@@ -203,7 +201,7 @@ def test_a_v4l2_camera(home):
     pictures = sorted(Path("pictures").iterdir())
     Path("frames.yuyv").write_bytes(b"".join(FORMATS["yuyv"].encode(np.asarray(Image.open(one))).tobytes() for one in pictures))
     Path("camera.c").write_text(FAKE_CAMERA)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", "camera.so", "camera.c", "-ldl"], check=True)
+    run_command("gcc", "-shared", "-fPIC", "-O1", "-o", "camera.so", "camera.c", "-ldl")
     environment = {"LD_PRELOAD": str(home / "camera.so")}
     wanted = "".join(detected(folder, picture) for picture in pictures)
     assert app(folder, "/dev/video7", "61x45", "6", environment=environment) == wanted

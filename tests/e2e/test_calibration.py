@@ -1,7 +1,5 @@
 """Calibration: reloaded, alone, and from the data of a plain ONNX file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

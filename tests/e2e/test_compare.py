@@ -1,7 +1,5 @@
 """-compare: its exit status and what it says of NaN."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Exports under the compilers: no warning at any level, no finding of the sanitizers, always the same outputs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

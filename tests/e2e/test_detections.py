@@ -1,7 +1,5 @@
 """-post: outputs as detections, the same in Python, in a library and in a frame of a camera."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

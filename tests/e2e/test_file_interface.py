@@ -1,7 +1,5 @@
 """Arrays in the element types and the axes of the file, against ONNX Runtime: what calibrates, what the simulator and the library take and give."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnxruntime

@@ -1,7 +1,5 @@
 """-input-format: images as frames of a camera, with the same integers in Python and in the export."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

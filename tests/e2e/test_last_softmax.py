@@ -1,10 +1,7 @@
 """Ends of networks in compiled programs: probabilities, boxes and scores in one tensor, positions that are counted."""
 
-from __future__ import annotations
-
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +19,7 @@ from support.e2e_run import (
     random_inputs,
     run,
 )
-from support.programs import needs
+from support.programs import needs, run_command
 from support.tables import few_fast
 
 import n2d2py
@@ -180,6 +177,6 @@ def test_the_program_scores_pixels(tmp_path, monkeypatch, capsys):
     rates = re.findall(r"^(simulated int8|compiled) +6 +([0-9.]+)%", capsys.readouterr().out, re.MULTILINE)
     assert [name for name, _ in rates] == ["simulated int8", "compiled"] and rates[0][1] == rates[1][1]
     folder = tmp_path / "export_CPP_int8"
-    subprocess.run(["make", "OPT=-O1"], cwd=folder, check=True, capture_output=True)
-    printed = subprocess.run(["bin/run_export"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    run_command("make", "OPT=-O1", cwd=folder)
+    printed = run_command("bin/run_export", cwd=folder)
     assert f"Score: {rates[0][1]}%" in printed

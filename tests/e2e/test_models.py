@@ -1,13 +1,12 @@
 """The networks of models/: scores, every exported stimulus, every layer, and the handles for Python."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.e2e_run import assert_layers_equal, export, needs_compiler, random_inputs, stored_stimuli, summary
+from support.programs import run_command
 
 import n2d2py
 
@@ -53,7 +52,7 @@ def test_the_scores_of_the_files_are_those_that_were_reported(folder):
     expected = 100.0 * (best == labels[:, 0]).mean()
     assert summary(folder)["scores"]["compiled"] == pytest.approx(expected)
     subprocess.run(["make", "-j2"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    printed = subprocess.run([folder / "bin" / "run_export"], text=True, stdout=subprocess.PIPE, check=True).stdout
+    printed = run_command(folder / "bin" / "run_export")
     assert printed.splitlines()[-1] == f"Score: {expected:.2f}%"
 
 

@@ -1,7 +1,5 @@
 """Layers of any names: exported, drawn, read back; compiled, they compute Python's integers."""
 
-from __future__ import annotations
-
 import xml.dom.minidom
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The options that decide the integers and the memory: whatever is asked, compiled equals simulated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

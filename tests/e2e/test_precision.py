@@ -1,7 +1,5 @@
 """Precision of single layers, from the INI and from the export parameters, down to the compiled integers."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

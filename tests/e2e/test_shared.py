@@ -1,13 +1,12 @@
 """Real networks with real data (../shared/data): exported, built, equal layer by layer, and as good as in float."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.e2e_run import HERE, ROOT, assert_compiled_is_simulated, assert_layers_equal, needs_compiler, run, summary
+from support.programs import run_command
 
 import n2d2py
 
@@ -55,7 +54,7 @@ def test_the_bytes_of_the_preset_small(tmp_path, monkeypatch):
     monkeypatch.delenv("OPT")  # that of the preset
     make = subprocess.run(["make", "-s", "ARCH=-march=x86-64-v3", "bin/run_export"], cwd=folder, check=False)
     objects = [str(path) for path in folder.glob("build/dnn/**/*.o")]
-    rows = subprocess.run(["size", *objects], check=True, capture_output=True, text=True).stdout.splitlines()[1:]
+    rows = run_command("size", *objects).splitlines()[1:]
     assert make.returncode == 0 and sum(sum(map(int, row.split()[:2])) for row in rows) <= 110_000
 
 

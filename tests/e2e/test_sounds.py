@@ -1,7 +1,5 @@
 """-audio: sounds as features, with the same integers in Python and in the export."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A workspace with a network that works and an export of it; runs the command line inside it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Wrong input of every kind: code, place and remedy, the exit status, and that no file is written or changed."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

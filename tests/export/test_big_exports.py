@@ -1,7 +1,5 @@
 """Exports of big networks: each weight once on disk, other orders made by the build, the simulator on the same files."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 from support.export_build import compare_outputs, make
 from support.export_networks import S8, U8, Builder, request, write_export
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp import arrays as array_module
@@ -86,10 +84,9 @@ def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatc
     graph = network(integer)
     _, out = exported(tmp_path, graph)
     (tmp_path / "made").mkdir()
-    subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fsanitize=address,undefined",
-                    "-fno-sanitize-recover", "-o", tmp_path / "derive", out / "dnn/derive.cpp"], check=True)  # fmt: skip
+    run_command("g++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", tmp_path / "derive", out / "dnn/derive.cpp")  # fmt: skip
     command = [tmp_path / "derive", out / "dnn/parameters/derived.list", out / "dnn/parameters", tmp_path / "made"]
-    subprocess.run(command, check=True)
+    run_command(*command)
     made = {path.stem: path.read_bytes() for path in (tmp_path / "made").iterdir()}
     rows = {name: file_bytes(arrays[name].values) for name in made if name in arrays}
     assert len(rows) >= 3
@@ -154,7 +151,7 @@ def test_foreign_processors_derive_on_this_one(prefix, target, all_big, tmp_path
     made, out = exported(tmp_path, graph)
     make(out, "OPT=-O1", f"TARGET={target}")
     command = [f"qemu-{target}", "-L", f"/usr/{prefix[:-1]}", "bin/run_export", "-outputs", "all.bin"]
-    subprocess.run(command, cwd=out, check=True, stdout=subprocess.PIPE)
+    run_command(*command, cwd=out)
     values = simulate(graph, list(made.stimuli.inputs))[graph.outputs[0]]
     assert (out / "all.bin").read_bytes() == b"".join(np.moveaxis(one, 0, -1).tobytes() for one in values)
 

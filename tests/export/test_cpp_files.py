@@ -1,14 +1,12 @@
 """The text of the C++ project and its stimuli: arrays, names, file lists, what is written, and what is refused before."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 
 import numpy as np
 import pytest
 from support.export_networks import chain, request, separate_plan, write_export
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.errors import ErrorList, N2D2Error
@@ -70,14 +68,11 @@ def compiled_bytes(arrays: list[tuple[str, np.ndarray, bool]], folder, compiler:
         lines.append(f"std::fwrite(a{index}, 1, {values.nbytes}, stdout);")
     lines.append("}")
     (folder / "a.cpp").write_text("\n".join(lines))
-    subprocess.run(
-        [
-            compiler,
-            *"-std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Wno-overlength-strings -o".split(),
-            folder / "a",
-            folder / "a.cpp",
-        ],
-        check=True,
+    run_command(
+        compiler,
+        *"-std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Wno-overlength-strings -o".split(),
+        folder / "a",
+        folder / "a.cpp",
     )
     return subprocess.run([folder / "a"], check=True, stdout=subprocess.PIPE).stdout
 

@@ -1,7 +1,5 @@
 """bin/run_export and the build files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

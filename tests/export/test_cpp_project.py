@@ -1,7 +1,5 @@
 """The C++ project: built by both compilers with warnings as errors, run, compared with the Python integers."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from itertools import product
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
-from support.programs import need, needs
+from support.programs import need, needs, run_command
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FloatRescale
@@ -95,7 +93,7 @@ def test_the_network_code_uses_no_memory_exceptions_or_streams(tmp_path):
     write_export(tmp_path / "out", request(residual(True)))
     make(tmp_path / "out", "OPT=-O2", "OPENMP=0", "lib")
     objects = sorted((tmp_path / "out" / "build" / "dnn").rglob("*.o"))
-    listed = subprocess.run(["nm", "-u", "-j", *objects], check=True, text=True, stdout=subprocess.PIPE).stdout
+    listed = run_command("nm", "-u", "-j", *objects)
     undefined = {line for line in listed.split() if not line.endswith(":") and "residual" not in line}
     assert undefined <= {"memcpy", "memset", "memmove", "rint", "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
     for path in (tmp_path / "out").rglob("*.[ch]pp"):
@@ -146,13 +144,10 @@ def test_two_exports_live_in_one_program(tmp_path):
         write_export(tmp_path / name, request(graph))
         make(tmp_path / name, "OPT=-O0", "lib")
     (tmp_path / "two.cpp").write_text(SOURCE_OF_TWO)
-    subprocess.run(
-        [
-            *"g++ -std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror two.cpp a/lib/libDigits_1.a".split(),
-            *"b/lib/libother.a -fopenmp -o two".split(),
-        ],
+    run_command(
+        *"g++ -std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror two.cpp a/lib/libDigits_1.a".split(),
+        *"b/lib/libother.a -fopenmp -o two".split(),
         cwd=tmp_path,
-        check=True,
     )
     inputs = [random_inputs(graph, 1, seed)[0] for graph, seed in zip(graphs, (7, 8), strict=True)]
     stored = b"".join(np.moveaxis(x[0], 0, -1).tobytes() for x in inputs)
@@ -163,7 +158,7 @@ def test_two_exports_live_in_one_program(tmp_path):
     np.testing.assert_array_equal(np.frombuffer(out, np.float32, 5, 20), S8.dequantize(second))
     scaled = np.arange(360, dtype=np.float32) * np.float32(0.013) - np.float32(0.5)
     np.testing.assert_array_equal(np.frombuffer(out, np.uint8, 360, 40), U8.quantize(scaled))
-    symbols = subprocess.run(["nm", "-C", tmp_path / "two"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    symbols = run_command("nm", "-C", tmp_path / "two")
     assert "other::(anonymous namespace)::staticArena" in symbols
     assert "Digits_1::(anonymous namespace)::staticArena" not in symbols  # its callers bring their own
 
@@ -174,7 +169,7 @@ def test_the_c_interface_is_c(tmp_path):
     (tmp_path / "use.c").write_text(
         '#include "out/include/Digits_1.h"\nint use(void) { return Digits_1_layer(0)->rank + Digits_1_input_count(); }\n'
     )
-    subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c", "use.c"], cwd=tmp_path, check=True)
+    run_command("gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c", "use.c", cwd=tmp_path)
 
 
 def two_inputs() -> QuantGraph:

@@ -1,7 +1,5 @@
 """Exports built for other processors and run by QEMU: the same integers as Python's."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 from support.export_networks import chain, request, write_export
 from support.kernel_arm import CLANG
-from support.programs import need, needs
+from support.programs import need, needs, run_command
 
 from n2d2py.cli import main
 from n2d2py.exports.cpp.processors import TARGETS
@@ -37,12 +35,7 @@ def run(name: str, *words: str | Path, cwd: Path) -> str:
 def outputs(folder: Path, name: str, optimise: str) -> bytes:
     """-outputs of the export, built for a target and run by QEMU or Wine."""
     clang = [f"CXX={CLANG}"] if FOREIGN[name].clang else []
-    subprocess.run(
-        ["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror", *clang],
-        cwd=folder,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
+    run_command("make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror", *clang, cwd=folder)
     suffix = {"Windows": ".exe", "WASI": ".wasm"}.get(FOREIGN[name].system, "")
     run(name, f"bin/run_export{suffix}", "-outputs", "all.bin", cwd=folder)
     return (folder / "all.bin").read_bytes()
@@ -94,8 +87,8 @@ def exported(tmp_path_factory):
             words = f"-w /dev/null -export CPP -calib 16 -quality fast -db-export {count} -test -nb-test {count} -quiet -o"
             assert main([str(path), *words.split(), str(folder)]) == 0  # -test: Python's integers are the compiled ones
             (project,) = folder.glob("export_CPP_*")
-            subprocess.run(["make", "-j2", "OPENMP=0"], cwd=project, check=True, stdout=subprocess.PIPE)
-            subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=project, check=True, stdout=subprocess.PIPE)
+            run_command("make", "-j2", "OPENMP=0", cwd=project)
+            run_command("bin/run_export", "-outputs", "all.bin", cwd=project)
             made[network] = project, (project / "all.bin").read_bytes()
         return made[network]
 
@@ -152,15 +145,15 @@ def test_windows_library(tmp_path):
     folder = write_export(tmp_path / "out", request(chain(True), count=2))
     make = ["make", "-j2", f"TARGET={name}", "OPT=-O1", "CXXFLAGS=-Werror", "lib", "test"]
     environment = {**os.environ, "WINEDEBUG": "-all", "OMP_NUM_THREADS": "2"}
-    printed = subprocess.run(make, cwd=folder, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    printed = run_command(*make, cwd=folder, env=environment)
     assert "Score: 50.00%" in printed
     assert {path.name for path in (folder / "lib").iterdir()} == {"Digits_1.dll", "libDigits_1.a", "libDigits_1.dll.a"}
     (folder / "use.c").write_text(LOADER)
     words = ["-Iinclude", "use.c", "lib/libDigits_1.dll.a", "-o", "lib/use.exe"]
-    subprocess.run([f"{FOREIGN[name].prefix}gcc", *words], cwd=folder, check=True)
+    run_command(f"{FOREIGN[name].prefix}gcc", *words, cwd=folder)
     assert run(name, "lib/use.exe", cwd=folder).split() == ["portable", "3"]
     headers = [f"{FOREIGN[name].prefix}objdump", "-p", "lib/Digits_1.dll"]
-    listed = subprocess.run(headers, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+    listed = run_command(*headers, cwd=folder)
     assert {line.split()[-1].lower() for line in listed.splitlines() if "DLL Name" in line} <= {"kernel32.dll", "msvcrt.dll"}
     table = listed.split("[Ordinal/Name Pointer] Table")[1].split("\n\n")[0].splitlines()[1:]
     assert table and all("Digits_1" in line for line in table)
@@ -168,9 +161,7 @@ def test_windows_library(tmp_path):
 
 def test_makefile_and_toolchain_files_agree(tmp_path):
     folder = write_export(tmp_path / "out", request(chain(True)))
-    lines = subprocess.run(
-        ["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True
-    ).stdout.splitlines()
+    lines = run_command("make", "-s", "targets", cwd=folder).splitlines()
     assert [line.split(maxsplit=2) for line in lines] == [
         [target.name, target.compilers[1], " ".join(target.flags)] for target in TARGETS
     ]

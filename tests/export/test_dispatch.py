@@ -1,7 +1,5 @@
 """RuntimeDispatch=1: one binary for several instruction sets, the same bits from each, no symbol compiled twice."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import subprocess
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from support.export_build import make, run_export
 from support.export_networks import chain, request, residual, write_export
-from support.programs import need, needs
+from support.programs import need, needs, run_command
 
 from n2d2py.quant.simulator import simulate
 
@@ -76,9 +74,7 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     assert run_export(out, "-outputs", "all.bin").returncode == 0 and (out / "all.bin").read_bytes() == expected
     symbols = []
     for variant in VARIANTS:
-        listed = subprocess.run(
-            ["nm", "-g", "--defined-only", *(out / "build" / variant).rglob("*.o")], text=True, capture_output=True, check=True
-        ).stdout
+        listed = run_command("nm", "-g", "--defined-only", *(out / "build" / variant).rglob("*.o"))
         symbols.append({words[2] for words in map(str.split, listed.splitlines()) if len(words) == 3})
     assert all(symbols) and not any(a & b for i, a in enumerate(symbols) for b in symbols[:i])
 
@@ -137,12 +133,7 @@ def test_vnni_levels_by_emulation(tmp_path, monkeypatch, level, present, flags):
     source = source.replace(present, present.replace("return", "return 1 ||"))
     dispatch.write_text(source)
     folder = Path(__file__).resolve().parents[1] / "kernels"
-    subprocess.run(
-        ["make", "-j2", "OPT=-O1", f"VARIANT_{level}={flags.format(folder=folder)}"],
-        cwd=out,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
+    run_command("make", "-j2", "OPT=-O1", f"VARIANT_{level}={flags.format(folder=folder)}", cwd=out)
     monkeypatch.setenv("N2D2_ISA", level)
     done = run_export(out, "-outputs", "all.bin")
     assert done.returncode == 0, done.stderr
@@ -160,7 +151,7 @@ def test_cmake_builds_every_level(tmp_path, monkeypatch):
         assert done.returncode == 0, done.stdout
     for variant in ("portable", "sse4"):
         monkeypatch.setenv("N2D2_ISA", variant)
-        subprocess.run([out / "build" / "run_export", "-outputs", "all.bin"], cwd=out, check=True, stdout=subprocess.PIPE)
+        run_command(out / "build" / "run_export", "-outputs", "all.bin", cwd=out)
         assert (out / "all.bin").read_bytes() == expected_bytes(graph, made)
 
 
@@ -188,10 +179,17 @@ constexpr char name[] = N2D2_ISA_NAME;
 static_assert(Same<n2d2::Native, n2d2::{native}>::value && sizeof(name) == sizeof("{name}"), "");
 ''')
     kernels = Path(__file__).resolve().parents[2] / "kernels"
-    subprocess.run(
-        ["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", *flags.split(), f"-I{kernels}", "-fsyntax-only", "a.cpp"],
+    run_command(
+        "g++",
+        "-std=c++11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        *flags.split(),
+        f"-I{kernels}",
+        "-fsyntax-only",
+        "a.cpp",
         cwd=tmp_path,
-        check=True,
     )
 
 
@@ -212,7 +210,7 @@ void GOMP_parallel(void (*f)(void*), void* data, unsigned threads, unsigned flag
     real(f, data, threads, flags);
 }
 """)
-    subprocess.run(["gcc", "-shared", "-fPIC", "spy.c", "-o", "spy.so", "-ldl"], cwd=tmp_path, check=True)
+    run_command("gcc", "-shared", "-fPIC", "spy.c", "-o", "spy.so", "-ldl", cwd=tmp_path)
     for options, threads, regions in ((("OPENMP=0",), "2", False), ((), "", False), ((), "1", False), ((), "2", True)):
         make(out, "OPT=-O1", "CXXFLAGS=-DN2D2_PARALLEL_WORK=0 -Werror", *options)
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -256,4 +254,4 @@ int main() {
 """)
     words = ["-std=c++11", "-fopenmp", "teams.cpp", f"-I{out}/include", f"{out}/lib/libDigits_1.a", "-o", "teams"]
     if subprocess.run(["g++", *words], cwd=tmp_path).returncode == 0:
-        assert subprocess.run([tmp_path / "teams"], check=True, text=True, stdout=subprocess.PIPE).stdout == "1 2 3\n"
+        assert run_command(tmp_path / "teams") == "1 2 3\n"

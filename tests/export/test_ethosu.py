@@ -1,7 +1,5 @@
 """The export EthosU: Vela, Arm's compiler, takes every layer; the program in C gives the driver what Vela made."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 from support.model_run import LENET
 from support.onnx_models import node_model
+from support.programs import run_command
 
 import n2d2py
 from n2d2py.cli import main
@@ -80,7 +79,7 @@ def test_the_driver_is_given_the_commands_and_aligned_memory(lenet, tmp_path, co
     (tmp_path / "main.c").write_text(CHECKED)
     flags = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{tmp_path}", f"-I{lenet / 'src'}"]
     sources = [str(tmp_path / "main.c"), str(lenet / "src" / "lenet_npu.c")]
-    subprocess.run([*compiler, *flags, *sources, "-o", str(tmp_path / "main")], check=True)
+    run_command(*compiler, *flags, *sources, "-o", str(tmp_path / "main"))
     assert subprocess.run([str(tmp_path / "main")]).returncode == 0
 
 

@@ -1,7 +1,5 @@
 """The examples of the export, in C and in C++: pictures of any size to the scores that the simulator gives for them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from support.export_build import make
 from support.export_networks import Builder, chain, random_inputs, request, write_export
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py import load_export
 from n2d2py.arithmetic import NumType
@@ -113,7 +111,7 @@ def test_what_takes_no_picture_has_no_example(tmp_path):
         tmp_path / "out", request(build.finish(build.weighted("fc", Fc(), "env", (5, 300), NumType(8, scale=0.1))))
     )
     assert not (folder / "examples").exists() and "make examples" not in (folder / "README.md").read_text()
-    printed = subprocess.run(["make", "examples"], cwd=folder, text=True, capture_output=True, check=True).stdout
+    printed = run_command("make", "examples", cwd=folder)
     assert "no example" in printed
 
 
@@ -134,10 +132,10 @@ def test_the_program_of_the_readme(compiler, tmp_path):
     options = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{folder}/include"]
     library = next((folder / "lib").glob("*.a"))
     words = [*compiler.split(), *options, "app.c", "-x", "none", str(library), "-lm", "-lstdc++", "-o", "app"]
-    subprocess.run(words, cwd=tmp_path, check=True)
+    run_command(*words, cwd=tmp_path)
     stored = quantize_inputs(graph, [np.zeros((1, *graph.shape("env")[1:]), np.float32)])
     best = simulate(graph, stored)[graph.outputs[0]].argmax()
-    printed = subprocess.run([tmp_path / "app"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    printed = run_command(tmp_path / "app")
     assert printed == f"output: best {best}\n"
     assert load_export(folder).contract == contract
 

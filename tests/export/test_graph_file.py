@@ -1,7 +1,5 @@
 """A QuantGraph written to a file and read again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.export_networks import chain, random_inputs, residual

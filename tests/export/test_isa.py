@@ -1,7 +1,5 @@
 """The table of instruction sets: what is made of it, and that nothing beside it and the kernels names a set."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.export_networks import chain, request, write_export
-from support.programs import need
+from support.programs import need, run_command
 from support.tables import every
 
 from n2d2py.exports.cpp import isa
@@ -100,7 +98,7 @@ def test_the_export_s_headers_are_those_of_the_kernels(tmp_path):
     folder = write_export(tmp_path / "out", request(chain(True)))
     for path in (folder / "kernels").rglob("*.hpp"):
         assert path.read_bytes() == (KERNELS / path.relative_to(folder / "kernels")).read_bytes()
-    listed = subprocess.run(["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True).stdout
+    listed = run_command("make", "-s", "targets", cwd=folder)
     assert [line.split()[0] for line in listed.splitlines()] == [target.name for target in TARGETS]
 
 

@@ -1,7 +1,5 @@
 """The export NCNN: ncnn computes the layers of the tool, in integers and in real numbers."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from support import branched_networks, target_layers
 from support.model_run import LENET
+from support.programs import run_command
 from support.small_graphs import binary, single
 from support.tables import every
 from support.target_layers import layer_by_layer
@@ -267,7 +266,7 @@ def _print_arrays(folder: Path, stem: str) -> None:
         f"return {stem}_param_id::LAYER_x + {stem}_param_id::BLOB_x; }}\n"
     )
     command = ["g++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "main.cpp", "-o", "main"]
-    subprocess.run(command, cwd=folder, check=True)
+    run_command(*command, cwd=folder)
 
 
 def test_half_precision_halves_the_weights_and_keeps_the_biases(tmp_path):

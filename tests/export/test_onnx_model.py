@@ -1,7 +1,5 @@
 """The export ONNX: ONNX Runtime computes the integers of the tool, layer by layer."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache
@@ -12,8 +10,8 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 from support import branched_networks
-from support.layer_params import real_params
 from support.model_run import LENET
+from support.small_graphs import graph_of, real_params
 from support.tables import every
 
 from n2d2py.cli import main
@@ -157,13 +155,14 @@ def test_every_layer_is_within_a_step(way, parameters):
 
 def test_constants_of_other_forms_are_those_of_the_integers():
     """Of a normalisation, of added constants."""
-    random, graph = np.random.default_rng(2), Graph("lines")
-    graph.add_input("x", (1, 24))
+    random = np.random.default_rng(2)
     constants = {"constants": random.normal(size=24).astype(np.float32)}
-    graph.add(Node("moved", AddConstants(), ["x"], ["moved"], constants))
     gains = {"gain": random.uniform(0.5, 3, 12).astype(np.float32), "shift": random.normal(size=12).astype(np.float32)}
-    graph.add(Node("norm", Normalize(12, 1e-5), ["moved"], ["norm"], gains))
-    graph.outputs = ["norm"]
+    graph = graph_of(
+        {"x": (1, 24)},
+        Node("moved", AddConstants(), ["x"], ["moved"], constants),
+        Node("norm", Normalize(12, 1e-5), ["moved"], ["norm"], gains),
+    )
     x = random.uniform(-1, 1, (40, 24)).astype(np.float32)
     options = QuantOptions(input_bits=8, output_bits=8)
     typed = quantize(graph, collect(graph, [x]).histograms, options, {"x": (-1.0, 1.0)}, [x])[0]

@@ -1,7 +1,5 @@
 """Every export parameter changes the export, or a message says that it does not."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inference of some of the outputs: the values of the whole one, by no layer, input or buffer that they do not need."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import subprocess
@@ -13,7 +11,7 @@ import pytest
 from support.board_export import export_for_boards
 from support.export_build import make
 from support.export_networks import S8, U8, Builder, chain, request, residual, write_export
-from support.programs import need
+from support.programs import need, run_command
 
 import n2d2py
 from n2d2py.arithmetic import FloatRescale
@@ -139,8 +137,8 @@ def test_layers_that_nobody_wants_do_not_run(tmp_path, compiler):
     program = tmp_path / "main"
     flags = ["-std=c++11", "-no-pie", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
     words = [compiler, *flags, f"-I{folder}/include", tmp_path / "main.cpp", folder / "lib" / "libtowers.a", "-o", program]
-    subprocess.run(words, check=True)
-    table = subprocess.run(["nm", "-C", program], text=True, capture_output=True, check=True).stdout
+    run_command(*words)
+    table = run_command("nm", "-C", program)
     layers = {int(at, 16): name for at, name in re.findall(r"^(\w+) \w towers::layer_(\w+)\(", table, re.MULTILINE)}
     simulated = Simulator(graph)
     inputs = stored(simulated.info.inputs, 1)
@@ -200,7 +198,7 @@ def test_in_one_file_for_microcontrollers(tmp_path):
     folder = export_for_boards(HERE / "partial.ini", tmp_path, parameters="SingleFile=1\nMemoryMode=Minimum\n")
     (tmp_path / "one.cpp").write_text(f'#define partial_IMPLEMENTATION\n#include "{folder}/src/partial.hpp"\n')
     flags = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fno-exceptions", "-O1"]
-    subprocess.run(["g++", *flags, "-shared", "-fPIC", tmp_path / "one.cpp", "-o", tmp_path / "one.so"], check=True)
+    run_command("g++", *flags, "-shared", "-fPIC", tmp_path / "one.cpp", "-o", tmp_path / "one.so")
     network, simulated = ctypes.CDLL(str(tmp_path / "one.so")), n2d2py.load_simulator(folder)
     (x,), outputs = stored(simulated.info.inputs, 1), simulated.info.outputs
     source = np.ascontiguousarray(np.moveaxis(x[0], 0, -1))

@@ -1,7 +1,5 @@
 """Exports run from Python: compiled and simulated."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

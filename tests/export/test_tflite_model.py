@@ -1,7 +1,5 @@
 """The export TFLite: LiteRT computes the integers of the tool, layer by layer."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import cache
@@ -10,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import branched_networks, target_layers
-from support.layer_params import real_params
 from support.model_run import LENET
-from support.small_graphs import binary, single
+from support.programs import run_command
+from support.small_graphs import binary, graph_of, real_params, single
 from support.tables import every, few_fast
 from support.target_layers import layer_by_layer, written
 
@@ -76,13 +74,12 @@ def _six() -> Graph:
 
 def _scaled(op, channels: int, *sizes: int) -> Graph:
     """x - op with weights of these sizes - gain and shift of each channel - y."""
-    graph, rng = Graph("scaled"), np.random.default_rng(4)
-    graph.add_input("x", (1, 2, 8, 8))
-    graph.add(Node("first", op, ["x"], ["first"], real_params(rng, *sizes) if sizes else {}))
-    graph.add(Node("y", Affine(), ["first"], ["y"], real_params(rng, channels), Clip(0.0)))
-    graph.outputs = ["y"]
-    graph.verify()
-    return graph
+    rng = np.random.default_rng(4)
+    return graph_of(
+        {"x": (1, 2, 8, 8)},
+        Node("first", op, ["x"], ["first"], real_params(rng, *sizes) if sizes else {}),
+        Node("y", Affine(), ["first"], ["y"], real_params(rng, channels), Clip(0.0)),
+    )
 
 
 NETWORKS = {
@@ -327,5 +324,5 @@ def test_the_array_is_the_file(tmp_path):
     (tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "model_data.h"\nint main(void) { fwrite(model_data, 1, model_data_len, stdout); return 0; }\n'
     )
-    subprocess.run(["cc", "-Wall", "-Werror", "model_data.c", "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    run_command("cc", "-Wall", "-Werror", "model_data.c", "main.c", "-o", "main", cwd=tmp_path)
     assert subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout == data

@@ -1,7 +1,5 @@
 """-tune: the tiles of convolutions, measured in one build, kept in a file, used again."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """WeightsFile=1: the weights in a file apart, checked when a program takes it, and never copied."""
 
-from __future__ import annotations
-
 import platform
 import struct
 import subprocess
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, Builder, chain, request, residual, write_export
-from support.programs import need
+from support.programs import need, run_command
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -178,14 +176,12 @@ def test_no_wrong_file_is_taken(tmp_path):
     same = [(folder / "dnn/parameters/weights.bin").stat().st_size for folder in (out, other)]
     assert same[0] == same[1]
     checks = "-fsanitize=address,undefined -fno-sanitize-recover=all"
-    subprocess.run(
-        ["make", "lib/libDigits_1.a", "OPT=-O1", f"CXXFLAGS=-Werror {checks}"], cwd=out, check=True, stdout=subprocess.PIPE
-    )
+    run_command("make", "lib/libDigits_1.a", "OPT=-O1", f"CXXFLAGS=-Werror {checks}", cwd=out)
     files = [str(folder / "dnn/parameters/weights.bin") for folder in (out, other)]
     (tmp_path / "p.c").write_text(PROGRAM)
     for words in (("gcc", "-std=c11", "-D_DEFAULT_SOURCE", "-DMAPPED"), ("g++", "-std=c++11", "-x", "c++")):
         build = [*words, *checks.split(), "-Wall", "-Wextra", "-Werror", tmp_path / "p.c", "-x", "none"]
-        subprocess.run([*build, "-I", out / "include", out / "lib/libDigits_1.a", "-lm", "-o", tmp_path / "p"], check=True)
+        run_command(*build, "-I", out / "include", out / "lib/libDigits_1.a", "-lm", "-o", tmp_path / "p")
         done = subprocess.run([tmp_path / "p", *files], text=True, capture_output=True, env={"ASAN_OPTIONS": "detect_leaks=0"})
         assert done.stdout == "good\n", done.stdout + done.stderr
 
@@ -212,7 +208,7 @@ def test_two_networks_have_two_files(tmp_path):
     )  # fmt: skip
     include = [word for folder in folders.values() for word in ("-I", folder / "include")]
     libraries = [folder / f"lib/lib{name}.a" for name, folder in folders.items()]
-    subprocess.run(["g++", "-std=c++11", tmp_path / "p.cpp", *include, *libraries, "-o", tmp_path / "p"], check=True)
+    run_command("g++", "-std=c++11", tmp_path / "p.cpp", *include, *libraries, "-o", tmp_path / "p")
     assert subprocess.run([tmp_path / "p"]).returncode == 0
 
 

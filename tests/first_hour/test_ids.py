@@ -1,7 +1,5 @@
 """Ids of tokens, in every type that arrays have them in: an id that is off by one is another word."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnx.parser

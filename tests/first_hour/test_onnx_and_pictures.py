@@ -1,7 +1,5 @@
 """From an ONNX file and a folder of pictures to scores in one command, and the same from Python."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """ONNX files that leave the sizes of their inputs open, as most detectors are exported: chosen on the command line or by the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnx.parser

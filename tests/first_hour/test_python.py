@@ -1,7 +1,5 @@
 """From Python: the page of the API, and the notebook, run as they stand."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

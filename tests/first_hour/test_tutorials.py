@@ -1,15 +1,12 @@
 """The tutorials of the documentation, run as they stand there: the commands are those of the pages."""
 
-from __future__ import annotations
-
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
 from support.pages import ROOT, commands, run_block, run_page, texts, write_files
-from support.programs import need, needs
+from support.programs import need, needs, run_command
 
 from n2d2py import load_simulator
 
@@ -56,8 +53,8 @@ def test_two_networks_in_a_cmake_project(tmp_path):
     flags = installed.splitlines()[-1].split()
     assert "-lLeNet" in flags
     (tmp_path / "one.cpp").write_text("#include <LeNet.hpp>\nint main() { return LeNet::ArenaBytes == 2512 ? 0 : 1; }\n")
-    subprocess.run(["g++", "one.cpp", *flags, "-o", "one"], cwd=tmp_path, check=True)
-    subprocess.run(["./one"], cwd=tmp_path, check=True)
+    run_command("g++", "one.cpp", *flags, "-o", "one", cwd=tmp_path)
+    run_command("./one", cwd=tmp_path)
 
 
 def test_a_network_that_streams(tmp_path):

@@ -1,7 +1,5 @@
 """Builds the float graph of an INI text, without data, and runs it on given inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

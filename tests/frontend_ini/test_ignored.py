@@ -1,7 +1,5 @@
 """Keys of N2D2 without effect here: refused where they change results, else one warning for each kind; none is silent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

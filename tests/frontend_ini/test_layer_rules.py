@@ -4,8 +4,6 @@ They look at `n2d2py.frontend.ini.contract`, `n2d2py.frontend.ini.keys` and
 `n2d2py.frontend.ini.network`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.ini.contract` and `n2d2py.frontend.ini.keys`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from support.numpy_layers import convolve, pool
 from support.tables import every

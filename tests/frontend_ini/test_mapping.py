@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.ini.mapping` and `n2d2py.frontend.ini.convolution`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.numpy_layers import convolve, pool

@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.ini.network`, `n2d2py.frontend.ini.onnx_section` and `n2d2py.frontend.ini.targets`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

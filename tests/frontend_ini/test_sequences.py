@@ -1,7 +1,5 @@
 """[sp] of L x 1 feeds ONNX files of N x C x L; `-calib-data` stands in for a [database] without files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.fillers`, `
 `n2d2py.frontend.ini.weights`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

@@ -1,7 +1,5 @@
 """Small ONNX models written as text, and the comparison of their import with ONNX Runtime."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

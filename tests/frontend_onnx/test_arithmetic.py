@@ -1,7 +1,5 @@
 """Factors of zero, channels last, limits, and batches: what mixes the stimuli of a batch is refused, the rest taken; against ONNX Runtime."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators of ONNX Runtime's own domain, by ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

@@ -1,7 +1,5 @@
 """Loops of a known number of steps and sequences, by ONNX Runtime; others are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

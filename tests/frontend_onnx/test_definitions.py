@@ -1,7 +1,5 @@
 """Operators that are imported by their definition in ONNX, against the evaluator of the onnx package."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

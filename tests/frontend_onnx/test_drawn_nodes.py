@@ -1,7 +1,5 @@
 """Nodes of every operator with drawn attributes, ranks and inputs, and in all their forms: equal to ONNX Runtime and NumPy, or refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnxruntime

@@ -1,7 +1,5 @@
 """Files of ONNX Runtime's `quantize_dynamic`: the same network in floating point, static integers and every export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models that cannot be used: one line each, all unsupported nodes at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

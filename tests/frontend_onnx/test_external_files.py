@@ -1,7 +1,5 @@
 """Tensors in files beside a model: where they lie, how many bytes each takes, wherever in a model they stand."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is computed at import: shape arithmetic, constants, functions, branches, layouts of other frameworks."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """ONNX files that mean harm: one clear line, before memory or time is spent."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which inputs a file takes as height, width, channels: those that only transpositions to channels, height, width read."""
 
-from __future__ import annotations
-
 from itertools import chain, combinations, permutations
 
 import numpy as np

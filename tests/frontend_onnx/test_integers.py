@@ -1,7 +1,5 @@
 """Integers of the file itself: dynamic quantization, ConvInteger, MatMulInteger, single roundings; like ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

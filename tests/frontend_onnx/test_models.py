@@ -1,7 +1,5 @@
 """Real networks: import, fuse, and compare with ONNX Runtime on the file. Max errors are relative to max |y|."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Operators in forms that `test_drawn_nodes.py` does not have, against ONNX Runtime; spelled-out functions."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

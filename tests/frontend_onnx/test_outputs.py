@@ -1,7 +1,5 @@
 """Every output of a model is an output of the network, in the order of the model: none is lost, none stands for two."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators that read and write integers, one by one, against ONNX Runtime; what cannot be read as one is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

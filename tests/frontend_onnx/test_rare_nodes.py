@@ -1,10 +1,9 @@
 """Nodes in forms that exporters seldom write: old operator sets, outputs without a name, types told by other nodes; like ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
@@ -260,6 +259,4 @@ def test_sparse_weights_that_do_not_fit(model, indices):
     built.graph.sparse_initializer.append(
         onnx.helper.make_sparse_tensor(values, onnx.numpy_helper.from_array(indices, "i"), [4, 3])
     )
-    with pytest.raises(N2D2Error) as error:
-        import_onnx(built)
-    assert error.value.code == "E302"
+    assert "E302" in error_line(import_onnx, built)

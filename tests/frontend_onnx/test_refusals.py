@@ -1,7 +1,5 @@
 """Nodes that cannot be what they say, each with one line that says why: none of them is computed as something else."""
 
-from __future__ import annotations
-
 import pytest
 from onnx import parser
 from support.tables import every

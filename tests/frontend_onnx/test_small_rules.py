@@ -1,7 +1,5 @@
 """Rules of single converters: dropout, resizing of other axes, transposed weights, scales, limits."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Divisions by the length along an axis, as exporters spell them, are one layer, in integers too; ONNX Runtime is the referee."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Nodes against the definitions of the standard, before a converter reads them; and where data in other files may lie."""
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -9,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
+from support.errors import error_line
 from support.onnx_models import text_model
 from support.tables import every
 
@@ -103,9 +102,7 @@ def test_words_that_an_operator_does_not_know(body, constants, words):
 )
 def test_words_of_other_operator_sets(opset, kind, body):
     text = f'<ir_version: 8, opset_import: ["" : {opset}]> g ({kind}[1,4,6,6] x) => ({kind}[N,M,H,W] y) {{ {body} }}'
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(parser.parse_model(text))
-    assert caught.value.code == "E314"
+    assert "E314" in error_line(import_onnx, parser.parse_model(text))
 
 
 def test_a_node_that_nobody_reads_is_not_looked_at():
@@ -220,9 +217,7 @@ def test_a_call_that_does_not_end(call, ends, monkeypatch):
     if ends:
         trial.check_terminates(call, "a node", Location("n.onnx"))
         return
-    with pytest.raises(N2D2Error) as caught:
-        trial.check_terminates(call, "a node", Location("n.onnx"))
-    assert caught.value.code == "E317"
+    assert "E317" in error_line(trial.check_terminates, call, "a node", Location("n.onnx"))
 
 
 @every("count", [1, 31, 128])

@@ -1,7 +1,5 @@
 """Pools and convolutions of every rank and attribute, against ONNX Runtime; what of them is refused."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,23 +1,20 @@
 """WHILE, IF and CALL of .tflite files whose conditions are constants, against LiteRT; loops over steps as Keras writes its cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
 from support.litert import Reference
-from support.tflite_files import Small, joined
-from support.tflite_results import kinds, written
+from support.tflite_files import Small, joined, kinds, written
 
 import n2d2py
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.tflite.model import load_tflite
 from n2d2py.reference.executor import run_graph
 
@@ -239,6 +236,5 @@ BAD = {
 
 @every(("condition", "graph", "code", "reason"), BAD.values(), ids=BAD)
 def test_refused(tmp_path, condition, graph, code, reason):
-    with pytest.raises(N2D2Error) as caught:
-        load_tflite(_bad(tmp_path, condition, graph))
-    assert f"N2D2-{code}" in caught.value.line() and reason in caught.value.line()
+    line = error_line(load_tflite, _bad(tmp_path, condition, graph))
+    assert f"N2D2-{code}" in line and reason in line

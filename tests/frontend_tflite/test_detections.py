@@ -1,7 +1,5 @@
 """TFLite_Detection_PostProcess, the end of SSD detectors, as LiteRT computes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

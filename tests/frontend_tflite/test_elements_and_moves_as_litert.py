@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 
 import numpy as np
@@ -13,8 +11,7 @@ from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
-from support.tflite_files import IN, Small
-from support.tflite_results import compare, kinds, translated, written
+from support.tflite_files import IN, Small, compare, kinds, translated, written
 
 SHAPE = (2, 5, 7, 3)
 SHAPES = [(6,), (4, 6), (2, 4, 6), SHAPE, (2, 2, 4, 3, 5)]

@@ -4,8 +4,6 @@ They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.flatbuffer`,
 `n2d2py.frontend.tflite.translation`.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of a FlatBuffer, written byte by byte: what is read, and that nothing behind the end of the file is."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 

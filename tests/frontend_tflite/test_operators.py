@@ -4,8 +4,6 @@ They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.lowering`, `
 `n2d2py.frontend.tflite.real_operators` and `n2d2py.frontend.tflite.translation`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

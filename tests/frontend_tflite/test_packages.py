@@ -1,7 +1,5 @@
 """Files of .tflite that packages from PyPI bring: each is imported and gives LiteRT's numbers, or is refused by one clear line."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

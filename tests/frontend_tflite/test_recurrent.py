@@ -1,7 +1,5 @@
 """LSTM and RNN of .tflite files: in floating point and in integers as LiteRT's kernels, whose states are reset before each stimulus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +9,7 @@ from support.tables import every
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
 from support.litert import Reference
-from support.tflite_files import Small, rewritten
-from support.tflite_results import refusal, written
+from support.tflite_files import Small, refusal, rewritten, written
 
 import n2d2py
 from n2d2py.reference.executor import run_graph

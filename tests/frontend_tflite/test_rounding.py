@@ -3,8 +3,6 @@
 They look at `n2d2py.quant.weights.file_rounding`, `n2d2py.quant.weights.byte_pairs` and the quantizers of `n2d2py.operators`.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
 """
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np
@@ -13,8 +11,7 @@ from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
-from support.tflite_files import Small, rewritten
-from support.tflite_results import compare, kinds, litert, translated, written
+from support.tflite_files import Small, compare, kinds, litert, rewritten, translated, written
 
 SAME, VALID = 0, 1
 LIMITS = {2: (-1, 1), 3: (0, 6)}

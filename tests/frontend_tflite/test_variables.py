@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.translation` and `n2d2py.frontend.tflite.variables`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

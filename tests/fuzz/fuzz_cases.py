@@ -1,7 +1,5 @@
 """The cases: from a seed and a number, a kind of file, a sound one of it, and the steps that damage it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import random

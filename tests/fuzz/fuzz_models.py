@@ -1,7 +1,5 @@
 """Small ONNX models that are damaged: a few networks, and many models of one operator."""
 
-from __future__ import annotations
-
 import warnings
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Damage of texts, bytes and ONNX models. A mutator takes the thing and a random generator, and gives the damaged thing."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

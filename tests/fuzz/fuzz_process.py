@@ -1,7 +1,5 @@
 """One run of the tool in a child process with limits, and what is thought of its end."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

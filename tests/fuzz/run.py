@@ -6,8 +6,6 @@ Each case runs in a child process with limits of time and memory. Failures are m
 Exit status 1 when there was any.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Every count, size, axis and shape of the small models set to values without measure, and inputs of other ranks and types."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from itertools import islice

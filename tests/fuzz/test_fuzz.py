@@ -1,7 +1,5 @@
 """A few damaged inputs of every kind; `run.py` runs any number of others, `.ci/run` some hundred."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

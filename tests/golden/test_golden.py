@@ -1,7 +1,5 @@
 """The golden records change on purpose only; `bin/records --diff` shows how, `bin/records` accepts it."""
 
-from __future__ import annotations
-
 import pytest
 from support.records import FOLDER, NETWORKS, difference, layer_records, network_record
 

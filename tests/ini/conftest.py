@@ -1,7 +1,5 @@
 """Writes small INI files into an empty working directory, so that messages name them shortly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Macros, references and their errors."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The expression interpreter: values as Python gives them, everything else refused at once."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Lexical rules and sections: BOM, CRLF, comments, quotes, continuation; order, inheritance, duplicates, places, patterns."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Export parameters: defaults, typed values, places of errors, layers."""
 
-from __future__ import annotations
-
 from ast import literal_eval
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Typed reading: kinds, defaults, unknown keys, ConfigSection, paths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

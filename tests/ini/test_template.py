@@ -1,7 +1,5 @@
 """Template inclusion and the template language."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

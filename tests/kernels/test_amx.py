@@ -1,7 +1,5 @@
 """AMX: convolutions in its registers, where the machine has them or with registers in memory, bit for bit."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from itertools import cycle
@@ -10,10 +8,10 @@ from pathlib import Path
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, U8
+from support.kernel_cases import K1, K3, S8, U8
 from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import AMX_TILES, EMULATED, FLAGS, NEEDED, SANITIZERS, dense_cases, line_cases, need_isa
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.arithmetic import NumType
 
@@ -33,34 +31,18 @@ def amx_cases(seed: int) -> list[harness.Case]:
     outputs = cycle((16, 32, 24, 7, 64, 33, 48, 80, 8))
     for channels in (16, 32, 64, 128, 192, 8, 15, 20, 60, 63, 65, 68, 96, 127, 129, 130, 144, 256, 16, 64, 32, 128):
         shape = next(shapes)
-        made.append(
-            sweep.conv((1, channels, *shape), next(outputs), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, next(kinds), next(placed))
-        )
-    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY * 2):
+        made.append(sweep.conv((1, channels, *shape), next(outputs), K1, next(kinds), next(placed)))
+    for i, window in enumerate(cases.WINDOWS * 2):
         channels = (64, 3, 32, 22, 16, 128, 7)[i % 7]
         made.append(
-            sweep.conv(
-                (1, channels, 9 + i % 3, 11 + i % 5),
-                next(outputs),
-                kernel,
-                stride,
-                pads,
-                dilation,
-                1,
-                next(kinds),
-                next(placed),
-                9 * (i % 2),
-            )
+            sweep.conv((1, channels, 9 + i % 3, 11 + i % 5), next(outputs), window, next(kinds), next(placed), zero=9 * (i % 2))
         )
     for groups, channels in ((2, 64), (3, 60), (2, 256)):
-        made.append(
-            sweep.conv((1, channels, 6, 7), groups * 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), groups, next(kinds), "apart")
-        )
+        made.append(sweep.conv((1, channels, 6, 7), groups * 16, K3, next(kinds), groups=groups))
     for channels, size in ((192, (16, 30)), (64, (40, 33))):  # several blocks
-        made.append(sweep.conv((1, channels, *size), 33, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, next(kinds), "apart", 5))
-    for i, (channels, some, kernel) in enumerate(((64, 16, 1), (16, 64, 1), (32, 48, 3), (64, 64, 3), (96, 24, 3))):
-        pads = (kernel // 2,) * 4
-        case = sweep.conv((1, channels, 12, 9), some, (kernel, kernel), (1, 1), pads, (1, 1), 1, BYTES[i % 4], "apart")
+        made.append(sweep.conv((1, channels, *size), 33, K3, next(kinds), zero=5))
+    for i, (channels, some, window) in enumerate(((64, 16, K1), (16, 64, K1), (32, 48, K3), (64, 64, K3), (96, 24, K3))):
+        case = sweep.conv((1, channels, 12, 9), some, window, BYTES[i % 4])
         made += [over(case, False), over(case, True)]
     return made
 
@@ -138,6 +120,6 @@ def test_the_instructions_compile(tmp_path, compiler):
     made = amx_cases(6)[::8]
     (tmp_path / "cases.cpp").write_text("\n".join(harness.source(case, i) for i, case in enumerate(made)))
     words = [*harness.WARNINGS, "-O3", ALWAYS, *FLAGS["amx"], f"-I{harness.ROOT / 'kernels'}"]
-    harness.command(compiler, *words, "-c", tmp_path / "cases.cpp", "-o", tmp_path / "cases.o")
+    run_command(compiler, *words, "-c", tmp_path / "cases.cpp", "-o", tmp_path / "cases.o")
     text = subprocess.run(["objdump", "-d", tmp_path / "cases.o"], stdout=subprocess.PIPE, check=True).stdout
     assert all(name in text for name in (b"tdpbusd", b"tileloadd", b"tilestored", b"ldtilecfg", b"tilerelease"))

@@ -1,7 +1,5 @@
 """The kernels of ARM, RISC-V and MIPS, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
 
-from __future__ import annotations
-
 import subprocess
 from itertools import cycle
 
@@ -10,11 +8,11 @@ import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
+from support.kernel_cases import sweep_cases
 from support.kernel_lines import line_cases
 from support.kernel_quantized_layers import weighted
 from support.kernel_simd import channel_depthwise_cases, simd_cases
-from support.kernel_sweep import sweep_cases
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
 from n2d2py.operators.conv import Conv
@@ -33,7 +31,7 @@ def each_rescale_cases() -> list[harness.Case]:
     sweep = cases.Sweep(7)
     sweep.values = cycle(("random", "random", "high", "random", "low", "random"))  # no multiple of the layers of a mode
     u8, s8, s16, u16 = cases.U8, cases.S8, cases.S16, cases.U16
-    one, none, around = (1, 1), (0, 0, 0, 0), (1, 1, 1, 1)
+    one, around = (1, 1), (1, 1, 1, 1)
     centred = NumType(8, True, False, 1.0, -5)
     made = []
     drawn = (
@@ -47,10 +45,10 @@ def each_rescale_cases() -> list[harness.Case]:
     for mode, size, inputs, outputs, channels, kind, other in zip(RESCALING_MODES, *drawn, strict=False):
         sweep.modes = cycle((mode,))
         made += [
-            sweep.conv((1, *size), outputs, (3, 3), one, around, one, 1, kind, "apart"),
-            sweep.conv((1, inputs, 1, 1), 2 * outputs, one, one, none, one, 1, other, "apart"),
-            sweep.conv((1, channels, 5, 7), channels, (3, 3), one, around, one, channels, kind, "apart"),
-            sweep.conv((1, 70, 6, 5), 70, (5, 4), (2, 1), around, one, 70, other, "apart", 6),
+            sweep.conv((1, *size), outputs, cases.K3, kind),
+            sweep.conv((1, inputs, 1, 1), 2 * outputs, cases.K1, other),
+            sweep.depthwise((1, channels, 5, 7), cases.K3, kind),
+            sweep.depthwise((1, 70, 6, 5), cases.Window((5, 4), (2, 1), around), other, zero=6),
             sweep.fc((1, inputs), outputs, other, "apart"),
         ]
     for rule in ("twice", "once"):  # TFLite's
@@ -59,26 +57,21 @@ def each_rescale_cases() -> list[harness.Case]:
             weighted(sweep, Conv((1, 1), around, one, 21), (1, 21, 5, 7), (21, 1, 3, 3), (u8, u8), "apart", rule),
             weighted(sweep, Fc(), (1, 36, 1, 1), (19, 36), (s8, s8), "apart", rule),
         ]
-    for size, outputs, kernel, kind, bits in (
-        ((8, 5, 4), 16, (3, 3), (u8, u8), 16),
-        ((5, 4, 4), 25, (3, 3), (s16, s8), 8),
-        ((7, 3, 5), 7, (1, 1), (u16, s16), 8),
-        ((2, 1, 1), 17, (1, 1), (s8, u8), 16),
+    for size, outputs, window, kind, bits in (
+        ((8, 5, 4), 16, cases.K3, (u8, u8), 16),
+        ((5, 4, 4), 25, cases.K3, (s16, s8), 8),
+        ((7, 3, 5), 7, cases.K1, (u16, s16), 8),
+        ((2, 1, 1), 17, cases.K1, (s8, u8), 16),
     ):
-        pads = around if kernel == (3, 3) else none
-        made.append(sweep.conv((1, *size), outputs, kernel, one, pads, one, 1, kind, "apart", 0, bits))
+        made.append(sweep.conv((1, *size), outputs, window, kind, weight_bits=bits))
     real = (FLOAT32, FLOAT32)
-    return [
-        *made,
-        sweep.conv((1, 5, 4, 5), 18, (3, 3), one, around, one, 1, real, "apart"),
-        sweep.fc((1, 19), 21, real, "apart"),
-    ]
+    return [*made, sweep.conv((1, 5, 4, 5), 18, cases.K3, real), sweep.fc((1, 19), 21, real, "apart")]
 
 
 @pytest.mark.parametrize("target", ["aarch64", "aarch64-sve256", "armv7"])
 def test_channels(tmp_path, target):
     """Depthwise layers of 16 bits: a few of those of all sets."""
-    check(channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O0")
+    check(list(channel_depthwise_cases(cases.Sweep(6)))[::4], target, tmp_path, "-O0")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +96,7 @@ def test_each_rescale(tmp_path, target, every):
     "target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512", "armv7", "mips64el-msa", "wasm32-simd"]
 )
 def test_each_rescale_whole(tmp_path, target):
-    check(each_rescale_cases() + channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O3")
+    check(each_rescale_cases() + list(channel_depthwise_cases(cases.Sweep(6)))[::4], target, tmp_path, "-O3")
 
 
 @pytest.mark.slow
@@ -111,7 +104,7 @@ def test_each_rescale_whole(tmp_path, target):
 def test_clang(tmp_path, target):
     need("clang++", "aarch64-linux-gnu-g++", "qemu-aarch64")
     _, machine, emulator = TARGETS[target]
-    made = each_rescale_cases() + channel_depthwise_cases(cases.Sweep(6))[::3]
+    made = each_rescale_cases() + list(channel_depthwise_cases(cases.Sweep(6)))[::3]
     harness.check_all(made, tmp_path, "clang++", ("--target=aarch64-linux-gnu", "-static", *machine, "-O3"), emulator)
 
 
@@ -123,7 +116,7 @@ def test_another_vector_length(tmp_path, bits):
     (tmp_path / "main.cpp").write_text(
         '#include "n2d2/vector_length.hpp"\nint main() { n2d2::requireVectorLength(); return 0; }\n'
     )
-    harness.command(
+    run_command(
         compiler,
         *harness.WARNINGS,
         *machine,
@@ -155,10 +148,7 @@ def test_another_vector_length(tmp_path, bits):
 def test_weights_of_minus_128(tmp_path, target):
     """Two products of -128 by -128 do not fit into 16 bits: such layers add each by itself."""
     sweep = cases.Sweep(3)
-    made = [
-        sweep.conv((1, 7, 4, 5), 18, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (cases.U8, cases.U8), "apart"),
-        sweep.fc((1, 36), 21, (cases.U8, cases.S8), "apart"),
-    ]
+    made = [sweep.conv((1, 7, 4, 5), 18, cases.K3, (cases.U8, cases.U8)), sweep.fc((1, 36), 21, (cases.U8, cases.S8), "apart")]
     for case in made:
         case.node.params["weights"][:] = -128
         case.inputs["x"][:] = np.where(np.arange(case.inputs["x"].size).reshape(case.inputs["x"].shape) % 3 == 0, 255, 0)

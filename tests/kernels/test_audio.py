@@ -1,35 +1,20 @@
 """Features of sounds: the definition against the published formulas in float64 and their libraries, the kernels against the definition."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from support.audio_cases import audio_cases, program, sounds
-from support.kernel_harness import ROOT, WARNINGS
-from support.programs import need
+from support.kernel_harness import ROOT, each_compiler, printed_by
 
 from n2d2py.arithmetic.audio import AudioSource, log2_fixed, read_audio
 from n2d2py.errors import N2D2Error
 
 
-@pytest.mark.parametrize(
-    "compiler, count",
-    [
-        ("g++ -O2", 70),
-        pytest.param("g++ -O1 -fsanitize=address,undefined -fno-sanitize-recover", 100, marks=pytest.mark.slow),
-        pytest.param("clang++ -O0", 100, marks=pytest.mark.slow),
-        pytest.param("clang++ -O3 -march=native", 100, marks=pytest.mark.slow),
-    ],
-)
+@each_compiler(70, 100)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
-    need(compiler.split()[0])
     cases = audio_cases(count, seed=count)
-    (tmp_path / "audio.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
-    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "audio.cpp", "-o", "audio"], cwd=tmp_path, check=True)
-    printed = subprocess.run([tmp_path / "audio"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
     wanted = [case.wanted for case in cases]
     assert printed == wanted and len(set(wanted)) > count * 0.6
 

@@ -1,7 +1,5 @@
 """Convolutions and fully connected layers whose products of bytes are summed in 16 bits, bit for bit, at the limits of exactness; the proof."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import cycle
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, S16, U8
+from support.kernel_cases import K1, K3, S8, S16, U8
 from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
 from support.programs import need
 
@@ -71,8 +69,8 @@ def few_bits(seed: int, stored: str) -> list[harness.Case]:
     sweep, made = cases.Sweep(seed), []
     shapes = [(1, channels, *size) for channels, size in ((80, (3, 5)), (16, (4, 3)), (33, (3, 3)), (8, (5, 4)), (130, (2, 2)))]
     for shape, outputs, layout in zip(shapes * 2, cycle((16, 7, 24, 33)), cycle(("apart", "strided", "wrapped"))):
-        window, kinds = (3, 1)[len(made) % 2], ((U8, U8), (S8, S8), (U8, S8))[len(made) % 3]
-        made.append(sweep.conv(shape, outputs, (window, window), (1, 1), (window // 2,) * 4, (1, 1), 1, kinds, layout))
+        window, kinds = (K3, K1)[len(made) % 2], ((U8, U8), (S8, S8), (U8, S8))[len(made) % 3]
+        made.append(sweep.conv(shape, outputs, window, kinds, layout))
     made += [sweep.fc((1, channels, 2, 1), 24, (U8, U8), "apart") for channels in (5, 40, 700)]
     made += [
         sweep.fc((1, *shape), outputs, kinds, layout)
@@ -192,6 +190,6 @@ def test_only_bytes(kind):
 
 
 def test_weights_that_may_saturate_keep_words():
-    case = dense_cases(cases.Sweep(1))[1]
+    case = list(dense_cases(cases.Sweep(1)))[1]
     case.node.params["weights"][:] = 127
     assert "ByteSums = 0" in config(case)

@@ -1,7 +1,5 @@
 """The text of a layer: literals, accumulators, kernel choice, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support import kernel_cases as cases

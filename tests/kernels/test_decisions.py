@@ -1,14 +1,8 @@
 """Decisions: the definition against float64 and by hand, the kernel against the definition."""
 
-from __future__ import annotations
-
-import subprocess
-
 import numpy as np
-import pytest
 from support.decision_cases import decision_cases, program, wanted
-from support.kernel_harness import ROOT, WARNINGS
-from support.programs import need
+from support.kernel_harness import each_compiler, printed_by
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.arithmetic.decisions import Decider, softmax
@@ -46,20 +40,9 @@ def test_streams_by_hand():
     assert best[2:] == [1, ONE // 2, 0, ONE // 4, 2, ONE // 4]
 
 
-@pytest.mark.parametrize(
-    "compiler, count",
-    [
-        ("g++ -O2", 48),
-        pytest.param("g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover", 96, marks=pytest.mark.slow),
-        pytest.param("clang++ -O0", 96, marks=pytest.mark.slow),
-        pytest.param("clang++ -O3 -march=native -fsanitize=undefined -fno-sanitize-recover", 96, marks=pytest.mark.slow),
-    ],
-)
+@each_compiler(48, 96)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
-    need(compiler.split()[0])
     cases = list(decision_cases(count, seed=count))
-    (tmp_path / "cases.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
-    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "cases.cpp", "-o", "cases"], cwd=tmp_path, check=True)
-    printed = subprocess.run([tmp_path / "cases"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
     assert list(map(int, printed)) == wanted(cases)
     assert {-1, 0, 1} <= set(wanted(cases))

@@ -1,15 +1,10 @@
 """Detections: the definition against float64 and by hand, the kernel against the definition."""
 
-from __future__ import annotations
-
-import subprocess
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from support.detection_cases import DetectionCase, Found, detection_cases, program, reference
-from support.kernel_harness import ROOT, WARNINGS
-from support.programs import need
+from support.kernel_harness import each_compiler, printed_by
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.detections import STEP, BoxDecoder, half_grown
@@ -64,21 +59,10 @@ def test_detections_by_hand():
     assert lower.detect(boxes, values)[-1].tolist() == [0, 16384, 18 * 16, 3 * 16, 20 * 16, 5 * 16]
 
 
-@pytest.mark.parametrize(
-    "compiler, count",
-    [
-        ("g++ -O2", 50),
-        pytest.param("g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover", 96, marks=pytest.mark.slow),
-        pytest.param("clang++ -O0", 96, marks=pytest.mark.slow),
-        pytest.param("clang++ -O3 -march=native -fsanitize=undefined -fno-sanitize-recover", 96, marks=pytest.mark.slow),
-    ],
-)
+@each_compiler(50, 96)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
-    need(compiler.split()[0])
     cases = list(detection_cases(count, seed=count))
-    (tmp_path / "cases.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
-    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "cases.cpp", "-o", "cases"], cwd=tmp_path, check=True)
-    printed = subprocess.run([tmp_path / "cases"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
     wanted = [case.wanted for case in cases]
     assert list(map(int, printed)) == [value for values in wanted for value in values]
     assert {0, 1, 5} <= {values[0] for values in wanted} and max(values[0] for values in wanted) > 32

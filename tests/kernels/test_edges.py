@@ -1,7 +1,5 @@
 """NaN, infinities, both zeros, the ends of the types: kernels of every instruction set against the normative arithmetic."""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 
@@ -10,8 +8,8 @@ import pytest
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
 from support.kernel_cases import S16
-from support.kernel_edges import edge_cases
 from support.kernel_interpolation import FUNCTIONS, layer
+from support.kernel_numbers import edge_cases
 from support.kernel_simd import EMULATED, FLAGS, need_emulated_avxvnni, need_isa
 from support.programs import need
 

@@ -1,8 +1,5 @@
 """Embeddings: the definition against float64, the kernel against the definition, an export with known vectors."""
 
-from __future__ import annotations
-
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +7,9 @@ import onnx
 import pytest
 from support.e2e_run import run
 from support.embedding_cases import embedding_cases, program, wanted
-from support.kernel_harness import ROOT, WARNINGS
+from support.kernel_harness import each_compiler, printed_by
 from support.onnx_models import text_model
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py import load_export
 from n2d2py.arithmetic.embeddings import cosine, unit
@@ -32,20 +29,10 @@ def test_cosines_are_those_of_float64():
     assert unit(np.array([[0, 0, 0], [3, 4, 0], [0, 0, -(2**30)]])).tolist() == [[0, 0, 0], [19660, 26214, 0], [0, 0, -32767]]
 
 
-@pytest.mark.parametrize(
-    "compiler, count",
-    [
-        ("g++ -O2", 24),
-        pytest.param("g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover", 96, marks=pytest.mark.slow),
-        pytest.param("clang++ -O0", 96, marks=pytest.mark.slow),
-    ],
-)
+@each_compiler(24, 96)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
-    need(compiler.split()[0])
     cases = list(embedding_cases(count, seed=count))
-    (tmp_path / "cases.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
-    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "cases.cpp", "-o", "cases"], cwd=tmp_path, check=True)
-    printed = subprocess.run([tmp_path / "cases"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
     assert list(map(int, printed)) == wanted(cases)
 
 
@@ -76,11 +63,9 @@ def test_an_export_matches(home):
     for one, wanted_cosines in zip(found, cosines, strict=True):
         assert abs(one.score - wanted_cosines.max()) < 2e-4
         assert one.label == (wanted_cosines.argmax() if wanted_cosines.max() > 0.9 else -1)
-    subprocess.run(["make", "-s", "app"], cwd="export_CPP_int8", check=True)
+    run_command("make", "-s", "app", cwd="export_CPP_int8")
     lines = "".join(",".join(map(str, row)) + "\n" for row in x.tolist())
-    printed = subprocess.run(
-        ["bin/app"], cwd="export_CPP_int8", input=lines, text=True, check=True, stdout=subprocess.PIPE
-    ).stdout
+    printed = run_command("bin/app", cwd="export_CPP_int8", input=lines)
     assert [line.split()[0] for line in printed.splitlines()] == [one.name or "none" for one in found]
 
 

@@ -1,17 +1,13 @@
 """Frames of a camera to the bytes of an input: the definition against Pillow, OpenCV and real numbers, the kernels against the definition."""
 
-from __future__ import annotations
-
 import math
-import subprocess
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from support.frame_cases import frame_cases, program
-from support.kernel_harness import ROOT, WARNINGS
-from support.programs import need
+from support.kernel_harness import each_compiler, printed_by
 
 from n2d2py.arithmetic.frame import FILTERS, FLIPS, Axis, FrameSource, axis_weights
 from n2d2py.arithmetic.pixel_formats import FORMATS, luminance
@@ -193,20 +189,9 @@ def test_constant_frames_stay():
             assert (converted(np.full((31, 1000, 3), level, np.uint8), 7, 96, name) == level).all()
 
 
-@pytest.mark.parametrize(
-    "compiler, count",
-    [
-        ("g++ -O2", 56),
-        pytest.param("g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover", 112, marks=pytest.mark.slow),
-        pytest.param("clang++ -O0", 112, marks=pytest.mark.slow),
-        pytest.param("clang++ -O3 -march=native", 112, marks=pytest.mark.slow),
-    ],
-)
+@each_compiler(56, 112)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
-    need(compiler.split()[0])
     cases = list(frame_cases(count, seed=count))
-    (tmp_path / "frames.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
-    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "frames.cpp", "-o", "frames"], cwd=tmp_path, check=True)
-    printed = subprocess.run([tmp_path / "frames"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
     wanted = [case.wanted for case in cases]
     assert printed == wanted and len(set(wanted)) > count * 0.9

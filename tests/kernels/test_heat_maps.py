@@ -1,14 +1,9 @@
 """Heat maps: the definition against float64 and by hand, the kernel against the definition."""
 
-from __future__ import annotations
-
-import subprocess
-
 import numpy as np
 import pytest
 from support.heat_map_cases import heat_map_cases, program, wanted
-from support.kernel_harness import ROOT, WARNINGS
-from support.programs import need
+from support.kernel_harness import each_compiler, printed_by
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.arithmetic.fixed_scale import ONE, FixedScale
@@ -77,19 +72,8 @@ def test_classes_of_pixels():
     assert ClassMap(1, 1, 3, SCORE, ONE // 4).best(scores[:1]).tolist() == [[1, 0, 0]]
 
 
-@pytest.mark.parametrize(
-    "compiler, count",
-    [
-        ("g++ -O2", 84),
-        pytest.param("g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover", 168, marks=pytest.mark.slow),
-        pytest.param("clang++ -O0", 168, marks=pytest.mark.slow),
-        pytest.param("clang++ -O3 -march=native -fsanitize=undefined -fno-sanitize-recover", 168, marks=pytest.mark.slow),
-    ],
-)
+@each_compiler(84, 168)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
-    need(compiler.split()[0])
     cases = list(heat_map_cases(count, seed=count))
-    (tmp_path / "cases.cpp").write_text(program(cases, "std::fputs(text, stdout)"))
-    subprocess.run([*compiler.split(), *WARNINGS, f"-I{ROOT}/kernels", "cases.cpp", "-o", "cases"], cwd=tmp_path, check=True)
-    printed = subprocess.run([tmp_path / "cases"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()
+    printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
     assert list(map(int, printed)) == wanted(cases)

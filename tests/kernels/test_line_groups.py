@@ -4,18 +4,15 @@ The programs are built without OpenMP and with N2D2_SHARES_BACKWARDS: what threa
 from the last piece to the first, the worst order for lines that are not as independent as LineOrder says.
 """
 
-from __future__ import annotations
-
-import subprocess
 from pathlib import Path
 
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, U8
+from support.kernel_cases import K1, K3, S8, U8, Window
 from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import ISAS, need_isa, set_name
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.exports.cpp.tune import tile_constants
@@ -26,23 +23,21 @@ WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
 def grouped_cases(seed: int) -> list[harness.Case]:
     """Layers that grow, shrink and keep their lines, at the planner's distance and with room of one line and of half the input."""
     sweep, made = cases.Sweep(seed), []
-    for shape, outputs, kernel, stride, groups in (
-        ((1, 5, 17, 11), 24, (1, 1), (1, 1), 1),
-        ((1, 24, 17, 11), 5, (1, 1), (1, 1), 1),
-        ((1, 8, 17, 11), 8, (3, 3), (1, 1), 1),
-        ((1, 8, 17, 11), 20, (3, 3), (2, 2), 1),
-        ((1, 6, 13, 9), 36, (3, 3), (1, 1), 2),
-        ((1, 19, 17, 11), 19, (3, 3), (2, 2), 19),
-        ((1, 32, 15, 7), 32, (3, 3), (1, 1), 32),
-        ((1, 16, 17, 5), 16, (5, 3), (3, 1), 16),
+    halving = K3._replace(stride=(2, 2))
+    for shape, outputs, window, groups in (
+        ((1, 5, 17, 11), 24, K1, 1),
+        ((1, 24, 17, 11), 5, K1, 1),
+        ((1, 8, 17, 11), 8, K3, 1),
+        ((1, 8, 17, 11), 20, halving, 1),
+        ((1, 6, 13, 9), 36, K3, 2),
+        ((1, 19, 17, 11), 19, halving, 19),
+        ((1, 32, 15, 7), 32, K3, 32),
+        ((1, 16, 17, 5), 16, Window((5, 3), (3, 1), (2, 1, 2, 1)), 16),
     ):
-        pads = (kernel[0] // 2, kernel[1] // 2) * 2
-        made.append(
-            sweep.conv(shape, outputs, kernel, stride, pads, (1, 1), groups, ((U8, S8), (S8, U8))[len(made) % 2], "apart")
-        )
+        made.append(sweep.conv(shape, outputs, window, ((U8, S8), (S8, U8))[len(made) % 2], groups=groups))
     made += [
-        sweep.pool("Max", (1, 20, 17, 9), (3, 3), (2, 2), (1, 1, 1, 1), False, (U8, U8), "apart"),
-        sweep.pool("Average", (1, 7, 16, 9), (2, 2), (2, 2), (0, 0, 0, 0), False, (S8, S8), "apart"),
+        sweep.pool("Max", (1, 20, 17, 9), halving, False, (U8, U8)),
+        sweep.pool("Average", (1, 7, 16, 9), Window((2, 2), (2, 2)), False, (S8, S8)),
     ]
     both = []
     for case in made:
@@ -133,5 +128,5 @@ def test_waiting_has_an_end(tmp_path):
     need("g++")
     (tmp_path / "teams.cpp").write_text(PROGRAM)
     flags = ["-std=c++11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fopenmp", f"-I{KERNELS}"]
-    subprocess.run(["g++", *flags, "teams.cpp", "-o", "teams"], cwd=tmp_path, check=True)
-    assert subprocess.run([tmp_path / "teams"], check=True, text=True, stdout=subprocess.PIPE).stdout == "1 1 1\n1 1 1\n"
+    run_command("g++", *flags, "teams.cpp", "-o", "teams", cwd=tmp_path)
+    assert run_command(tmp_path / "teams") == "1 1 1\n1 1 1\n"

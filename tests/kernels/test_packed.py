@@ -1,7 +1,5 @@
 """Weights of few bits: stored several in a byte, and every kernel that unpacks them bit for bit as with a byte for each."""
 
-from __future__ import annotations
-
 import subprocess
 
 import numpy as np
@@ -9,7 +7,8 @@ import pytest
 from support import kernel_harness as harness
 from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
-from support.programs import need
+from support.programs import need, run_command
+from support.small_graphs import graph_of
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.identifiers import Identifiers
@@ -115,10 +114,8 @@ int main() {
     return 0;
 }
 """)
-    subprocess.run(
-        ["g++", *harness.WARNINGS, "-O0", *flags.split(), f"-I{harness.ROOT / 'kernels'}", "a.cpp", "-o", "a"],
-        cwd=tmp_path,
-        check=True,
+    run_command(
+        "g++", *harness.WARNINGS, "-O0", *flags.split(), f"-I{harness.ROOT / 'kernels'}", "a.cpp", "-o", "a", cwd=tmp_path
     )
     found = np.frombuffer(subprocess.run([tmp_path / "a"], check=True, stdout=subprocess.PIPE).stdout, np.uint32).reshape(2, -1)
     halves = np.arange(65536).astype(np.uint16).view(np.float16)
@@ -128,12 +125,8 @@ int main() {
 
 
 def _graph(largest: float) -> Graph:
-    graph = Graph("net")
-    graph.add_input("x", (1, 2, 1, 1))
     weights = np.array([[largest, 1 / 3], [1e-7, -2.0]], np.float32)
-    graph.add(Node("fc", Fc(), ["x"], ["y"], {"weights": weights, "bias": np.zeros(2, np.float32)}))
-    graph.outputs = ["y"]
-    return graph
+    return graph_of({"x": (1, 2, 1, 1)}, Node("fc", Fc(), ["x"], ["y"], {"weights": weights, "bias": np.zeros(2, np.float32)}))
 
 
 def test_weights_are_rounded_once():

@@ -1,8 +1,6 @@
 """Winograd convolutions of packed weights with AVX2 and SSE4.1, in bytes (inputs of 4 bits) and in tiles of four by four outputs: bit for bit,
 where they are used, the proof."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import cycle

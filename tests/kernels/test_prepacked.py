@@ -1,7 +1,5 @@
 """Packed weights that are unpacked, or transformed for Winograd's form, once, into static memory: bit for bit, where, how much, by whom."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import replace
@@ -15,7 +13,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
 from support.kernel_simd import EMULATED, each_build, need_emulated_avxvnni, need_isa
-from support.programs import need
+from support.programs import need, run_command
 from support.tables import few_fast
 
 from n2d2py.cli import main
@@ -136,8 +134,8 @@ def exported(tmp_path: Path, *words: str, parameters: str = "") -> tuple[dict, P
 
 def static_bytes(folder: Path) -> list[int]:
     """Sizes of what layers keep, by the symbols of the library."""
-    subprocess.run(["make", "-s", "ARCH=-march=haswell", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
-    names = subprocess.run(["nm", "-CS", folder / "bin" / "run_export"], check=True, capture_output=True, text=True).stdout
+    run_command("make", "-s", "ARCH=-march=haswell", "OPENMP=0", cwd=folder)
+    names = run_command("nm", "-CS", folder / "bin" / "run_export")
     places = [line.split() for line in names.splitlines() if "Prepacked<" in line and line.endswith("::place")]
     return sorted(int(fields[1], 16) for fields in places)
 
@@ -186,7 +184,7 @@ int main() {{
 """
     (tmp_path / "main.cpp").write_text(program)
     build = [*"g++ -std=c++11 -O1 -g -fsanitize=thread".split(), *need_isa("avx2"), "-DN2D2_NO_OPENMP", f"-I{ROOT / 'kernels'}"]
-    subprocess.run([*build, "-pthread", tmp_path / "main.cpp", "-o", tmp_path / "run"], check=True, capture_output=True)
+    run_command(*build, "-pthread", tmp_path / "main.cpp", "-o", tmp_path / "run")
     done = subprocess.run([tmp_path / "run"], input=case.arena().tobytes(), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     case.check(case.arena(), np.frombuffer(done.stdout, np.uint8))

@@ -1,14 +1,12 @@
 """Rescales of all modes, C++ equal to Python: ties, the edges of the accumulator, a million random accumulators."""
 
-from __future__ import annotations
-
 import subprocess
 
 import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale, make_rescale
 from n2d2py.operators.convert import Convert
@@ -96,7 +94,7 @@ def test_cpp_equals_python(tmp_path, compiler, flags, wide):
         found = {name: r for name, r in found.items() if isinstance(r, FloatRescale) or int(np.max(r.multipliers)) < 2**16}
     acc = accumulators(200_000, wide)
     (tmp_path / "rescale.cpp").write_text(program(found, "std::int64_t" if wide else "std::int32_t"))
-    harness.command(
+    run_command(
         compiler,
         *harness.WARNINGS,
         *flags.split(),
@@ -203,8 +201,8 @@ int main() {
         f"-DN2D2_HALVES={value}",
         f"-I{harness.ROOT / 'kernels'}",
     ]
-    harness.command(*words, source, "-o", program)
-    subprocess.run([program], check=True)
+    run_command(*words, source, "-o", program)
+    run_command(program)
 
 
 def test_fast_math_is_refused(tmp_path):

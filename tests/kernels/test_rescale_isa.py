@@ -1,7 +1,5 @@
 """Rescales of all modes as the kernels of each instruction set store them: runs of sums, one factor or one per output."""
 
-from __future__ import annotations
-
 import subprocess
 
 import numpy as np
@@ -10,7 +8,7 @@ from support import kernel_harness as harness
 from support.kernel_arm import TARGETS
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
 from support.kernel_simd import EMULATED, FLAGS, NEEDED, need_isa
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.arithmetic import RESCALING_MODES, FloatRescale, Rescale, make_rescale
 
@@ -99,7 +97,7 @@ def check(folder, count: int, compiler: str, flags: tuple[str, ...], emulator: t
     acc = np.concatenate([acc, acc[: -acc.size % RUN]])
     np.random.default_rng(1).shuffle(acc)  # every value meets every constant sooner or later
     (folder / "rescale.cpp").write_text(program(found))
-    harness.command(
+    run_command(
         compiler, *harness.WARNINGS, *flags, f"-I{harness.ROOT / 'kernels'}", folder / "rescale.cpp", "-o", folder / "rescale"
     )
     done = subprocess.run(

@@ -1,7 +1,5 @@
 """Convolutions that add a residual where they store, bit for bit: the integers of two layers one after the other, on every instruction set."""
 
-from __future__ import annotations
-
 import platform
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,10 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
 from support.kernel_residual import residual_cases, winograd_cases
-from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, each_build, need_isa
-from support.kernel_sweep import SLOW_BUILDS
+from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, each_build, need_isa
 from support.kernel_winograd import SETS, forced, having_form
 from support.programs import need
+from support.small_graphs import graph_of
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
@@ -203,13 +201,11 @@ def test_builds(build, tmp_path):
 
 
 def _graph(mode: str = "Max", weights: tuple[float, ...] = (), twice: bool = False) -> Graph:
-    graph = Graph("net")
-    graph.add_input("x", (1, 4, 9, 7))
-    graph.add_input("z", (1, 1, 5, 4))
-    graph.add(Node("pool", Pool(mode, (3, 3), (2, 2), (1, 1, 1, 1)), ["x"], ["p"]))
-    graph.add(Node("sum", ElemWise("Sum", weights), ["p", "p" if twice else "z"], ["y"]))
-    graph.outputs = ["y"]
-    return graph
+    return graph_of(
+        {"x": (1, 4, 9, 7), "z": (1, 1, 5, 4)},
+        Node("pool", Pool(mode, (3, 3), (2, 2), (1, 1, 1, 1)), ["x"], ["p"]),
+        Node("sum", ElemWise("Sum", weights), ["p", "p" if twice else "z"], ["y"]),
+    )
 
 
 def test_fused_into_one_layer_with_the_same_result():

@@ -1,10 +1,9 @@
 """Every kernel that has a version for an instruction set of this machine, bit for bit: sizes around each block."""
 
-from __future__ import annotations
-
 import platform
 import re
 import subprocess
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8
+from support.kernel_cases import S8, sweep_cases
 from support.kernel_overlaps import overlapping_cases
 from support.kernel_simd import (
     EMULATED,
@@ -27,8 +26,7 @@ from support.kernel_simd import (
     set_name,
     simd_cases,
 )
-from support.kernel_sweep import sweep_cases
-from support.programs import need
+from support.programs import need, run_command
 
 from n2d2py.exports.cpp.forms import panels as forms
 from n2d2py.exports.cpp.forms.contract import KernelFacts
@@ -96,7 +94,7 @@ def test_some_of_avxvnni_emulated(tmp_path):
     need("g++")
     sweep = cases.Sweep(12)
     harness.check_all(
-        [*dense_cases(sweep)[::20], *line_cases(sweep)[::3], *full_cases(sweep)[::6]],
+        [*islice(dense_cases(sweep), 0, None, 20), *islice(line_cases(sweep), 0, None, 3), *full_cases(sweep)[::6]],
         tmp_path,
         "g++",
         ("-O0", *need_emulated_avxvnni()),
@@ -144,7 +142,7 @@ struct Layer {
 """
         + text
     )
-    harness.command(
+    run_command(
         "g++", *harness.WARNINGS, "-mavx2", "-mavxvnni", f"-I{harness.ROOT / 'kernels'}", "-fsyntax-only", tmp_path / "a.cpp"
     )
 
@@ -174,9 +172,9 @@ def test_avxvnni_itself_compiles(tmp_path, compiler, level):
     """The instructions, for processors that may not be at hand."""
     need(compiler)
     sweep = cases.Sweep(13)
-    made = [*dense_cases(sweep)[::6], *line_cases(sweep)[::4], *full_cases(sweep)[::4]]
+    made = [*islice(dense_cases(sweep), 0, None, 6), *islice(line_cases(sweep), 0, None, 4), *full_cases(sweep)[::4]]
     (tmp_path / "cases.cpp").write_text("\n".join(harness.source(case, i) for i, case in enumerate(made)))
-    harness.command(
+    run_command(
         compiler,
         *harness.WARNINGS,
         level,

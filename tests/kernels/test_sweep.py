@@ -1,29 +1,20 @@
 """Every kernel against the normative arithmetic, bit for bit (floating point: 1e-5 of the largest value), on every compiler."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from support import (
-    array_cases,
-    attention_cases,
-    kernel_conversions,
-    kernel_function_cases,
-    kernel_interpolation,
-    kernel_real_layers,
-    kernel_unseen_layers,
-    recurrent_cases,
-)
+from support import array_cases, attention_cases, kernel_interpolation, recurrent_cases
 from support import kernel_harness as harness
-from support.kernel_cases import Sweep
-from support.kernel_halves import half_cases
+from support.kernel_cases import Sweep, sweep_cases
+from support.kernel_elements import element_cases, vector_size_cases
 from support.kernel_lines import line_cases
+from support.kernel_numbers import conversion_cases
 from support.kernel_overlaps import overlapping_cases
+from support.kernel_packed import half_cases
 from support.kernel_quantized_layers import length_cases, quantized_cases, table_cases
-from support.kernel_simd import EMULATED, ISAS, SANITIZERS, need_emulated_avxvnni, need_isa
-from support.kernel_sweep import SLOW_BUILDS, sweep_cases
+from support.kernel_resampling import resampling_cases
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, need_emulated_avxvnni, need_isa
 from support.programs import need
 
 from n2d2py.exports.cpp.layer import LAYERS
@@ -63,15 +54,13 @@ def quantized_layers() -> Cases:
 
 SWEEPS = {
     "layers": Kernels(lambda: sweep_cases(1, 44), lambda seed: sweep_cases(seed, 132)),
-    "conversions": Kernels(lambda: kernel_conversions.all_cases(5), kernel_conversions.all_cases),
-    "functions, takes and repeats": Kernels(lambda: kernel_function_cases.all_cases(5), kernel_function_cases.all_cases),
+    "conversions": Kernels(lambda: conversion_cases(5), conversion_cases),
+    "functions, takes and repeats": Kernels(lambda: element_cases(5), element_cases),
     "lines": Kernels(lambda: line_cases(5), line_cases),
     "outputs over inputs": Kernels(lambda: overlapping_cases(3), overlapping_cases),
-    "real layers": Kernels(lambda: kernel_real_layers.all_cases(3), kernel_real_layers.all_cases),
+    "real layers": Kernels(lambda: resampling_cases(3), resampling_cases),
     "layers that come quantized": Kernels(quantized_layers, quantized_cases),
-    "sizes around vectors": Kernels(
-        lambda: kernel_unseen_layers.all_cases(21)[::2], kernel_unseen_layers.all_cases, ("-O0", "-mavx2", "-mfma")
-    ),
+    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::2], vector_size_cases, ("-O0", "-mavx2", "-mfma")),
     "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, ("-O0", "-mf16c")),
     "functions of 16 bits": Kernels(
         lambda: kernel_interpolation.cases(Sweep(1), tuple(kernel_interpolation.FUNCTIONS)[::4]),

@@ -1,7 +1,5 @@
 """Weights of 16 bits: every kernel on panels of them, bit for bit."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import cycle
 
 import numpy as np
@@ -40,7 +38,7 @@ def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
 
 
 def conv(sweep: cases.Sweep, channels: int, outputs: int, size, pads, kinds, layout: str, zero: int = 0) -> harness.Case:
-    return sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, kinds, layout, zero)
+    return sweep.conv((1, channels, *size), outputs, cases.K3._replace(pads=pads), kinds, layout, zero=zero)
 
 
 def winograd_cases(seed: int) -> list[harness.Case]:
@@ -112,9 +110,9 @@ def stack_cases(seed: int) -> list[harness.Case]:
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
-def extreme_cases(seed: int, channels: int = 34) -> list[harness.Case]:
+def extreme_cases(seed: int, channels: int = 34) -> Iterator[harness.Case]:
     """Inputs and weights at their limits, all alike and in the patterns whose transforms are largest; 32-bit outputs show the sums."""
-    sweep, made = cases.Sweep(seed), []
+    sweep = cases.Sweep(seed)
     for kind in (U8, S8):
         low, high = (0, 255) if kind is U8 else (-128, 127)
         for pattern in range(6):
@@ -132,8 +130,7 @@ def extreme_cases(seed: int, channels: int = 34) -> list[harness.Case]:
                 inputs[:] = np.random.default_rng(seed).choice([low, high], inputs.shape)
                 weights[:] = np.random.default_rng(seed + 1).choice([-128, 127], weights.shape)
             case.node.bound = int(weights[0].size * 128 * 256 + np.abs(case.node.params["bias"]).max())
-            made.append(case)
-    return made
+            yield case
 
 
 @pytest.fixture(params=["twos", "fours", "stack"])

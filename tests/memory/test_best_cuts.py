@@ -3,12 +3,10 @@
 The modules are `n2d2py.memory.cut`, `n2d2py.memory.strips` and `n2d2py.memory.strip_search`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
 
-from support.memory_families import FAMILIES, settings_of, strip_chain
+from support.memory_graphs import FAMILIES, settings_of, strip_chain
 from support.memory_networks import Net
 from support.memory_strips import with_strips
 from support.tables import every

@@ -1,7 +1,5 @@
 """The checker objects to every broken plan, and to nothing else."""
 
-from __future__ import annotations
-
 import copy
 import random
 import re
@@ -12,8 +10,7 @@ import pytest
 from support import memory_networks as networks
 from support.memory_execute import run
 from support.memory_graphs import random_problem
-from support.memory_networks import Net
-from support.memory_planner import UNSAFE_IN_N2D2, single_conv
+from support.memory_networks import UNSAFE_IN_N2D2, Net, single_conv
 from support.tables import every
 
 from n2d2py.errors import N2D2Error

@@ -1,14 +1,12 @@
 """Compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
 
-from __future__ import annotations
-
 import json
-import subprocess
 
 import numpy as np
 import pytest
-from support.e2e_run import compiled_at_once
-from support.memory_compiled import NETWORKS, arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.e2e_run import assert_compiled_is_simulated, compiled_at_once
+from support.memory_compiled import NETWORKS, arena_symbol, export, memory_map, needs_tools
+from support.programs import run_command
 from support.tables import few_fast
 
 import n2d2py
@@ -25,7 +23,7 @@ def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
     sources = "".join(path.read_text() for path in sorted((folder / "dnn").rglob("*.hpp")))
     assert "Reverse = 1" in sources
     assert arena_symbol(folder) == planned["arena_size"]
-    assert_exact(folder)
+    assert_compiled_is_simulated(folder)
 
 
 @needs_tools
@@ -38,7 +36,7 @@ def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
     ],
 )
 def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
-    assert_exact(export("branches", tmp_path, f"MemoryManagerStrategy=OptimizeOverlap\n{parameters}\n"))
+    assert_compiled_is_simulated(export("branches", tmp_path, f"MemoryManagerStrategy=OptimizeOverlap\n{parameters}\n"))
 
 
 @needs_tools
@@ -53,7 +51,7 @@ def test_outputs_are_written_to_the_caller(network, parameters, tmp_path):
     made = json.loads((folder / "statistics" / "memory" / "memory_graph.json").read_text())
     assert any(memory_map(folder)["tensors"][name].get("external") for name in made["outputs"])
     assert arena_symbol(folder) == memory_map(folder)["arena_size"]
-    assert_exact(folder)
+    assert_compiled_is_simulated(folder)
 
 
 @needs_tools
@@ -70,7 +68,7 @@ def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_pat
     assert arena_symbol(folder) == planned["arena_size"]
     made = [plane for name, plane in planned["tensors"].items() if name != "sp"]
     assert all(plane["stride"] % alignment == 0 for plane in made)
-    assert_exact(folder, 2)
+    assert_compiled_is_simulated(folder, 2)
 
 
 @needs_tools
@@ -79,7 +77,7 @@ def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_pat
 def test_layers_for_several_instruction_sets_run_by_lines(parameters, tmp_path):
     folder = export("branches", tmp_path, f"{parameters}\nRuntimeDispatch=1\n")
     assert any("rows" in step for step in memory_map(folder)["schedule"])
-    assert_exact(folder, compiled=n2d2py.load_export(folder))
+    assert_compiled_is_simulated(folder, compiled=n2d2py.load_export(folder))
 
 
 @needs_tools
@@ -97,7 +95,7 @@ def test_lines_that_nobody_reads_are_neither_made_nor_compared(parameters, tmp_p
     missing = {name: ~np.ma.getmaskarray(layers[name]).all(axis=(0, 1, 3)) for name in made}
     assert {name: int(lines.sum()) for name, lines in missing.items()} == made
     assert not np.ma.isMaskedArray(layers["fc"])
-    assert_exact(folder, compiled=compiled)
+    assert_compiled_is_simulated(folder, compiled=compiled)
     assert arena_symbol(folder) == memory_map(folder)["arena_size"]
 
 
@@ -106,7 +104,7 @@ def test_lines_that_are_not_made_are_nan_in_the_text_of_a_layer(tmp_path):
     folder = export("skipped", tmp_path, "MemoryMode=Small\n")
     stimulus = next(folder.rglob("stimuli/*"), None)
     assert stimulus is None  # the program takes a stimulus of zeros then
-    printed = subprocess.run(["make", "save_outputs"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    printed = run_command("make", "save_outputs", cwd=folder)
     text = np.loadtxt(folder / "outputs" / "wide_output.txt").reshape(24, 47, 41)
     lines = np.isnan(text).all(axis=(0, 2))
     assert lines.sum() == np.isnan(text).any(axis=(0, 2)).sum() > 0 and "nan" in printed

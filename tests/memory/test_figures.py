@@ -4,15 +4,13 @@ The figures are those of N2D2's manager, whose arena ends with its highest space
 highest byte of a plane, which is never more: `tops` gives the former, `arena_bytes` the latter.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from dataclasses import replace
 
 import pytest
 from support import memory_networks as networks
-from support.memory_figures import NETWORKS
+from support.memory_networks import NETWORKS
 from support.tables import every, few_fast
 
 from n2d2py.memory.access import Overlay

@@ -1,7 +1,5 @@
 """The record of a plan: JSON that proves it alone, the picture."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

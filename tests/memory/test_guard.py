@@ -1,14 +1,14 @@
 """`make DEBUG_MEMORY=1` and `make size` of an export."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.e2e_run import assert_compiled_is_simulated
+from support.memory_compiled import arena_symbol, export, memory_map, needs_tools
+from support.programs import run_command
 
 PAINTED = r"""
 #include "network.hpp"
@@ -50,7 +50,7 @@ pytestmark = [needs_tools, pytest.mark.slow]
 
 
 def build_and_run(folder: Path) -> subprocess.CompletedProcess:
-    subprocess.run(["make", "-s", "-j2", "DEBUG_MEMORY=1", "OPT=-O0", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
+    run_command("make", "-s", "-j2", "DEBUG_MEMORY=1", "OPT=-O0", "OPENMP=0", cwd=folder)
     return subprocess.run(["bin/run_export", "-bench", "1"], cwd=folder, capture_output=True, text=True)
 
 
@@ -71,7 +71,7 @@ def test_the_guarded_build_is_exact_and_names_a_store_outside(mode, tmp_path, mo
     assert done.returncode != 0 and "outside its buffers" in done.stderr
     header.write_text(text)
     monkeypatch.setenv("CXXFLAGS", "-DN2D2_DEBUG_MEMORY")
-    assert_exact(folder)
+    assert_compiled_is_simulated(folder)
 
 
 def test_sizes_of_arena_constants_code_and_stack(tmp_path):
@@ -80,21 +80,17 @@ def test_sizes_of_arena_constants_code_and_stack(tmp_path):
     environment = {**os.environ, "OPT": "-O1", "CCACHE_DISABLE": "1"}
 
     def sizes() -> dict[str, int]:
-        text = subprocess.run(
-            ["make", "-s", "size"], cwd=folder, check=True, capture_output=True, text=True, env=environment
-        ).stdout
+        text = run_command("make", "-s", "size", cwd=folder, env=environment)
         return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", text, re.MULTILINE)}
 
     found = sizes()
     assert found["arena"] == memory_map(folder)["arena_size"] == arena_symbol(folder)
     assert found["constants"] > 1000 and found["code, text"] > 1000 and 0 < found["stack"] < 100_000
     (folder / "painted.cpp").write_text(PAINTED)
-    subprocess.run(
-        ["g++", "-std=c++11", "-O1", "-pthread", "-Iinclude", "painted.cpp", "lib/libbranches.a", "-o", "painted"],
-        cwd=folder,
-        check=True,
+    run_command(
+        "g++", "-std=c++11", "-O1", "-pthread", "-Iinclude", "painted.cpp", "lib/libbranches.a", "-o", "painted", cwd=folder
     )
-    used = int(subprocess.run([folder / "painted"], capture_output=True, text=True, check=True).stdout)
+    used = int(run_command(folder / "painted"))
     assert abs(used - found["stack"]) < 512  # the frame of the thread's own function and what ending it takes
     graphs = list(folder.glob("build/**/*.ci"))
     if graphs:

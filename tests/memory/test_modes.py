@@ -1,15 +1,14 @@
 """MemoryMode, MemoryBudget and StreamInput: plans that fit, refusals that say what would, inputs that arrive by lines, pools line by line."""
 
-from __future__ import annotations
-
-import subprocess
 from dataclasses import replace
 
 import pytest
 from support import memory_networks as networks
-from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
-from support.memory_families import FAMILIES, settings_of
+from support.e2e_run import assert_compiled_is_simulated
+from support.memory_compiled import arena_symbol, export, memory_map, needs_tools
+from support.memory_graphs import FAMILIES, settings_of
 from support.memory_networks import Net
+from support.programs import run_command
 from support.tables import every, few_fast
 
 from n2d2py.errors import N2D2Error
@@ -105,25 +104,22 @@ def test_the_curve_falls_while_more_layers_stream():
 def test_an_input_arrives_line_by_line(tmp_path):
     folder = export("branches", tmp_path, "StreamInput=1\n")
     assert any("input" in step for step in memory_map(folder)["schedule"])
-    assert_exact(folder)
+    assert_compiled_is_simulated(folder)
     (folder / "caller.cpp").write_text(CALLER)
-    subprocess.run(["make", "lib", "OPT=-O1", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
-    subprocess.run(
-        [
-            *"g++ -std=c++11 -Wall -Wextra -Wconversion -Werror -Iinclude caller.cpp lib/libbranches.a -o".split(),
-            *"caller".split(),
-        ],
+    run_command("make", "lib", "OPT=-O1", "OPENMP=0", cwd=folder)
+    run_command(
+        *"g++ -std=c++11 -Wall -Wextra -Wconversion -Werror -Iinclude caller.cpp lib/libbranches.a -o".split(),
+        *"caller".split(),
         cwd=folder,
-        check=True,
     )
-    subprocess.run(["./caller"], cwd=folder, check=True)
+    run_command("./caller", cwd=folder)
 
 
 @needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_is_exact(mode, tmp_path):
-    assert_exact(export("MobileNet", tmp_path, f"MemoryMode={mode}\n"))
+    assert_compiled_is_simulated(export("MobileNet", tmp_path, f"MemoryMode={mode}\n"))
 
 
 def test_a_setting_that_needs_the_whole_budget_is_named():
@@ -232,5 +228,5 @@ def test_compiled(tmp_path):
     turns = [step for step in found["schedule"] if step.get("rows")]
     assert {step["op"] for step in turns} >= {"conv1", "pool1"}
     assert "pool2" not in {step["op"] for step in turns}
-    assert_exact(folder)
+    assert_compiled_is_simulated(folder)
     assert arena_symbol(folder) < 40 * 48 * 24

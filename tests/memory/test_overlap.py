@@ -1,7 +1,5 @@
 """Exact overlap: the goals of every network, safety at the distance and not one byte closer, both directions."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import replace
@@ -10,8 +8,7 @@ import pytest
 from support import memory_networks as networks
 from support.memory_execute import run
 from support.memory_graphs import random_problem
-from support.memory_networks import Net
-from support.memory_overlap import network
+from support.memory_networks import NETWORKS, Net
 from support.tables import every
 
 from n2d2py.memory.access import Overlay, Pointwise
@@ -59,7 +56,7 @@ AUTO = {
 
 @pytest.mark.parametrize("name", GOALS)
 def test_overlap_reaches_the_goal(name):
-    problem = network(name)
+    problem = NETWORKS[name]()
     plan = plan_memory(problem, strategy="OptimizeOverlap")
     assert plan.arena_bytes == plan.bound == GOALS[name]
     assert check_plan(problem, plan) == []
@@ -68,7 +65,7 @@ def test_overlap_reaches_the_goal(name):
 
 @pytest.mark.parametrize("name", AUTO)
 def test_auto_is_the_best_of_n2d2s_plans(name):
-    problem = network(name)
+    problem = NETWORKS[name]()
     plan = plan_memory(problem, strategy="OptimizeAuto")
     assert plan.arena_bytes <= AUTO[name]
     assert check_plan(problem, plan) == []

@@ -2,8 +2,6 @@
 mistakes.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -13,8 +11,7 @@ from support import memory_networks as networks
 from support.kernel_cases import U8, Sweep
 from support.memory_execute import run
 from support.memory_graphs import random_problem
-from support.memory_networks import Net
-from support.memory_planner import UNSAFE_IN_N2D2, single_conv
+from support.memory_networks import UNSAFE_IN_N2D2, Net, single_conv
 from support.tables import every, few_fast
 
 from n2d2py.graph.shapes import in_memory_order

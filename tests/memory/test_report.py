@@ -1,7 +1,5 @@
 """The memory report beside real exports: what it says an export needs is what the written project says it has."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

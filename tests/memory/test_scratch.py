@@ -1,16 +1,15 @@
 """Scratch of kernels: where the plan places it, what the files of an export say of it, the stack that is left."""
 
-from __future__ import annotations
-
 import os
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.memory_compiled import ROOT, assert_exact, export, memory_map, needs_tools
+from support.e2e_run import assert_compiled_is_simulated
+from support.memory_compiled import ROOT, export, memory_map, needs_tools
 from support.memory_networks import mobilenet_v2, resnet8, unet, vww
+from support.programs import run_command
 from support.tables import every
 
 from n2d2py.cli import main
@@ -93,10 +92,8 @@ def test_needs_are_in_ascending_order():
 def stacks(folder: Path, *variables: str) -> dict[str, int]:
     """The rows of `make size`; all frames must have a bounded size."""
     environment = {**os.environ, "CCACHE_DISABLE": "1"}
-    subprocess.run(["make", "-s", "clean"], cwd=folder, check=True, capture_output=True)
-    text = subprocess.run(
-        ["make", "-s", "-j2", "size", *variables], cwd=folder, check=True, capture_output=True, text=True, env=environment
-    ).stdout
+    run_command("make", "-s", "clean", cwd=folder)
+    text = run_command("make", "-s", "-j2", "size", *variables, cwd=folder, env=environment)
     assert "a frame has no fixed size" not in text
     return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", text, re.MULTILINE)}
 
@@ -134,7 +131,7 @@ def test_known_networks_take_two_kilobytes_of_stack_beside_tiles_of_four(network
 def test_compiled_exports_use_their_scratch(mode, tmp_path):
     folder = export("MobileNet", tmp_path, f"MemoryMode={mode}\n")
     assert any("ScratchBytes" in header.read_text() for header in folder.glob("dnn/include/*.hpp"))
-    assert_exact(folder)
+    assert_compiled_is_simulated(folder)
 
 
 @needs_tools

@@ -1,7 +1,5 @@
 """Row streaming: figures, plans that are proved and run, the checker's objections to broken ones."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -9,8 +7,7 @@ import pytest
 from support import memory_networks as networks
 from support.memory_execute import run
 from support.memory_graphs import random_problem
-from support.memory_networks import Net
-from support.memory_overlap import network
+from support.memory_networks import NETWORKS, Net
 from support.tables import few_fast
 
 from n2d2py.memory.checker import check_map, check_plan
@@ -47,7 +44,7 @@ def streamed(problem, stream_input=False, **settings) -> MemoryPlan:
 
 @pytest.mark.parametrize("name", [*FIGURES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FIGURES)])
 def test_figures(name):
-    problem = network(name)
+    problem = NETWORKS[name]()
     for stream_input, figure in zip((False, True), {**FIGURES, **SLOW_FIGURES}[name], strict=True):
         plan = streamed(problem, stream_input)
         assert plan.arena_bytes == figure

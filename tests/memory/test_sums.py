@@ -1,7 +1,5 @@
 """Sums in the last stage of a convolution: where they are possible, what they save, and that the checker knows when a plan is wrong."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Exports for all tests of boards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

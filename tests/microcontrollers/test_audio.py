@@ -1,7 +1,5 @@
 """Sounds on boards: the kernels against the definition."""
 
-from __future__ import annotations
-
 import pytest
 from support.audio_cases import AudioCase, audio_cases, program, sounds
 from support.board_export import board_program, need_core

@@ -1,7 +1,5 @@
 """CPP_MCU on boards in QEMU: every layer as Python computes it, and what the library needs."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -14,7 +12,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
-from support.programs import need
+from support.programs import need, run_command
 from support.streaming_networks import NETWORKS, stimuli
 
 from n2d2py.cli import main
@@ -191,7 +189,7 @@ def test_cycles_of_a_listing(small, tmp_path):
     (tmp_path / "objdump").write_text(f"#!/bin/sh\ncat {tmp_path}/listing\n")
     (tmp_path / "objdump").chmod(0o755)
     words = [sys.executable, small / "boards/cycles.py", "cortex-m4", tmp_path / "blocks", "-", tmp_path / "objdump", "5"]
-    lines = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[1:]
+    lines = run_command(*words).splitlines()[1:]
     assert [line.split() for line in lines] == [["155", "50", "first"], ["36", "8", "second"], ["191", "58", "inference"]]
     words[2] = "cortex-m7"
     refused = subprocess.run(words, stderr=subprocess.PIPE, text=True)

@@ -1,7 +1,5 @@
 """Post-processing on boards: the kernels against their definitions."""
 
-from __future__ import annotations
-
 import pytest
 from support import decision_cases, embedding_cases, heat_map_cases
 from support.board_export import board_program, need_core

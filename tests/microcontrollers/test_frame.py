@@ -1,7 +1,5 @@
 """Frames of a camera on boards: the kernels against the definition, and the memory that a frame takes."""
 
-from __future__ import annotations
-
 import pytest
 from support.board_export import board_program, need_core
 from support.frame_cases import frame_cases, program

@@ -1,7 +1,5 @@
 """Instructions of one inference on a Cortex-M4, a Cortex-M55, an RV32 and one with vectors against numbers that were measured: they may not grow by more than a hundredth."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kernels of the DSP extension, of MVE and of RV32 against Python's integers: many layers, each with an input of its own, in one program."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

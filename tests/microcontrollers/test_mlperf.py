@@ -3,8 +3,6 @@
 MLCommons' API is not in the repository: MLPERF_TINY names its folder benchmark/api; without it, a stand-in of the tests receives the commands.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -1,7 +1,5 @@
 """The folder as a library of PlatformIO, a module of Zephyr, a library of Arduino and a CMSIS pack: built as their builders do."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """SingleFile=1: the one file alone gives what the project gives, bit for bit, on this machine and on boards."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from pathlib import Path

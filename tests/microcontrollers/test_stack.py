@@ -1,7 +1,5 @@
 """`<net>_STACK_BYTES` against the stack that QEMU's boards paint: no inference takes more, and little is left over."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """An inference takes the same instructions for every input: counted for random and extreme ones in QEMU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,8 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from support.board_export import export_for_boards, need_core
-from support.steady_time import INPUTS, counted
+from support.board_export import INPUTS, counted, export_for_boards, need_core
 
 from n2d2py.exports.mcu.boards import CORES
 from n2d2py.exports.mcu.steady import varying_layers

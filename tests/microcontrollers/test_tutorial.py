@@ -1,7 +1,5 @@
 """docs/tutorials/microcontroller.md: its commands do what it says."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

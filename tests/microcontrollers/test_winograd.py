@@ -1,7 +1,5 @@
 """`SpeedForFlash=1`: a network of convolutions by Winograd on a board, in memory that its layers share; what it says, takes and reports."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -12,9 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from support.board_export import compiled, export_for_boards, make, need_core, tool
+from support.board_export import INPUTS, compiled, counted, export_for_boards, make, need_core, tool
 from support.programs import need
-from support.steady_time import INPUTS, counted
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
 chain (float[1,8,11,13] x) => (float[1,20,11,13] y) {

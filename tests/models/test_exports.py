@@ -1,7 +1,5 @@
 """Each shipped INI becomes a compiled int8 project whose layers are bit-exact."""
 
-from __future__ import annotations
-
 import pytest
 from support.model_run import assert_bit_exact, dims, export, need_types, with_macros, write
 from support.programs import needs

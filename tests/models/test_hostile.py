@@ -1,7 +1,5 @@
 """Files that mean harm are refused within a second, and none of their code is run."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

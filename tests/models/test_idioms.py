@@ -1,7 +1,5 @@
 """How users of N2D2 write their files: -describe gives the dimensions whatever else the files ask for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

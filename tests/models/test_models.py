@@ -1,7 +1,5 @@
 """The shipped INI files: dimensions, parameters and loading time."""
 
-from __future__ import annotations
-
 import time
 
 from support.model_run import MODELS, description, need_types, with_macros

@@ -1,7 +1,5 @@
 """Every ONNX file of the data folder: float ones compiled like ONNX Runtime, quantized ones compiled bit for bit like Python."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

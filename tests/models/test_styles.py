@@ -1,7 +1,5 @@
 """Networks in the styles that users of N2D2 write: each is described with the dimensions that its first lines state."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.model_run import dims, warnings

@@ -1,7 +1,5 @@
 """Networks of deployed kinds in floating point, in integers and compiled; exports of several inputs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Skips the tests of this folder where the NVDLA target is not installed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,16 +1,14 @@
 """The convolution buffer: NVIDIA's right and wrong results, streams of weights against plain bytes, what hangs, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.nvdla_changes import change, loadable, of_op, of_surface
-from support.nvdla_files import SHARED, needs_shared
-from support.nvdla_networks import RELU, Concat, Net, compiled, typed
+from support.nvdla_files import SHARED, change, loadable, needs_shared, of_op, of_surface
+from support.nvdla_networks import RELU, Net, compiled, typed
 
 from n2d2py.errors import N2D2Error
+from n2d2py.operators.concat import Concat
 from n2d2py_nvdla import Program, parse_loadable, read_loadable, write_loadable
 from n2d2py_nvdla.check import notes, violations
 from n2d2py_nvdla.cli import main

@@ -1,11 +1,8 @@
 """The checker: valid files pass, every wrong value is refused with what is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from support.nvdla_changes import SMALL, change, loadable, of_op, of_surface
-from support.nvdla_files import given, needs_shared, small_relu
+from support.nvdla_files import SMALL, change, given, loadable, needs_shared, of_op, of_surface, small_relu
 from support.nvdla_networks import Net, typed
 
 from n2d2py.operators.softmax import Softmax

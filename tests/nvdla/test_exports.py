@@ -1,7 +1,5 @@
 """-export NVDLA from the command line: shipped models, real networks, ONNC's cases."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

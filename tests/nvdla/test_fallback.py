@@ -1,16 +1,18 @@
 """Layers that the accelerator lacks as extension operations: off by default, described in the file, run by the model."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
-from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
+from support.nvdla_networks import RELU, Net, cosine, expected, run, typed
 
 from n2d2py.errors import N2D2Error
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Logistic, Swish
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose

@@ -1,17 +1,19 @@
 """Every kind of layer, compiled for every configuration that has its unit, against the integers of the quantized network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
+from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
 from support.nvdla_random import random_network
 
 from n2d2py.errors import N2D2Error
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py_nvdla.check import violations

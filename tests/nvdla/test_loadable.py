@@ -1,7 +1,5 @@
 """The file format: what is read is what was written, damaged files give one clear line."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections import Counter

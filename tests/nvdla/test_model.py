@@ -1,7 +1,5 @@
 """The functional model: the given vectors and goldens byte for byte, deadlocks and wrong files as one line."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_files import SHARED, needs_shared, small_relu

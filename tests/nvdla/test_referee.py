@@ -1,7 +1,5 @@
 """The functional model against scalar arithmetic, in modes, shapes and extremes that no given vector has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_scalar import clamp, converter, lookup, lrn, pool, wrap, x_unit, y_unit

@@ -1,7 +1,5 @@
 """Sums of convolutions against loops over numbers: dilation, strides, paddings, converters, pixel formats, extensions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.nvdla_scalar import clamp, converter, rsh

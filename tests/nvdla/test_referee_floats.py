@@ -1,7 +1,5 @@
 """The floating-point arithmetic of the units against exact fractions, with infinities, NaNs, subnormals and ties."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,15 +1,12 @@
 """The command n2d2py-nvdla: what it writes, wrong inputs, the self-test for a board."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.nvdla_networks import RELU, Net, typed
-from support.nvdla_steps import samples
+from support.nvdla_networks import RELU, Net, samples, typed
 
 from n2d2py_nvdla import Program, read_loadable, write_loadable
 from n2d2py_nvdla.__main__ import main

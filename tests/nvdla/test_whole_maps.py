@@ -1,17 +1,15 @@
 """Averages and fully connected layers over whole maps, constants by element, layers in floating point at the end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from support.nvdla_networks import RELU, Net, Pool, compiled
-from support.nvdla_steps import half_error, samples, steps
+from support.nvdla_networks import RELU, Net, compiled, half_error, samples, steps
 
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py_nvdla.config import CONFIGS

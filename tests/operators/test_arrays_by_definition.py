@@ -5,8 +5,6 @@ Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.conv_pool`, `n2d2py.op
 `n2d2py.operators.arrays.matmul`, `n2d2py.operators.normalize`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Constants that keep divisors and logarithms from zero, in integers: normalisations as exporters spell them out, and what else divides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

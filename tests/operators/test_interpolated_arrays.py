@@ -1,7 +1,5 @@
 """Interpolated lines of arrays and their weights by hand; elements at sums of offsets, as ONNX Runtime takes them."""
 
-from __future__ import annotations
-
 from functools import reduce
 
 import numpy as np

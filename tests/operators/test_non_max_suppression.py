@@ -1,7 +1,5 @@
 """NonMaxSuppression against ONNX Runtime, whose rows are the first ones of ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

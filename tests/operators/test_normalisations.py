@@ -1,7 +1,5 @@
 """Normalisations over channels and unpooling, element by element as their formulas say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

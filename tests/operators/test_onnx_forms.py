@@ -1,7 +1,5 @@
 """Single ONNX nodes of a tensor and constants: the layers that they become, and their results as ONNX Runtime gives them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Quantized layers alone: their integers follow the real numbers, their constants stand for those that were given, others are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

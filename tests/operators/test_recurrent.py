@@ -1,7 +1,5 @@
 """LSTM, GRU and RNN of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; states beyond them."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Transposed convolution, resampling, unpooling, normalisation: float results by other means, and the engines agree."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.onnx_models import node_model, onnx_results

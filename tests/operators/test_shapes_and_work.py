@@ -1,7 +1,5 @@
 """What layers and functions say of themselves is so: shapes, multiply-accumulates, ranges and monotony."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

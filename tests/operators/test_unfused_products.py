@@ -1,7 +1,5 @@
 """Layers in floating point within a network of integers: a product that is added is rounded first, in Python and by every compiler."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

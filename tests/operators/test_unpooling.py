@@ -1,7 +1,5 @@
 """Windows, unpooling, sums after a pool, constants added and conversions of types, against loops over elements."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

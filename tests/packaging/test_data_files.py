@@ -1,7 +1,5 @@
 """What is shipped: the lists of setup.cfg against the tree, the metadata, and what the models, data and parameter files hold."""
 
-from __future__ import annotations
-
 import configparser
 import importlib.util
 import os

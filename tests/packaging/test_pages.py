@@ -1,7 +1,5 @@
 """The pages of the documentation: how long they and their sentences are, how guides begin, and what leads to them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the shared folders are looked for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The scripts of `bin/`, on machines that lack something and with a stand-in for the tool."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -201,27 +199,3 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
     log = (tmp_path / "batch_export" / "broken__p__8" / "run.log").read_text()
     assert log == "error N2D2-E101: broken\n"
     assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")
-
-
-@pytest.mark.parametrize(
-    ("table", "status"),
-    [
-        ("", 0),
-        ("# a *.py 0 0 0 0\n", 0),
-        ("a *.py 3 1 2 1\nb *.c 0 0 0 0\n", 0),
-        ("a *.py 2 1 2 1\n", 1),
-        ("a *.py 3 1 1 1", 1),
-    ],
-)
-def test_the_budget_counts_lines_that_are_not_blank_and_files(checkout, table, status):
-    (checkout / "a" / "inner").mkdir(parents=True)
-    (checkout / "b").mkdir()
-    (checkout / "a" / "one.py").write_text("1\n\n  \n2\n")
-    (checkout / "a" / "inner" / "two.py").write_text("3\n")
-    (checkout / "a" / "other.txt").write_text("4\n")
-    (checkout / ".ci").mkdir()
-    (checkout / ".ci" / "budget").write_text(table)
-    done = run(checkout / "bin" / "budget")
-    assert done.returncode == status and ("error: a is above its ceiling" in done.stderr) == bool(status)
-    if not status and table.startswith("a"):
-        assert "     3 lines of 3 (goal 1),   2 files of 2 (goal 1)" in done.stdout

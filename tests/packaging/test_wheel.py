@@ -1,7 +1,5 @@
 """A wheel in a clean environment finds everything, from a foreign folder, without the checkout."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.pages import blocks, commands, run_block, run_page
-from support.programs import need
+from support.programs import need, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
@@ -36,11 +34,8 @@ def run(*command: object, cwd: Path) -> str:
         if name not in ("PYTHONPATH", "PYTHONHOME", "N2D2PY_DATA", "N2D2_MODELS")
     }
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=environment, text=True, capture_output=True, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    done = run_command(*([str(part) for part in command]), cwd=cwd, env=environment)
+    return done
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Small graphs for the rewrites, and the comparison before and after one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

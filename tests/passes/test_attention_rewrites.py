@@ -1,7 +1,5 @@
 """Attention of ONNX files becomes integers: what moves heads disappears, norms are one layer; ONNX Runtime is the referee."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on

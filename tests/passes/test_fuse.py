@@ -1,7 +1,5 @@
 """The rewrites together: what they leave out, shapes that one breaks, and what they cost as layers grow."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gains, shifts and reductions of arrays have integers; ONNX Runtime is the referee, and compiled integers are Python's."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Arrays that are combined with constants, or with each other, become layers that have integers, wherever the channels are; others stay."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

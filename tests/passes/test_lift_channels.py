@@ -1,7 +1,5 @@
 """Moves of flattened images become moves of channels; what takes no whole channels, or differs in size, stays."""
 
-from __future__ import annotations
-
 import numpy as np
 from support.tables import every
 

@@ -1,7 +1,5 @@
 """BatchNorm and constant gains and shifts, into Conv and Fc. Error limit: 1e-6 of the largest value (float64 run)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

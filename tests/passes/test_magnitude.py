@@ -1,7 +1,5 @@
 """The magnitude of a complex spectrum, spelled as squares, a sum and a root, is one layer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

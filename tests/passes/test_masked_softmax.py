@@ -1,7 +1,5 @@
 """Softmax of channels and of masked rows, and softplus with a linear tail, as exporters spell them: what has integers, what disappears."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on, text_model

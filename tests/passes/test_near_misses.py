@@ -1,7 +1,5 @@
 """Networks that differ a little from those that rewrites match: every rewrite, alone and with the others, keeps the results."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

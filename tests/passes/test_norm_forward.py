@@ -1,7 +1,5 @@
 """Gains and shifts of a normalisation become part of the weights that read it, through what only moves elements."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

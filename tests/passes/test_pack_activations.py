@@ -1,7 +1,5 @@
 """Tensors of few bits packed between the layers of a typed network: its structure, its integers, its file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Products of arrays become those of matrices and convolutions, which have integers, and take in what moves or scales their operands."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

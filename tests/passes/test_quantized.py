@@ -1,7 +1,5 @@
 """Roundings of networks that come quantized: merged, moved before what moves values, kept elsewhere."""
 
-from __future__ import annotations
-
 import pytest
 from support.tables import every
 

@@ -1,7 +1,5 @@
 """What is known to be nonnegative: each kind of layer on values of both signs and on nonnegative ones; none of it is ever negative."""
 
-from __future__ import annotations
-
 import numpy as np
 from support.tables import every
 

@@ -1,7 +1,5 @@
 """A convolution, or a max pool, and the sum after it as one layer: its structure, its integers, its file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

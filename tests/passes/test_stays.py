@@ -1,7 +1,5 @@
 """Layers beside which a rewrite would change the results, or the outputs of the network: it leaves them."""
 
-from __future__ import annotations
-
 from math import prod
 
 from support.tables import every

@@ -1,7 +1,5 @@
 """Layers strip by strip and slice by slice: which can, their order, columns, pads, channels, constants and integers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

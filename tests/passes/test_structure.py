@@ -1,7 +1,5 @@
 """Padding, activations, identities, layouts, Softmax: structure and equal results."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

@@ -1,7 +1,5 @@
 """Products with constant weights become convolutions, and functions spelled out on arrays one layer; ONNX Runtime is the referee."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,12 +1,10 @@
 """Plug-ins of installed packages, and kernels for one instruction set."""
 
-from __future__ import annotations
-
 import platform
 import shutil
-import subprocess
 
 import pytest
+from support.programs import run_command
 
 from n2d2py.cli import main
 from n2d2py.operators.base import operator_kinds
@@ -98,7 +96,7 @@ def test_kernel_for_one_instruction_set(tmp_path):
     assert "zeros::Tag" in table and "no zeros::Tag: its windows are (3, 3)" in table
     results = []
     for arch in ("-march=x86-64", "-mavx2"):
-        subprocess.run(["make", "-s", "-j2", f"ARCH={arch}", "OPT=-O1", "lib", "bin/run_export"], cwd=project, check=True)
-        subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=project, check=True, stdout=subprocess.PIPE)
+        run_command("make", "-s", "-j2", f"ARCH={arch}", "OPT=-O1", "lib", "bin/run_export", cwd=project)
+        run_command("bin/run_export", "-outputs", "all.bin", cwd=project)
         results.append((project / "all.bin").read_bytes())
     assert len(set(results[0])) > 1 and len(set(results[1])) == 1

@@ -1,7 +1,5 @@
 """A whole target of another package, found by its entry point: parameters, integers, refusals, files and runner."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,12 +1,8 @@
 """An instruction set of a plug-in: a row of the table and the header that binds its kernels go through export, build and -compare."""
 
-from __future__ import annotations
-
-import subprocess
-
 import numpy as np
 import pytest
-from support.programs import needs
+from support.programs import needs, run_command
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
@@ -165,10 +161,8 @@ def test_export_build_and_compare(tmp_path, monkeypatch, capsys):
     assert "compiled values identical to Python's" in capsys.readouterr().out
     folder = tmp_path / "export_CPP_int8"
     assert "toy" in (folder / "statistics" / "layers.txt").read_text()
-    subprocess.run(["make", "-s", "build/dnn/src/layers_1.o"], cwd=folder, check=True)
-    used = subprocess.run(
-        ["nm", "-C", "build/dnn/src/layers_1.o"], cwd=folder, text=True, capture_output=True, check=True
-    ).stdout
+    run_command("make", "-s", "build/dnn/src/layers_1.o", cwd=folder)
+    used = run_command("nm", "-C", "build/dnn/src/layers_1.o", cwd=folder)
     assert "toy::Tile<" in used
 
 
@@ -223,10 +217,10 @@ def test_one_binary_holds_the_toy_beside_the_others(tmp_path, monkeypatch):
     with isolated():
         assert export(tmp_path, "-export-parameters", str(tmp_path / "p.ini")) == 0
     folder = tmp_path / "export_CPP_int8"
-    subprocess.run(["make", "-s", "-j2", "OPT=-O1", "CXXFLAGS=-Werror"], cwd=folder, check=True)
+    run_command("make", "-s", "-j2", "OPT=-O1", "CXXFLAGS=-Werror", cwd=folder)
     found = []
     for name in ("portable", "toy"):
         monkeypatch.setenv("N2D2_ISA", name)
-        subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
+        run_command("bin/run_export", "-outputs", "all.bin", cwd=folder)
         found.append((folder / "all.bin").read_bytes())
     assert found[0] == found[1]

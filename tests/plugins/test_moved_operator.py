@@ -1,7 +1,5 @@
 """A built-in operator's file, moved out of the package into a plug-in folder, works there unchanged, C++ included."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,12 +1,11 @@
 """Operators, functions, chains and kernels of a plug-in: compiled, imported, refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.programs import needs
+from support.programs import needs, run_command
+from support.small_graphs import graph_of
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
@@ -14,7 +13,7 @@ from n2d2py.exports.cpp.headers import needed_headers
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Node
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.base import operator_kinds
@@ -130,11 +129,11 @@ Limit=0.25
 
 
 def test_chain_says_why_not():
-    graph = Graph("net")
-    graph.add_input("x", (1, 8, 2, 2))
-    graph.add(Node("a", made("Shuffle", groups=2), ["x"], ["a"]))
-    graph.add(Node("b", made("Shuffle", groups=4), ["a"], ["b"]))
-    graph.outputs = ["b"]
+    graph = graph_of(
+        {"x": (1, 8, 2, 2)},
+        Node("a", made("Shuffle", groups=2), ["x"], ["a"]),
+        Node("b", made("Shuffle", groups=4), ["a"], ["b"]),
+    )
     _, report = fuse(graph, integer=True)
     assert [entry.text for entry in report.refused if entry.rewrite == "fuse-shuffles"] == [
         "2 and 4 groups are two shuffles",
@@ -143,10 +142,7 @@ def test_chain_says_why_not():
 
 
 def _pool(kernel):
-    graph = Graph("net")
-    graph.add_input("x", (1, 8, 4, 4))
-    graph.add(Node("pool", Pool("Max", kernel, (2, 2)), ["x"], ["y"]))
-    graph.outputs = ["y"]
+    graph = graph_of({"x": (1, 8, 4, 4)}, Node("pool", Pool("Max", kernel, (2, 2)), ["x"], ["y"]))
     typed = float_graph(graph, -32)
     plan = plan_memory(memory_problem(typed))
     return layer_code(typed.nodes[0], typed, plan, Identifiers(typed))
@@ -175,7 +171,6 @@ def test_kernel_is_compiled():
 @compiled
 @pytest.mark.slow
 def test_skeleton(tmp_path, monkeypatch):
-    import subprocess
     import sys
 
     monkeypatch.chdir(tmp_path)
@@ -187,5 +182,4 @@ def test_skeleton(tmp_path, monkeypatch):
     ]
     assert main(["--new-operator", "BlockNorm", "mine"]) == 1
     monkeypatch.setenv("PYTHONPATH", str(HERE.parents[1]))
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "mine"], text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout
+    run_command(sys.executable, "-m", "pytest", "-q", "mine")

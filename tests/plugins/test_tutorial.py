@@ -1,7 +1,5 @@
 """The pages about operators of one's own: their files are short and their commands do what they say."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

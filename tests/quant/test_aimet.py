@@ -3,8 +3,6 @@
 The vectors are written by make_aimet_vectors.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

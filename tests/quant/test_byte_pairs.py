@@ -1,7 +1,5 @@
 """Sums of bytes in integers: those of ONNX Runtime's DequantizeLinear, Add and QuantizeLinear, for all pairs of bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

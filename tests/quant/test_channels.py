@@ -1,9 +1,8 @@
 """The error that the equalization of activation ranges expects, against loops over single weights, and against rounding itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.graph import Graph, Node
@@ -86,15 +85,14 @@ def test_channels_without_a_range_are_left_alone(dead):
 def normed(gains: np.ndarray) -> Graph:
     """Four lines of 32 elements, normalised with gains, whose inverses the next layer has in its weights: one function for all gains."""
     rng = np.random.default_rng(6)
-    graph = Graph("net")
-    graph.add_input("x", (1, 128))
     params = {"gain": gains.astype(np.float32), "shift": np.zeros(32, np.float32)}
-    graph.add(Node("n", Normalize(32, 1e-5), ["x"], ["n"], params))
-    graph.add(Node("v", MemoryView((32, 1, 4)), ["n"], ["v"]))
     weights = (rng.normal(size=(16, 32)) / gains).astype(np.float32)
-    graph.add(Node("y", Conv(), ["v"], ["y"], {"weights": weights.reshape(16, 32, 1, 1), "bias": np.zeros(16, np.float32)}))
-    graph.outputs = ["y"]
-    return graph
+    return graph_of(
+        {"x": (1, 128)},
+        Node("n", Normalize(32, 1e-5), ["x"], ["n"], params),
+        Node("v", MemoryView((32, 1, 4)), ["n"], ["v"]),
+        Node("y", Conv(), ["v"], ["y"], {"weights": weights.reshape(16, 32, 1, 1), "bias": np.zeros(16, np.float32)}),
+    )
 
 
 def multiplied(op, gains: np.ndarray) -> Graph:

@@ -1,18 +1,17 @@
 """Layers in the network and alone, the worst stimuli, and the steps that are used."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.branched_networks import data, network, quantized
+from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.exports.ncnn.arithmetic import AwayRescale
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
@@ -143,12 +142,12 @@ def test_figures_of_nan_are_nan():
 @pytest.mark.parametrize("beyond, differs", [(-128, False), (-126, True)])
 def test_real_numbers_of_a_target_are_held_within_the_integers_that_they_are_made_of(beyond, differs):
     """Runtimes cut at -128 where the tool cuts at -127; another step is a difference."""
-    graph = Graph("cut")
-    graph.add_input("x", (1, 2, 4, 4))
-    graph.add(Node("a", Activation(FUNCTIONS["Tanh"]()), ["x"], ["a"]))
-    graph.add(Node("s", Softmax(log=True), ["a"], ["s"]))
-    graph.add(Node("b", Activation(Clip(0.25)), ["s"], ["b"]))
-    graph.outputs = ["b"]
+    graph = graph_of(
+        {"x": (1, 2, 4, 4)},
+        Node("a", Activation(FUNCTIONS["Tanh"]()), ["x"], ["a"]),
+        Node("s", Softmax(log=True), ["a"], ["s"]),
+        Node("b", Activation(Clip(0.25)), ["s"], ["b"]),
+    )
     graph = insert_conversions(graph)
     x = np.linspace(-4, 4, 10 * 32, dtype=np.float32).reshape(10, 2, 4, 4)
     typed, _ = quantize(graph, collect(graph, [x]).histograms, QuantOptions(unsigned=False, equalize=False, output_bits=8))
@@ -192,12 +191,12 @@ def test_a_difference_in_an_edge_sample_alone_changes_no_figure():
 @pytest.mark.parametrize("error, differs", [(0.0, False), (1.0, True)])
 def test_a_difference_of_numbers_that_a_target_never_rounds(error, differs):
     """`error`: steps of the inputs by which the target's difference is wrong; half a step is many of the result."""
-    graph = Graph("difference")
-    graph.add_input("x", (1, 2, 4, 4))
-    graph.add(Node("a", Affine(), ["x"], ["a"], {"weights": np.full(2, 1.01, np.float32), "bias": np.zeros(2, np.float32)}))
-    graph.add(Node("b", Affine(), ["x"], ["b"], {"weights": np.full(2, 0.99, np.float32), "bias": np.zeros(2, np.float32)}))
-    graph.add(Node("y", ElemWise("Sum", (1.0, -1.0)), ["a", "b"], ["y"]))
-    graph.outputs = ["y"]
+    graph = graph_of(
+        {"x": (1, 2, 4, 4)},
+        Node("a", Affine(), ["x"], ["a"], {"weights": np.full(2, 1.01, np.float32), "bias": np.zeros(2, np.float32)}),
+        Node("b", Affine(), ["x"], ["b"], {"weights": np.full(2, 0.99, np.float32), "bias": np.zeros(2, np.float32)}),
+        Node("y", ElemWise("Sum", (1.0, -1.0)), ["a", "b"], ["y"]),
+    )
     x = np.linspace(-4, 4, 10 * 32, dtype=np.float32).reshape(10, 2, 4, 4)
     typed, _ = quantize(graph, collect(graph, [x]).histograms, QuantOptions(equalize=False, output_bits=8))
     assert typed.type("a").scale > 20 * typed.type("y").scale
@@ -216,11 +215,11 @@ def test_a_difference_of_numbers_that_a_target_never_rounds(error, differs):
 
 def test_what_a_target_leaves_to_the_next_layer_is_rounded_by_its_rule():
     """Real numbers in the middle of two integers, which the target rounds away from zero in the layer behind them."""
-    graph = Graph("ties")
-    graph.add_input("x", (1, 2, 4, 4))
-    graph.add(Node("s", Softmax(log=True), ["x"], ["s"]))
-    graph.add(Node("y", Affine(), ["s"], ["y"], {"weights": np.full(2, 1.5, np.float32), "bias": np.zeros(2, np.float32)}))
-    graph.outputs = ["y"]
+    graph = graph_of(
+        {"x": (1, 2, 4, 4)},
+        Node("s", Softmax(log=True), ["x"], ["s"]),
+        Node("y", Affine(), ["s"], ["y"], {"weights": np.full(2, 1.5, np.float32), "bias": np.zeros(2, np.float32)}),
+    )
     prepared = insert_conversions(graph)
     x = np.linspace(-4, 4, 10 * 32, dtype=np.float32).reshape(10, 2, 4, 4)
     typed, _ = quantize(prepared, collect(prepared, [x]).histograms, QuantOptions(unsigned=False, output_bits=16))

@@ -1,7 +1,5 @@
 """Tensors of very different ranges that one layer joins keep the precision of each, or a warning names them."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Corrections of the integers: rounding for the outputs, bias correction, ranges by channel; each must lower the error."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

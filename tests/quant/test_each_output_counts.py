@@ -1,7 +1,5 @@
 """No output pays for another: quality best beside the default, boxes in pixels beside scores. ONNX Runtime is the referee."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

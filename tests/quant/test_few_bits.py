@@ -1,7 +1,5 @@
 """ONNX networks quantized to fewer than 8 bits: INT4 and INT2 (QDQ), QCDQ, QONNX; the integers of ONNX Runtime or NumPy."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figures of the quantization of a few numbers, counted by hand: comparisons, weights, equalization."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,13 +1,11 @@
 """Which layers have an integer form, which stay in floating point, and what joins them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.branched_networks import data
-from support.layer_params import real_params
+from support.small_graphs import graph_of, real_params
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
@@ -285,16 +283,17 @@ RANGES = {"x": (-1.0, 1.0)}
 
 def of_regions(precisions: dict[str, Precision] | None = None) -> Graph:
     """x - a - b - add(b, x's c) - pool - d (fully connected)."""
-    graph, rng = Graph("between"), np.random.default_rng(7)
-    graph.add_input("x", (1, 2, 8, 8))
-    graph.add(Node("a", Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], real_params(rng, 8, 2, 3, 3), Clip(0.0)))
-    graph.add(Node("b", Conv(), ["a"], ["b"], real_params(rng, 4, 8, 1, 1)))
-    graph.add(Node("c", Conv(), ["x"], ["c"], real_params(rng, 4, 2, 1, 1), Clip(0.0)))
-    graph.add(Node("add", ElemWise("Sum"), ["b", "c"], ["add"], {}, Clip(0.0)))
-    graph.add(Node("pool", Pool("Average", (8, 8)), ["add"], ["pool"]))
-    graph.add(Node("d", Fc(), ["pool"], ["d"], real_params(rng, 3, 4), Clip(0.0)))
-    graph.add(Node("e", Fc(), ["d"], ["e"], real_params(rng, 5, 3)))
-    graph.outputs = ["e"]
+    rng = np.random.default_rng(7)
+    graph = graph_of(
+        {"x": (1, 2, 8, 8)},
+        Node("a", Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], real_params(rng, 8, 2, 3, 3), Clip(0.0)),
+        Node("b", Conv(), ["a"], ["b"], real_params(rng, 4, 8, 1, 1)),
+        Node("c", Conv(), ["x"], ["c"], real_params(rng, 4, 2, 1, 1), Clip(0.0)),
+        Node("add", ElemWise("Sum"), ["b", "c"], ["add"], {}, Clip(0.0)),
+        Node("pool", Pool("Average", (8, 8)), ["add"], ["pool"]),
+        Node("d", Fc(), ["pool"], ["d"], real_params(rng, 3, 4), Clip(0.0)),
+        Node("e", Fc(), ["d"], ["e"], real_params(rng, 5, 3)),
+    )
     graph.precisions = precisions or {}
     graph.verify()
     return graph

@@ -1,7 +1,5 @@
 """Inputs in floating point: integers of one scale would lose what the first layers, or the weights of a channel, make large."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.onnx_models import text_model

@@ -1,7 +1,5 @@
 """Histograms: exact counts whatever the order of the data; clipping thresholds against brute force and known cases."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Corrections that are kept where they help on other stimuli, and ranges chosen again on what the integers before give."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized

@@ -1,7 +1,5 @@
 """Networks that come quantized: behind every layer is one rounding, with the types that the file gives or that cannot overflow."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

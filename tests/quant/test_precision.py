@@ -1,7 +1,5 @@
 """Precision of single layers: 16-bit integers, floating-point islands and the conversions at their borders."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized

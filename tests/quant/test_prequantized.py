@@ -1,7 +1,5 @@
 """Networks that come quantized: the same integers as ONNX Runtime without optimizations, or a refusal."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support import quantized_models as models

@@ -1,7 +1,5 @@
 """Every operator of a quantized ONNX file: the integer nearest to what the file says in float64, ties to even before the zero point is added."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Quantized models, made here and those of the data folder: each integer layer against ONNX Runtime's operators."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Factors of queries, keys and values: the function stays, and integers lose nothing to channels that differ."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.onnx_models import decibels, integer_graph, integer_results, text_model

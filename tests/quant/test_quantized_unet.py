@@ -1,7 +1,5 @@
 """A U-Net through the option sets of ONNX Runtime's quantizer: all are imported, and as near to the file as its own kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

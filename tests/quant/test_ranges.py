@@ -1,7 +1,5 @@
 """Ranges of activations: zero points where they make the error smaller, ranges for what reads the tensor, headroom of 16 bits."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,14 +1,13 @@
 """What single roundings cost: layers in integers alone, tensors in steps alone, and what is chosen by it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
+from support.small_graphs import graph_of
 
-from n2d2py.graph import Graph, Node, Precision
+from n2d2py.graph import Node, Precision
 from n2d2py.graph.forms import Interpolated
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.conv import Conv
@@ -161,11 +160,8 @@ def test_a_corrected_bias_is_told_from_rounded_weights():
 
 def test_the_last_step_is_rounding_and_what_lies_beyond_it_clipping():
     for steps, cause in ((255.4, "output"), (255.6, "clipping"), (300.0, "clipping")):
-        graph = Graph("net")
-        graph.add_input("x", (1, 1, 1, 1))
         params = {"weights": np.full((1, 1, 1, 1), steps, np.float32), "bias": np.zeros(1, np.float32)}
-        graph.add(Node("y", Conv(), ["x"], ["y"], params, Clip(0.0)))
-        graph.outputs = ["y"]
+        graph = graph_of({"x": (1, 1, 1, 1)}, Node("y", Conv(), ["x"], ["y"], params, Clip(0.0)))
         ones = np.ones((1, 1, 1, 1), np.float32)
         typed, _ = quantize(graph, collect(graph, [ones]).histograms, QuantOptions(), {"x": (0.0, 1.0)}, [ones])
         kind = replace(typed.type("y"), bits=8, signed=False)

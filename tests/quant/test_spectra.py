@@ -1,12 +1,11 @@
 """Layers between the squares of a spectrum and their logarithm are found, and stay in floating point."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest
 from support.extra_targets import HAS_NVDLA
 from support.onnx_models import text_model
+from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.cli import main
@@ -95,11 +94,12 @@ def test_a_deep_network_with_a_logarithm_is_none():
 
 
 def test_arrays_are_squared_and_their_logarithm_taken():
-    graph, dims = Graph("arrays"), (2, 3)
-    graph.add_input("x", (1, 6))
-    graph.add(Node("square", ArrayMap("Mul", dims, (dims, dims), (0, 0)), ["x"], ["square"]))
-    graph.add(Node("log", ArrayMap("Log", dims, (dims,)), ["square"], ["log"]))
-    graph.outputs = ["log"]
+    dims = (2, 3)
+    graph = graph_of(
+        {"x": (1, 6)},
+        Node("square", ArrayMap("Mul", dims, (dims, dims), (0, 0)), ["x"], ["square"]),
+        Node("log", ArrayMap("Log", dims, (dims,)), ["square"], ["log"]),
+    )
     assert power_layers(graph) == {"square", "log"}
 
 
@@ -131,14 +131,14 @@ def test_floating_point_between_does_not_end_them():
 @pytest.mark.parametrize("size, wide", [(64, True), (1 << 16, False)])
 def test_sounds_without_their_mean(size, wide):
     """A mean is a sum, as long as 32 bits hold it."""
-    graph = Graph("mean")
-    graph.add_input("x", (1, 1, 1, size))
-    graph.add(Node("m", Pool("Average", (1, size)), ["x"], ["m"]))
     params = {"weights": np.ones((2, 1, 1, 1), np.float32), "bias": np.zeros(2, np.float32)}
-    graph.add(Node("re", Conv(), ["m"], ["re"], params))
-    graph.add(Node("p", ElemWise("Prod"), ["re", "re"], ["p"]))
-    graph.add(Node("log", Activation(Log()), ["p"], ["log"]))
-    graph.outputs = ["log"]
+    graph = graph_of(
+        {"x": (1, 1, 1, size)},
+        Node("m", Pool("Average", (1, size)), ["x"], ["m"]),
+        Node("re", Conv(), ["m"], ["re"], params),
+        Node("p", ElemWise("Prod"), ["re", "re"], ["p"]),
+        Node("log", Activation(Log()), ["p"], ["log"]),
+    )
     assert spectrum_tensors(insert_conversions(graph)) == ({"x", "m", "re"} if wide else {"m", "re"})
 
 

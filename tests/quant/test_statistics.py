@@ -1,7 +1,5 @@
 """Statistics of parts of the data: merged in any order those of all data, as files the same bytes; what is no histogram is refused."""
 
-from __future__ import annotations
-
 import zipfile
 from itertools import permutations
 

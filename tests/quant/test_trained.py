@@ -3,8 +3,6 @@
 They look at `n2d2py.frontend.ini.quantizers` and `n2d2py.frontend.ini.trained`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.quant.weights.weighted`)."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Integer weights: scales, bounds, accumulators that would not fit; -wt-reduce-range; the layers that get 16 bits with the best quality."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

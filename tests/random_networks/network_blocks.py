@@ -4,8 +4,6 @@ A block reads one image (N, C, H, W), or two of the same size, and gives one. `B
 `STEPS` those that are not: they only read the network's input, which is the same in every engine to the last bit.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

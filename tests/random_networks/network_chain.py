@@ -1,7 +1,5 @@
 """Random networks through the whole chain: float against ONNX Runtime, integers against compiled C++."""
 
-from __future__ import annotations
-
 import logging
 import re
 import shutil
@@ -32,7 +30,7 @@ from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.quantize import quantize_stage
 
-__all__ = ["ROOT", "Failure", "Prepared", "check_compiled", "compile_batch", "prepare", "run_batch"]
+__all__ = ["ROOT", "Failure", "Prepared", "check_compiled", "compile_batch", "prepare", "report", "run_batch"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOAT_TOLERANCE = 2e-5
@@ -47,7 +45,7 @@ _NO_COLLECTION = ("--param", "ggc-min-heapsize=2000000", "--param", "ggc-min-exp
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong: `kind` tells a failure from another one when it is shrunk."""
+    """What went wrong."""
 
     kind: str
     text: str
@@ -93,20 +91,9 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     path.write_text(spec.ini())
     models = {layer.name: _written_model(layer, folder) for layer in spec.layers if layer.model}
     (folder / "params.ini").write_text(spec.parameter_text())
+    words = f"-seed {spec.seed} -w /dev/null -export CPP -calib 8 -db-export 0".split()
     path, options = read_command(
-        [
-            str(path),
-            "-seed",
-            str(spec.seed),
-            *"-w /dev/null -export CPP -calib 8".split(),
-            *spec.options,
-            "-db-export",
-            "0",
-            "-export-parameters",
-            str(folder / "params.ini"),
-            "-o",
-            str(folder),
-        ]
+        [str(path), *words, *spec.options, "-export-parameters", str(folder / "params.ini"), "-o", str(folder)]
     )
     network = load_network(path, options)
     x = np.random.default_rng(spec.seed).random((_STIMULI, *network.graph.shape(network.graph.inputs[0])[1:]), np.float32)
@@ -320,3 +307,14 @@ def run_batch(specs: list[Spec], folder: Path, flags: tuple[str, ...] = ("-O0",)
             outcomes[index] = alone if isinstance(alone, Failure) else check_compiled(prepared, alone)
     shutil.rmtree(folder)
     return outcomes
+
+
+def report(spec: Spec, failure: Failure) -> str:
+    """The failure with all that reproduces it."""
+    models = "".join(
+        f"; {layer.name}.onnx, as onnx.parser.parse_model reads it\n{layer.model}\n" for layer in spec.layers if layer.model
+    )
+    return (
+        f"seed {spec.seed}: {failure.kind}: {failure.text}\n\n{spec.command()}\n\n; net.ini\n{spec.ini()}\n"
+        f"{models}; params.ini\n{spec.parameter_text()}"
+    )

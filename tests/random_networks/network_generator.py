@@ -3,8 +3,6 @@
 Operators that only ONNX has come as sections of Type=ONNX with a small model each (`network_blocks.py`).
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Layers of a random network that move, resize, scale or normalise values."""
 
-from __future__ import annotations
-
 __all__ = ["ValueLayers"]
 
 

@@ -2,10 +2,8 @@
 
     python tests/random_networks/run.py [-n 10000] [-seed 0] [-workers 2 | -cluster ADDRESS] [-batch 25] [-flags "-O0"]
 
-Prints a minimal INI for each failure. Exit status 1 when there was any.
+Prints the network of each failure. Exit status 1 when there was any.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -25,13 +23,12 @@ from n2d2py.executor import add_options, of_options  # noqa: E402
 Part = tuple[list[int], tuple[str, ...], list[str]]
 
 
-def batch_of(part: Part, shrunk: int = 3) -> tuple[Counter, list[str]]:
-    """Counts of outcomes, and reports of failures, of (seeds, flags, folders of the modules); the first `shrunk` of them are made small."""
+def batch_of(part: Part) -> tuple[Counter, list[str]]:
+    """Counts of outcomes, and reports of failures, of (seeds, flags, folders of the modules)."""
     seeds, flags, folders = part
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]  # other machines know no script
-    from network_chain import Failure, run_batch
+    from network_chain import Failure, report, run_batch
     from network_generator import generate
-    from network_shrink import fails_alone, report, shrink
 
     counts: Counter = Counter()
     reports = []
@@ -42,8 +39,7 @@ def batch_of(part: Part, shrunk: int = 3) -> tuple[Counter, list[str]]:
                 counts["correct"] += 1
             elif isinstance(outcome, Failure):
                 counts["wrong"] += 1
-                small = shrink(spec, outcome, fails_alone(Path(name) / "small")) if len(reports) < shrunk else (spec, outcome)
-                reports.append(report(*small))
+                reports.append(report(spec, outcome))
             else:
                 counts[f"refused {outcome.code}"] += 1
     return counts, reports

@@ -3,8 +3,6 @@
 A program, probe.c, links an export, reads the cases from a file and writes what each stage makes of them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

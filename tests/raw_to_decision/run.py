@@ -5,8 +5,6 @@
 Prints a line for each export. Exit status 1 when a build differs from Python.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

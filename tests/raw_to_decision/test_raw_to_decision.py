@@ -1,7 +1,5 @@
 """A raw image or sound gives Python's integers after every stage of an export: input, outputs, detections in the frame."""
 
-from __future__ import annotations
-
 import chain
 import pytest
 from chain import compare, draw

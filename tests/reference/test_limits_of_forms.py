@@ -1,7 +1,5 @@
 """Layers at the limits of what ONNX has a form for: just inside ONNX Runtime computes them, just outside the reason says why not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

@@ -1,10 +1,9 @@
 """The float engines agree: ONNX Runtime on the written graph and NumPy on the operators."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest
+from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.errors import InternalError, N2D2Error
@@ -106,13 +105,12 @@ def test_engines_agree(case):
 
 
 def chain() -> Graph:
-    graph = Graph("g")
-    graph.add_input("x", (1, 4, 5, 5))
-    graph.add(Node("a", Conv(), ["x"], ["a"], {"weights": array(3, 4, 1, 1), "bias": array(3)}, Clip(0)))
-    graph.add(Node("b", Pool("Average", (5, 5)), ["a"], ["b"]))
-    graph.add(Node("c", Fc(), ["b"], ["c"], {"weights": array(2, 3), "bias": array(2)}))
-    graph.outputs = ["c"]
-    return graph
+    return graph_of(
+        {"x": (1, 4, 5, 5)},
+        Node("a", Conv(), ["x"], ["a"], {"weights": array(3, 4, 1, 1), "bias": array(3)}, Clip(0)),
+        Node("b", Pool("Average", (5, 5)), ["a"], ["b"]),
+        Node("c", Fc(), ["b"], ["c"], {"weights": array(2, 3), "bias": array(2)}),
+    )
 
 
 def test_taps_of_any_tensor():
@@ -151,11 +149,11 @@ def test_emitters_raise_on_duplicates():
 
 
 def test_names_do_not_collide():
-    graph = Graph("g")
-    graph.add_input("constant", (1, 3))
-    graph.add(Node("mul_of", Affine(), ["constant"], ["mul_of"], {"weights": array(3), "bias": array(3)}))
-    graph.add(Node("y", Affine(), ["mul_of"], ["y_linear"], {"weights": array(3), "bias": array(3)}, Clip(0)))
-    graph.outputs = ["y_linear"]
+    graph = graph_of(
+        {"constant": (1, 3)},
+        Node("mul_of", Affine(), ["constant"], ["mul_of"], {"weights": array(3), "bias": array(3)}),
+        Node("y", Affine(), ["mul_of"], ["y_linear"], {"weights": array(3), "bias": array(3)}, Clip(0)),
+    )
     x = array(2, 3)
     np.testing.assert_allclose(FloatEngine(graph).run(x)["y_linear"], run_graph(graph, {"constant": x})["y_linear"], rtol=1e-6)
 

@@ -1,7 +1,5 @@
 """The report of a real export in a real browser: without complaints or requests, by mouse and keyboard, on a small screen."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The folder of a report: the same bytes every time, pictures that are well formed, a page that is complete."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

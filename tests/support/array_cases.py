@@ -3,8 +3,7 @@
 Results have to be Python's bit for bit, in floating point too.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from itertools import cycle
 from math import prod
 
@@ -120,34 +119,34 @@ class Arrays:
             op, operands, [element(kind) for kind in kinds], element(result), f"{' '.join(kinds)} -> {result} {shapes}"
         )
 
-    def maps(self, share: int) -> list[Case]:
+    def maps(self, share: int) -> Iterator[Case]:
         """Every function, on one of `share` kinds each."""
-        made, turn = [], cycle(range(share))
+        turn = cycle(range(share))
 
         def kinds_of(all_kinds):
             return [kind for kind in all_kinds if next(turn) == 0]
 
         for function in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Fmod", "Right"):
-            made += [self.map(function, (kind, kind), kind) for kind in kinds_of(NUMBERS)]
+            yield from [self.map(function, (kind, kind), kind) for kind in kinds_of(NUMBERS)]
         for function in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"):
-            made += [self.map(function, (kind, kind), "bool", ("small", "small")) for kind in kinds_of(NUMBERS)]
-        made += [
+            yield from [self.map(function, (kind, kind), "bool", ("small", "small")) for kind in kinds_of(NUMBERS)]
+        yield from [
             self.map("Pow", (kind, other), kind, ("small", "small"))
             for kind in kinds_of(NUMBERS)
             for other in kinds_of(("int32", "float32", "uint8"))
         ]
         for function in ("And", "Or", "Xor"):
-            made.append(self.map(function, ("bool", "bool"), "bool"))
+            yield self.map(function, ("bool", "bool"), "bool")
         for function in ("ShiftLeft", "ShiftRight"):
-            made += [self.map(function, (kind, kind), kind, ("", "small")) for kind in kinds_of(INTEGERS)]
+            yield from [self.map(function, (kind, kind), kind, ("", "small")) for kind in kinds_of(INTEGERS)]
         for function in ("BitAnd", "BitOr", "BitXor"):
-            made += [self.map(function, (kind, kind), kind) for kind in kinds_of(INTEGERS)]
-        made += [self.map("BitNot", (kind,), kind) for kind in kinds_of(INTEGERS)]
-        made += [self.map("Where", ("bool", kind, kind), kind) for kind in kinds_of((*NUMBERS, "bool"))]
-        made += [self.map("PRelu", (kind, kind), kind) for kind in kinds_of(("int32", "int64", *REALS))]
-        made.append(self.map("Not", ("bool",), "bool"))
+            yield from [self.map(function, (kind, kind), kind) for kind in kinds_of(INTEGERS)]
+        yield from [self.map("BitNot", (kind,), kind) for kind in kinds_of(INTEGERS)]
+        yield from [self.map("Where", ("bool", kind, kind), kind) for kind in kinds_of((*NUMBERS, "bool"))]
+        yield from [self.map("PRelu", (kind, kind), kind) for kind in kinds_of(("int32", "int64", *REALS))]
+        yield self.map("Not", ("bool",), "bool")
         for function in ("Neg", "Abs", "Sign"):
-            made += [self.map(function, (kind,), kind) for kind in kinds_of(NUMBERS)]
+            yield from [self.map(function, (kind,), kind) for kind in kinds_of(NUMBERS)]
         for function in (
             *"Floor Ceil Round IsNaN IsPosInf IsNegInf Exp Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan".split(),
             *"Atan Sinh Cosh Asinh Asin Acos Acosh Atanh".split(),
@@ -156,14 +155,13 @@ class Arrays:
             pattern = {"Sinh": "", "Cosh": "", "Asin": "unit", "Acos": "unit", "Atanh": "unit", "Acosh": "above"}.get(
                 function, "wide"
             )
-            made += [self.map(function, (kind,), result or kind, (pattern,)) for kind in kinds_of(REALS)]
+            yield from [self.map(function, (kind,), result or kind, (pattern,)) for kind in kinds_of(REALS)]
         for function in ("Sqrt", "Reciprocal", "Log"):
-            made += [self.map(function, (kind,), kind, ("positive",)) for kind in kinds_of(REALS)]
+            yield from [self.map(function, (kind,), kind, ("positive",)) for kind in kinds_of(REALS)]
         for source in (*NUMBERS, "bool"):
-            made += [
+            yield from [
                 self.map("Cast", (source,), target, ("wide",)) for target in kinds_of((*NUMBERS, "bool")) if target != source
             ]
-        return made
 
     # ---- in another order --------------------------------------------------------------------------
     def take(self, kind: NumType, form: str) -> Case:
@@ -188,31 +186,28 @@ class Arrays:
         x = x if kind.is_float or kind.plain else np.clip(x, kind.qmin, kind.qmax)
         return self.case(op, [x], [kind], kind, f"{form} of {dims}")
 
-    def moves(self, share: int) -> list[Case]:
+    def moves(self, share: int) -> Iterator[Case]:
         """Orders, joins, chosen and updated elements."""
-        made, kinds = [], cycle((*(element(kind) for kind in (*NUMBERS, "bool")), *QUANTIZED))
+        kinds = cycle((*(element(kind) for kind in (*NUMBERS, "bool")), *QUANTIZED))
         for form in ("transpose", "slice", "lines", "repeat", "pad") * (-(-20 // share)):
-            made.append(self.take(next(kinds), form))
+            yield self.take(next(kinds), form)
         for kind in [kind for i, kind in enumerate((*NUMBERS, "bool")) if i % share == 0]:
             outer, lengths = int(self.rng.integers(1, 7)), tuple(map(int, self.rng.integers(1, 9, self.rng.integers(1, 5))))
             slots = tuple(i if i == 0 or self.rng.integers(3) else -1 for i in range(len(lengths)))
             order = iter(range(len(lengths)))
             slots = tuple(next(order) if slot >= 0 else -1 for slot in slots)
-            made.append(
-                self.case(
-                    Concat(1, outer, slots, result_kind(kind)),
-                    [self.values(outer * n, kind) for n in lengths],
-                    [element(kind)] * len(lengths),
-                    element(kind),
-                    kind,
-                )
+            yield self.case(
+                Concat(1, outer, slots, result_kind(kind)),
+                [self.values(outer * n, kind) for n in lengths],
+                [element(kind)] * len(lengths),
+                element(kind),
+                kind,
             )
-            made += [self.gather(kind, each) for each in (False, True)]
-            made += [
+            yield from [self.gather(kind, each) for each in (False, True)]
+            yield from [
                 self.scatter(kind, combine)
                 for combine in (("none", "add", "mul", "max", "min") if kind != "bool" else ("none",))
             ]
-        return made
 
     def gather(self, kind: str, each: bool) -> Case:
         outer, size, inner, count = (int(n) for n in self.rng.integers(1, 6, 4))
@@ -267,7 +262,7 @@ class Arrays:
             for largest in (False, True):
                 if next(turn) == 0:
                     made.append(self.order(kind, largest))
-        return made + self.suppressions()
+        return [*made, *self.suppressions()]
 
     def order(self, kind: str, largest: bool) -> Case:
         outer, size, inner = (int(n) for n in self.rng.integers(1, 9, 3))
@@ -276,9 +271,9 @@ class Arrays:
         x = np.round(x) if kind in REALS else x  # so that some are equal
         return self.case(op, [x], [element(kind)], element("int64"), f"{kind} {op}")
 
-    def suppressions(self) -> list[Case]:
+    def suppressions(self) -> Iterator[Case]:
         """Boxes of few sizes, so that limits are met exactly, and scores that are equal, infinite or no numbers."""
-        made, rng = [], np.random.default_rng(7)
+        rng = np.random.default_rng(7)
         for kind, centered, constant, overlap, least in (
             ("float32", False, False, 0.5, 0.25),
             ("float32", True, False, 0.0, -np.inf),
@@ -292,8 +287,7 @@ class Arrays:
             given = np.round(rng.uniform(0, 6, images * boxes * 4)).astype(kind)
             scores = np.round(rng.uniform(0, 1, images * classes * boxes), 1).astype(kind)
             scores[:3] = [np.nan, np.inf, 1][: scores.size]
-            made.append(self.case(op, [given, scores], [element(kind)] * 2, element("int64"), f"{kind} {op}"))
-        return made
+            yield self.case(op, [given, scores], [element(kind)] * 2, element("int64"), f"{kind} {op}")
 
     def reduction(self, function: str, kind: NumType, result: str) -> Case:
         dims = self.dims()
@@ -405,14 +399,13 @@ class Arrays:
         op, x = Softmax(size, log, inner), self.values(outer * size * inner, kind)
         return self.case(op, [x], [element(kind)], element(kind), kind)
 
-    def norms(self, share: int) -> list[Case]:
+    def norms(self, share: int) -> Iterator[Case]:
         """Softmax, normalisations and resampling along an axis."""
-        made = []
         for kind in REALS:
             for log in (False, True):
                 drawn = tuple(int(n) for n in self.rng.integers(1, 7, 3))
-                made += [self.softmax(kind, log, *sizes) for sizes in (drawn, (2, 37, 1), (1, 530, 2))]
-            made.append(self.masked_softmax(kind))
+                yield from [self.softmax(kind, log, *sizes) for sizes in (drawn, (2, 37, 1), (1, 530, 2))]
+            yield self.masked_softmax(kind)
             for centred, part in ((True, ""), (False, ""), (True, "mean"), (True, "inverse"))[:: share if share < 4 else 2]:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))
                 for affine in (False, True)[: 1 if part else 2]:
@@ -425,16 +418,13 @@ class Arrays:
                     )
                     if affine:
                         case.node.form = Real({role: self.rng.normal(size=inner) for role in ("gain", "shift")})
-                    made.append(case)
+                    yield case
             for taps in (1, 2, 4):
                 outer, size, inner, lines = (int(n) for n in self.rng.integers(1, 7, 4))
                 positions = self.rng.integers(0, size, (lines, taps)).tolist()
                 weights = self.rng.normal(size=(lines, taps)).tolist()
                 op = ArrayInterpolate(outer, size, inner, tuple(map(tuple, positions)), tuple(map(tuple, weights)))
-                made.append(
-                    self.case(op, [self.values(outer * size * inner, kind)], [element(kind)], element(kind), f"{kind} {taps}")
-                )
-        return made
+                yield self.case(op, [self.values(outer * size * inner, kind)], [element(kind)], element(kind), f"{kind} {taps}")
 
 
 def everything(seed: int, share: int = 1) -> list[Case]:

@@ -1,7 +1,5 @@
 """What attention is made of, in integers: one-layer networks over shapes, types, strides and rescales. Seeded."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from math import prod
 

@@ -1,7 +1,5 @@
 """Sounds through `kernels/n2d2/audio` in one program, in pieces of many sizes, which prints a checksum of all frames of each sound."""
 
-from __future__ import annotations
-
 import wave
 import zlib
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.exports.cpp.conversion import audio_view
+from support.post_cases import printing
 
 SPECS = (
     "log_mel:mels=40",
@@ -102,23 +101,7 @@ def program(cases: list[AudioCase], write: str, begin: str = "", end: str = "") 
         f"    run<Case{sources.index(case.source)}>(sound{number}, {len(case.samples)}, {case.piece});\n"
         for number, case in enumerate(cases)
     )
-    return f"""#include "n2d2/audio/input.hpp"
-#if !defined(ON_BOARD)
-#include <cstdio>
-#else
-extern "C" {{
-#include "semihosting.h"
-}}
-#endif
-static void print(const char* text) {{ {write}; }}
-static void number(std::uint32_t value) {{
-    char text[13] = "           \\n";
-    int at = 11;
-    do text[--at] = static_cast<char>('0' + value % 10);
-    while (value /= 10);
-    print(text + at);
-}}
-template <class Cfg> static void run(const std::int16_t* samples, int count, int piece) {{
+    return f"""{printing("audio/input", write)}template <class Cfg> static void run(const std::int16_t* samples, int count, int piece) {{
     static n2d2::AudioInput<Cfg> audio;
     static std::uint8_t input[Cfg::Frames * (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels) * (1 + Cfg::Deltas)];
     std::uint32_t crc = 0xFFFFFFFFu;

@@ -1,28 +1,19 @@
-"""Exports for microcontrollers, built and run in QEMU."""
-
-from __future__ import annotations
+"""Exports for boards, built, run in QEMU and measured."""
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import CORES, board, core
+from n2d2py.exports.stimuli import hwc
+from n2d2py.graph import QuantGraph
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 from support.kernel_harness import WARNINGS
-from support.programs import need
-
-__all__ = [
-    "CORE_NAMES",
-    "ROOT",
-    "SHARED",
-    "board_program",
-    "compiled",
-    "export_for_boards",
-    "library",
-    "make",
-    "need_core",
-    "tool",
-]
+from support.programs import need, run_command
 
 CORE_NAMES = tuple(one.name for one in CORES)
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +70,7 @@ def library(folder: Path, name: str) -> Path:
 
 def tool(name: str, program: str, *words: str | Path) -> str:
     """What a tool of a core's compiler, such as nm, prints."""
-    return subprocess.run([f"{core(name).prefix}{program}", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return run_command(f"{core(name).prefix}{program}", *words)
 
 
 def board_program(export: Path, name: str, text: str, folder: Path, goal: str = "run") -> str:
@@ -92,11 +83,45 @@ def board_program(export: Path, name: str, text: str, folder: Path, goal: str = 
     places = [f"-I{export}/{each}" for each in ("boards", "kernels/freestanding")]
     flags = ["-O2", *one.flags, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-nostdinc++", "-DON_BOARD"]
     words = [f"{one.prefix}g++", *WARNINGS, "-Wno-pedantic", *flags, *places, f"-I{ROOT}/kernels", "-c", "program.cpp"]
-    subprocess.run(words, cwd=folder, check=True)
+    run_command(*words, cwd=folder)
     link = export / "build" / f"{folder.name}_{name}.elf"
     (link.parent / name).mkdir(parents=True, exist_ok=True)
     files = Path("boards") / one.board
     flags = ["-std=c99", "-O2", *one.flags, "-nostartfiles", "-Wl,--gc-sections", "-T", files / "board.ld"]
     objects = [files / "startup.c", folder / "program.o", *one.link, "-lm", "-o", link]
-    subprocess.run([f"{one.prefix}gcc", *flags, *objects], cwd=export, check=True)
+    run_command(f"{one.prefix}gcc", *flags, *objects, cwd=export)
     return make(export, name, f"PROGRAM=build/{link.name}", "-s", goal)
+
+
+INPUTS = 50
+
+
+def stimuli(graph: QuantGraph, count: int) -> bytes:
+    """The first ones are the least, the largest and the zero value everywhere, and both ends at random; the others random."""
+    rng, rows = np.random.default_rng(1), []
+    for index in range(count):
+        for name in graph.inputs:
+            kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
+            extremes = [
+                np.full(shape, kind.qmin),
+                np.full(shape, kind.qmax),
+                np.full(shape, kind.zero_point),
+                np.where(rng.random(shape) < 0.5, kind.qmin, kind.qmax),
+            ]
+            values = extremes[index] if index < len(extremes) else rng.integers(kind.qmin, kind.qmax, shape, endpoint=True)
+            rows.append(hwc(values.astype(kind.dtype)).tobytes())
+    return b"".join(rows)
+
+
+def counted(folder: Path, name: str, words: Sequence[str] = (), count: int = INPUTS) -> list[int]:
+    """Instructions of an inference for each stimulus."""
+    (folder / "all.bin").write_bytes(stimuli(read_graph(folder / GRAPH_FILE), count))
+    make(folder, name, *words, "all", "build/count.so")
+    arguments = f"enable=on,target=native,arg=test,arg=counts,arg=all.bin,arg={count}"
+    command = [*board(core(name).board).emulator.split(), "-nographic", "-monitor", "none", "-serial", "none"]
+    command += ["-kernel", f"build/{name}/test.elf", "-semihosting-config", arguments]
+    command += ["-plugin", "build/count.so,out=build/all"]
+    subprocess.run(command, cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    found = [int(line) for line in (folder / "build" / "all").read_text().split()]
+    assert len(found) == count
+    return found

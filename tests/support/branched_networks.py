@@ -1,7 +1,5 @@
 """A small network with a branch, its quantized form, and its error."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.graph import Graph, Node, Precision

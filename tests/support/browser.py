@@ -1,7 +1,5 @@
 """A headless Chromium with what it complained of, what it asked the network for, and how wide a page is."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Small networks for whole chains: files, the words of their command lines, and the parameters that their memory is planned with."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Networks of several layers in ONNX's text form: the shapes of real ones, each small. Constants have their shape in their name."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many node tests as one network, exported to C++, compiled in few pieces, and run."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from n2d2py.passes import fuse
 from n2d2py.quant.quantize import float_graph
 from support.conformance_cases import Case, Outcome, without_free_rows
 from support.export_networks import request, write_export
+from support.programs import run_command
 
 __all__ = ["compiled", "differences", "joined"]
 
@@ -92,7 +91,7 @@ def compiled(graph: QuantGraph, folder: Path, *, pieces: int = 2, **fields) -> E
     for process in running:
         errors = process.communicate()[1]
         assert process.returncode == 0, errors[:4000]
-    subprocess.run(["g++", "-shared", "-o", "network.so", *(f"{Path(name).stem}.o" for name in files)], cwd=folder, check=True)
+    run_command("g++", "-shared", "-o", "network.so", *(f"{Path(name).stem}.o" for name in files), cwd=folder)
     return Export(folder / "network.so", graph.name)
 
 

@@ -5,8 +5,6 @@ run time and, where that is refused, with all but one of them constant, as a dep
 be an error of the tool with its code; anything else is a failure of this sweep.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Drawn streams of scores through `kernels/n2d2/decisions.hpp`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Drawn outputs of detectors through `kernels/n2d2/detections.hpp` in one program, which prints the detections of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Runs the command line as a user would and compares what it wrote with the Python integers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -15,7 +13,7 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.exports.cpp.library import Export
 from n2d2py.runtime import Network
-from support.programs import needs
+from support.programs import needs, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -28,16 +26,8 @@ needs_compiler = needs("g++", "make")
 
 def command(network: str, out: Path, *options: str) -> list[str]:
     """The words after `n2d2py` that export a network of NETWORKS, without further output."""
-    return [
-        str(NETWORKS[network]),
-        "-seed",
-        "1",
-        "-w",
-        str(WEIGHTS.get(network, "/dev/null")),
-        *"-export CPP -quiet -o".split(),
-        str(out),
-        *options,
-    ]
+    weights = str(WEIGHTS.get(network, "/dev/null"))
+    return [str(NETWORKS[network]), "-w", weights, *"-seed 1 -export CPP -quiet -o".split(), str(out), *options]
 
 
 def export(network: str, out: Path, *options: str) -> Path:
@@ -98,28 +88,16 @@ def compiled_at_once(folder: Path, compiler: str = "g++", flags: Sequence[str] =
     sources = sorted((folder / "dnn").rglob("*.cpp"))
     unit, library = folder / "unit.cpp", folder / "unit.so"
     unit.write_text("".join(f'#include "{path.resolve()}"\n' for path in sources))
-    done = subprocess.run(
-        [
-            compiler,
-            "-std=c++11",
-            *flags,
-            *"-Wall -Wextra -Wconversion -Werror -fPIC -fno-exceptions -fno-rtti -I include -I dnn/include".split(),
-            *"-I kernels -shared -o".split(),
-            library,
-            unit,
-        ],
-        cwd=folder,
-        text=True,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr
+    warnings = "-std=c++11 -Wall -Wextra -Wconversion -Werror".split()
+    rest = "-fPIC -fno-exceptions -fno-rtti -I include -I dnn/include -I kernels -shared -o".split()
+    run_command(compiler, *warnings, *flags, *rest, library, unit, cwd=folder)
     details = json.loads((folder / "manifest.json").read_text())["details"]
     return Export(library, details["namespace"], details)
 
 
-def assert_compiled_is_simulated(folder: Path, count: int = 4) -> None:
-    """Compiles an export and compares every layer with the simulation on random stimuli."""
-    compiled, simulated = compiled_at_once(folder), n2d2py.load_simulator(folder)
+def assert_compiled_is_simulated(folder: Path, count: int = 4, compiled: Export | None = None) -> None:
+    """Every layer of an export, compiled unless it is given, equals the simulation on random stimuli."""
+    compiled, simulated = compiled or compiled_at_once(folder), n2d2py.load_simulator(folder)
     inputs = random_inputs(simulated, count)
     results = simulated.layers(*inputs)
     assert_layers_equal(compiled.layers(*inputs), results)

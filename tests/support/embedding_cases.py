@@ -1,7 +1,5 @@
 """Drawn embeddings through `kernels/n2d2/embeddings.hpp`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -17,8 +17,6 @@ A case::
 The files of `error_files.write_workspace` are always there. Warnings are compared where a case lists any.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -3,8 +3,6 @@
 An example of a code that no case shows has a `cause` and a `message` that were entered by hand; the script keeps it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The files of the error cases: a workspace that works, and inputs that are broken in one way each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

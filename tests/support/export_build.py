@@ -1,7 +1,5 @@
 """Building and running an exported project."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

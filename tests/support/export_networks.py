@@ -1,7 +1,5 @@
 """Small typed networks with known integers, plans for them, and their exports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

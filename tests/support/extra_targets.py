@@ -1,7 +1,5 @@
 """Targets that are extras: tests of them are skipped where they are not installed."""
 
-from __future__ import annotations
-
 import pytest
 
 from n2d2py import entry_points

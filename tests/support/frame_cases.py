@@ -1,7 +1,5 @@
 """Frames of all formats and sizes through `kernels/n2d2/frame` in one program, which prints a checksum of each input that it makes."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ import numpy as np
 from n2d2py.arithmetic.frame import FILTERS, FLIPS, FrameSource
 from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.errors import N2D2Error
+from support.post_cases import printing
 
 _MOST_ELEMENTS = 48 * 48 * 3
 
@@ -91,23 +90,7 @@ def program(cases: list[FrameCase], write: str) -> str:
     most = max(case.lines.size for case in cases)
     configs = "".join(case.config(number) for number, case in enumerate(cases))
     calls = "".join(f"    run{number}();\n" for number in range(len(cases)))
-    return f"""#include "n2d2/frame/input.hpp"
-#if !defined(ON_BOARD)
-#include <cstdio>
-#else
-extern "C" {{
-#include "semihosting.h"
-}}
-#endif
-static std::uint8_t memory[{most}], input[{_MOST_ELEMENTS} + 8];
-static void print(const char* text) {{ {write}; }}
-static void number(std::uint32_t value) {{
-    char text[13] = "           \\n";
-    int at = 11;
-    do text[--at] = static_cast<char>('0' + value % 10);
-    while (value /= 10);
-    print(text + at);
-}}
+    return f"""{printing("frame/input", write)}static std::uint8_t memory[{most}], input[{_MOST_ELEMENTS} + 8];
 template <class Cfg> static void run(int width, int height, int stride, int bytes) {{
     static n2d2::FrameInput<Cfg> frame;
     std::uint32_t index = 0, crc = 0xFFFFFFFFu;

@@ -1,7 +1,5 @@
 """Drawn heat maps through `kernels/n2d2/heat_maps.hpp`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sections of every type of layer, with the fewest keys and with many, right and wrong ones."""
 
-from __future__ import annotations
-
 CONFIG = "ConfigSection=c\n[c]\n"
 LAYERS = [
     *(f"Type=Activation\nNbOutputs=4\nActivationFunction={name}" for name in (

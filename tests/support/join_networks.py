@@ -1,7 +1,5 @@
 """Networks that join tensors of different ranges: boxes and scores of detectors, constants around images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,6 +1,4 @@
-"""Shared by the tests of kernels: those of ARM, RISC-V, MIPS and WebAssembly, cross-compiled and run by QEMU or Node.js."""
-
-from __future__ import annotations
+"""Compilers and emulators of ARM, RISC-V, MIPS and WebAssembly, for the kernel sweeps."""
 
 import shutil
 

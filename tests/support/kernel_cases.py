@@ -1,14 +1,16 @@
 """The sweep: one-layer networks of every operator over shapes, types, rescales, values and layouts. Seeded."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle, product
+from typing import NamedTuple
 
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Real, Table, Weighted, form_of
+from n2d2py.memory.plan import Plane
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
@@ -29,6 +31,18 @@ from support.kernel_harness import Case
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
 U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)
 INTEGERS = (U8, S8, U16, S16)
+
+
+class Window(NamedTuple):
+    """Kernel, stride, pads (top, left, bottom, right) and dilation of a convolution or pool; each as (lines, columns)."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+
+
+K1, K3 = Window((1, 1)), Window((3, 3), pads=(1, 1, 1, 1))
 
 
 class Sweep:
@@ -129,10 +143,19 @@ class Sweep:
 
     # ---- operators ------------------------------------------------------------------------
     def conv(
-        self, shape, outputs: int, kernel, stride, pads, dilation, groups, kinds, layout, zero: int = 0, weight_bits: int = 0
+        self,
+        shape,
+        outputs: int,
+        window: Window,
+        kinds,
+        layout="apart",
+        *,
+        groups: int = 1,
+        zero: int = 0,
+        weight_bits: int = 0,
     ) -> Case:
         """`weight_bits`: of the weights, where these have not as many as the inputs."""
-        kind, out_kind = kinds
+        (kernel, stride, pads, dilation), (kind, out_kind) = window, kinds
         kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
         op = Conv(stride, pads, dilation, groups)
         weights = self.weights(
@@ -148,6 +171,10 @@ class Sweep:
         title = f"conv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
         return self.case(title, graph, {"x": x}, layout, stride[0], pads[0])
 
+    def depthwise(self, shape, window: Window, kinds, layout="apart", **form: int) -> Case:
+        """A convolution of each channel by itself."""
+        return self.conv(shape, shape[1], window, kinds, layout, groups=shape[1], **form)
+
     def fc(self, shape, outputs: int, kinds, layout) -> Case:
         kind, out_kind = kinds
         weights = self.weights((outputs, int(np.prod(shape[1:]))), kind)
@@ -156,22 +183,23 @@ class Sweep:
         graph = self.graph(Fc(), {"x": (shape, kind)}, ((1, outputs), out_kind), **node)
         return self.case(f"fc {shape[1:]}->{outputs}", graph, {"x": x}, layout)
 
-    def pool(self, mode, shape, kernel, stride, pads, count_pad, kinds, layout, zero: int = 0) -> Case:
+    def pool(self, mode, shape, window: Window, count_pad: bool, kinds, layout="apart", *, zero: int = 0) -> Case:
+        kernel, stride, pads, _ = window
         kind, out_kind = kinds if mode == "Average" else (kinds[0], kinds[0])
         kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
         out_kind = kind if mode == "Max" else out_kind
         op = Pool(mode, kernel, stride, pads, count_pad)
         result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0]
-        window = kernel[0] * kernel[1]
+        taps = kernel[0] * kernel[1]
         node = {}
         if mode == "Max" and not kind.is_float:
             node = {"clamp": (kind.qmin // 2, kind.qmax // 2 + 3)}
         elif not kind.is_float:
             safe_distances = max(kind.qmax, abs(kind.qmin)) + abs(zero)
             counts = np.unique(op.window_counts(shape[2:]))
-            node = self.requantize(window * safe_distances, out_kind, 1, window * safe_distances)
+            node = self.requantize(taps * safe_distances, out_kind, 1, taps * safe_distances)
             if counts.size > 1 or next(self.per_output):
-                factors = 1.2 * out_kind.qmax / safe_distances / np.arange(1, window + 1)
+                factors = 1.2 * out_kind.qmax / safe_distances / np.arange(1, taps + 1)
                 node["rescale"] = make_rescale(next(self.modes), factors)[0]
         else:
             node = {"activation": self.rng.choice([None, Clip(0.0)])}
@@ -207,6 +235,16 @@ class Sweep:
         offset = int(self.rng.integers(-bound // 8 - 1, bound // 8 + 1)) if operation == "Sum" else 0
         count = shape[1] if self.rng.integers(4) == 0 else 1
         return {"form": Aligned(multipliers, np.array([offset])), **self.requantize(bound + abs(offset), out_kind, count)}
+
+    def repeated(self, operation: str, shape, other, kinds, layout: str, swap: bool) -> Case:
+        """Two operands, the one with axes of length 1 first or second."""
+        kind, out_kind = kinds
+        shapes = (other, shape) if swap else (shape, other)
+        inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes, strict=True)}
+        node = {} if kind.is_float else self._integer_elemwise(operation, [kind, kind], out_kind, shape)
+        graph = self.graph(ElemWise(operation), inputs, (shape, out_kind), **node)
+        values = {name: self.stored(s, k) for name, (s, k) in inputs.items()}
+        return self.case(f"{operation} of {shapes[0][1:]} and {shapes[1][1:]}", graph, values, layout)
 
     def activation(self, function, shape, kinds, layout) -> Case:
         kind, out_kind = kinds
@@ -245,27 +283,26 @@ class Sweep:
 
 LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped", "columns")
 POINTWISE_LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped", "columns")
-GEOMETRY = (  # kernel, stride, pads, dilation
-    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
-    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
-    ((3, 3), (2, 2), (0, 0, 1, 1), (1, 1)),
-    ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
-    ((1, 1), (2, 2), (0, 0, 0, 0), (1, 1)),
-    ((5, 3), (1, 2), (2, 1, 2, 0), (1, 1)),
-    ((3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
-    ((2, 4), (2, 1), (0, 3, 1, 0), (1, 2)),
-    ((1, 5), (1, 1), (0, 2, 0, 2), (1, 1)),
-    ((4, 1), (3, 1), (3, 0, 0, 0), (1, 1)),
-    ((1, 1), (1, 1), (1, 0, 0, 1), (1, 1)),
+WINDOWS = (
+    K1,
+    K3,
+    Window((3, 3), (2, 2), (0, 0, 1, 1)),
+    Window((3, 3), (2, 2), (1, 1, 1, 1)),
+    Window((1, 1), (2, 2)),
+    Window((5, 3), (1, 2), (2, 1, 2, 0)),
+    Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    Window((2, 4), (2, 1), (0, 3, 1, 0), (1, 2)),
+    Window((1, 5), (1, 1), (0, 2, 0, 2)),
+    Window((4, 1), (3, 1), (3, 0, 0, 0)),
+    Window((1, 1), (1, 1), (1, 0, 0, 1)),
 )
 
 
-def convolutions(sweep: Sweep, count: int) -> list[Case]:
+def convolutions(sweep: Sweep, count: int) -> Iterator[Case]:
     """Dense, grouped and depthwise convolutions of integers."""
-    cases = []
-    sizes, geometries, placed = cycle([(5, 5), (7, 5), (6, 9), (5, 8), (11, 7)]), cycle(GEOMETRY), cycle(LAYOUTS)
+    sizes, windows, placed = cycle([(5, 5), (7, 5), (6, 9), (5, 8), (11, 7)]), cycle(WINDOWS), cycle(LAYOUTS)
     for i in range(count):
-        c, size, (kernel, stride, pads, dilation) = next(sweep.channels), next(sizes), next(geometries)
+        c, size, window = next(sweep.channels), next(sizes), next(windows)
         kinds, layout = next(sweep.kinds), next(placed)
         groups, outputs = 1, int(sweep.rng.choice([*CHANNELS, 33, 70]))
         if i % 3 == 1:
@@ -274,19 +311,18 @@ def convolutions(sweep: Sweep, count: int) -> list[Case]:
             groups = next(g for g in (4, 2, 1) if c % g == 0)
             outputs = groups * int(sweep.rng.integers(1, 7))
         zero = int(sweep.rng.integers(1, 100)) if i % 4 == 3 else 0
-        cases.append(sweep.conv((1, c, *size), outputs, kernel, stride, pads, dilation, groups, kinds, layout, zero))
+        yield sweep.conv((1, c, *size), outputs, window, kinds, layout, groups=groups, zero=zero)
     u8 = (U8, U8)
-    cases += [
-        sweep.conv((1, 3, 1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "apart"),
-        sweep.conv((1, 4, 1, 1), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4, u8, "apart"),
-        sweep.conv((1, 1, 1, 9), 7, (1, 3), (1, 2), (0, 0, 0, 0), (1, 1), 1, (S8, S8), "strided"),
-        sweep.conv((1, 96, 5, 5), 96, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 96, u8, "apart"),
-        sweep.conv((1, 8, 6, 6), 24, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 8, (S8, S8), "strided"),
-        sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (-1, 0, 0, -1), (1, 1), 1, u8, "apart"),
-        sweep.conv((1, 7, 5, 5), 7, (1, 1), (2, 1), (0, -1, -2, 0), (1, 1), 1, (S8, U8), "apart"),
-        sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "over"),
+    yield from [
+        sweep.conv((1, 3, 1, 1), 5, K1, u8),
+        sweep.depthwise((1, 4, 1, 1), K3, u8),
+        sweep.conv((1, 1, 1, 9), 7, Window((1, 3), (1, 2)), (S8, S8), "strided"),
+        sweep.depthwise((1, 96, 5, 5), K3, u8),
+        sweep.conv((1, 8, 6, 6), 24, Window((3, 3)), (S8, S8), "strided", groups=8),
+        sweep.conv((1, 32, 5, 5), 40, Window((3, 3), pads=(-1, 0, 0, -1)), u8),
+        sweep.conv((1, 7, 5, 5), 7, Window((1, 1), (2, 1), (0, -1, -2, 0)), (S8, U8)),
+        sweep.conv((1, 32, 5, 5), 40, Window((3, 3)), u8, "over"),
     ]
-    return cases
 
 
 def fully_connected(sweep: Sweep) -> list[Case]:
@@ -298,103 +334,75 @@ def fully_connected(sweep: Sweep) -> list[Case]:
     ]
 
 
-def pools(sweep: Sweep) -> list[Case]:
+def pools(sweep: Sweep) -> Iterator[Case]:
     """Max and average pools; global ones; windows partly outside the input."""
-    geometry = [
-        ((2, 2), (2, 2), (0, 0, 0, 0)),
-        ((3, 3), (2, 2), (1, 1, 1, 1)),
-        ((3, 2), (1, 2), (0, 1, 1, 0)),
-        ((5, 5), (1, 1), (2, 2, 2, 2)),
-        ((1, 3), (1, 1), (0, 0, 0, 2)),
+    windows = [
+        Window((2, 2), (2, 2)),
+        Window((3, 3), (2, 2), (1, 1, 1, 1)),
+        Window((3, 2), (1, 2), (0, 1, 1, 0)),
+        Window((5, 5), pads=(2, 2, 2, 2)),
+        Window((1, 3), pads=(0, 0, 0, 2)),
     ]
-    cases, placed, channels = [], cycle(LAYOUTS), cycle((*CHANNELS, 70))
+    placed, channels = cycle(LAYOUTS), cycle((*CHANNELS, 70))
     for mode in ("Max", "Average"):
         for i in range(14):
-            kernel, stride, pads = geometry[i % len(geometry)]
-            cases.append(
-                sweep.pool(
-                    mode,
-                    (1, next(channels), *((5, 5), (7, 6), (9, 5))[i % 3]),
-                    kernel,
-                    stride,
-                    pads,
-                    i % 2 == 0,
-                    next(sweep.kinds),
-                    next(placed),
-                    int(sweep.rng.integers(1, 90)) if mode == "Average" and i % 3 == 2 else 0,
-                )
+            yield sweep.pool(
+                mode,
+                (1, next(channels), *((5, 5), (7, 6), (9, 5))[i % 3]),
+                windows[i % len(windows)],
+                i % 2 == 0,
+                next(sweep.kinds),
+                next(placed),
+                zero=int(sweep.rng.integers(1, 90)) if mode == "Average" and i % 3 == 2 else 0,
             )
-        cases.append(sweep.pool(mode, (1, 24, 7, 7), (7, 7), (1, 1), (0, 0, 0, 0), True, (U8, U8), "apart"))
-        cases.append(sweep.pool(mode, (1, 13, 5, 3), (5, 3), (1, 1), (0, 0, 0, 0), False, (S16, S16), "wrapped"))
-    cases.append(sweep.pool("Average", (1, 5, 4, 6), (1, 2), (1, 1), (0, 0, 0, 1), False, (U8, U8), "apart"))
-    return cases
+        yield sweep.pool(mode, (1, 24, 7, 7), Window((7, 7)), True, (U8, U8))
+        yield sweep.pool(mode, (1, 13, 5, 3), Window((5, 3)), False, (S16, S16), "wrapped")
+    yield sweep.pool("Average", (1, 5, 4, 6), Window((1, 2), pads=(0, 0, 0, 1)), False, (U8, U8))
 
 
 def in_place(case: Case, target: str = "x", shift: int = 0) -> Case:
     """The same pointwise case with the output over an input, `shift` bytes before it."""
-    source, output = case.planes[target], case.planes["y"]
-    move = max(0, shift - source.offset)
-    planes = {
-        name: type(p)(
-            p.offset + move,
-            p.size,
-            p.stride,
-            p.length,
-            p.count,
-            0,
-            1,
-            p.limit,
-            p.wrap_offset + move if p.limit is not None else 0,
-        )
-        for name, p in case.planes.items()
-    }
-    source = planes[target]
-    planes["y"] = type(output)(
-        source.offset - shift,
-        output.size,
-        output.stride,
-        output.length,
-        output.count,
-        0,
-        1,
-        source.limit,
-        source.wrap_offset - shift if source.limit is not None else 0,
-    )
+    distance = max(0, shift - case.planes[target].offset)
+    planes = {name: _moved(plane, plane, distance) for name, plane in case.planes.items()}
+    planes["y"] = _moved(planes["y"], planes[target], -shift)
     return Case(f"{case.title}, over {target} by {shift}", case.graph, planes, case.inputs, True)
 
 
-def pointwise(sweep: Sweep) -> list[Case]:
+def _moved(plane: Plane, start: Plane, distance: int) -> Plane:
+    """The plane with dense lines, where `start` lies, `distance` bytes later."""
+    wrap_offset = 0 if start.limit is None else start.wrap_offset + distance
+    return replace(plane, offset=start.offset + distance, limit=start.limit, wrap_offset=wrap_offset, pitch=None)
+
+
+def pointwise(sweep: Sweep) -> Iterator[Case]:
     """Element-wise, affine, table and copy layers, apart and in place."""
-    cases, placed = [], cycle(POINTWISE_LAYOUTS)
+    placed = cycle(POINTWISE_LAYOUTS)
     shapes = [(1, c, h, w) for c, (h, w) in zip(CHANNELS, cycle([(5, 5), (1, 1), (7, 3), (3, 11)]))]
     kinds = [(U8, U8), (S8, U8, U8), (U8, S8), (S16, S16), (U8, S8, S16), (U16, S16)]
     for i, operation in enumerate(("Sum", "AbsSum", "Max", "Prod") * 4):
         chosen = kinds[i % len(kinds)] if operation != "Prod" else kinds[i % 3]
-        cases.append(
-            sweep.elemwise(operation, shapes[i % 9], (2, 3, 1)[i % 3] if i % 3 < 2 or i > 6 else 2, chosen, next(placed))
-        )
-    cases.append(in_place(sweep.elemwise("Sum", (1, 13, 5, 5), 2, (U8, U8), "apart")))
-    cases.append(in_place(sweep.elemwise("Sum", (1, 32, 7, 5), 2, (S8, S8), "strided"), "x1"))
-    cases.append(in_place(sweep.elemwise("Max", (1, 16, 5, 9), 3, (U8, S8), "wrapped")))
-    cases.append(in_place(sweep.elemwise("Sum", (1, 8, 5, 9), 2, (S16, S16), "apart"), "x", 6))
-    cases.append(sweep.elemwise("Sum", (1, 19), 2, (U8, U8), "apart"))
-    cases.append(sweep.elemwise("Sum", (1, 16, 3, 8), 2, (U8, S8), "apart"))  # lines of whole tiles of 64
-    cases.append(sweep.affine((1, 64, 2, 2), (U8, U8), "apart"))
+        yield sweep.elemwise(operation, shapes[i % 9], (2, 3, 1)[i % 3] if i % 3 < 2 or i > 6 else 2, chosen, next(placed))
+    yield in_place(sweep.elemwise("Sum", (1, 13, 5, 5), 2, (U8, U8), "apart"))
+    yield in_place(sweep.elemwise("Sum", (1, 32, 7, 5), 2, (S8, S8), "strided"), "x1")
+    yield in_place(sweep.elemwise("Max", (1, 16, 5, 9), 3, (U8, S8), "wrapped"))
+    yield in_place(sweep.elemwise("Sum", (1, 8, 5, 9), 2, (S16, S16), "apart"), "x", 6)
+    yield sweep.elemwise("Sum", (1, 19), 2, (U8, U8), "apart")
+    yield sweep.elemwise("Sum", (1, 16, 3, 8), 2, (U8, S8), "apart")  # lines of whole tiles of 64
+    yield sweep.affine((1, 64, 2, 2), (U8, U8), "apart")
     for shape in [*shapes, (1, 70, 3, 3), (1, 12)]:
-        cases.append(sweep.affine(shape, next(sweep.kinds), next(placed)))
-    cases.append(in_place(sweep.affine((1, 24, 5, 5), (U8, S8), "apart"), "x", 3))
+        yield sweep.affine(shape, next(sweep.kinds), next(placed))
+    yield in_place(sweep.affine((1, 24, 5, 5), (U8, S8), "apart"), "x", 3)
     for kinds_, shape in zip([(U8, U8), (S8, U8), (U8, S8), (S8, S16), (U16, S16), (S16, U8)], shapes, strict=False):
-        cases.append(sweep.activation(Swish(), shape, kinds_, next(placed)))
-    cases.append(in_place(sweep.activation(Logistic(), (1, 13, 5, 5), (S8, U8), "strided")))
-    cases.append(in_place(sweep.activation(Tanh(), (1, 32, 5, 5), (U8, U8), "apart"), "x", 17))
-    cases.append(sweep.move(Identity(), (1, 7, 5, 3), S8, "strided"))
-    cases.append(in_place(sweep.move(Identity(), (1, 24, 5, 3), U16, "apart"), "x", 4))
-    return cases
+        yield sweep.activation(Swish(), shape, kinds_, next(placed))
+    yield in_place(sweep.activation(Logistic(), (1, 13, 5, 5), (S8, U8), "strided"))
+    yield in_place(sweep.activation(Tanh(), (1, 32, 5, 5), (U8, U8), "apart"), "x", 17)
+    yield sweep.move(Identity(), (1, 7, 5, 3), S8, "strided")
+    yield in_place(sweep.move(Identity(), (1, 24, 5, 3), U16, "apart"), "x", 4)
 
 
-def moves(sweep: Sweep) -> list[Case]:
+def moves(sweep: Sweep) -> Iterator[Case]:
     """Concatenations, paddings, reshapes and transpositions."""
-    cases = [
+    yield from [
         sweep.concat((3, 8), (5, 5), (U8,), U8, "apart", False),
         sweep.concat((1, 7, 16), (1, 3), (S8,), S8, "strided", False),
         sweep.concat((4, 13), (5, 3), (U8, S8), S8, "wrapped", True),
@@ -411,52 +419,52 @@ def moves(sweep: Sweep) -> list[Case]:
         if layout in ("over", "ring") and pads[0] < 0:
             layout = "apart"
         kind = NumType(kind.bits, kind.signed, zero_point=11)
-        cases.append(sweep.move(Padding(pads), shape, kind, layout, top=pads[0]))
-    cases.append(sweep.move(Padding((2, 1, 0, 1)), (1, 8, 7, 5), U8, "over", top=2))
+        yield sweep.move(Padding(pads), shape, kind, layout, top=pads[0])
+    yield sweep.move(Padding((2, 1, 0, 1)), (1, 8, 7, 5), U8, "over", top=2)
     for kind, layout, shape, dims in zip(
         cycle(INTEGERS),
         cycle(POINTWISE_LAYOUTS),
         [(1, 3, 4, 5), (1, 24), (1, 8, 3, 1), (1, 4, 6), (1, 2, 3, 4), (1, 5, 5, 5)],
         [(60,), (2, 3, 4), (4, 6), (2, 2, 6), (24, 1, 1), (25, 5)],
     ):
-        cases.append(sweep.move(Reshape(dims), shape, kind, layout))
+        yield sweep.move(Reshape(dims), shape, kind, layout)
     for kind, layout, shape, perm in zip(
         cycle(INTEGERS),
         cycle(POINTWISE_LAYOUTS),
         [(1, 3, 4, 5)] * 5 + [(1, 7, 4), (1, 9)],
         [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 1, 3), (0, 2, 1), (0, 1)],
     ):
-        cases.append(sweep.move(Transpose(perm), shape, kind, layout))
-    return cases
+        yield sweep.move(Transpose(perm), shape, kind, layout)
 
 
-def packed_channels(sweep: Sweep) -> list[Case]:
+def packed_channels(sweep: Sweep) -> Iterator[Case]:
     """Channels in the bits of bytes, and back: whole and half-filled bytes, one run of a line and pixel by pixel."""
-    cases, placed = [], cycle(LAYOUTS)
+    placed = cycle(LAYOUTS)
     sizes = cycle([(5, 7), (1, 1), (7, 3), (4, 11)])
     for bits, (c, low), unpacks in product(
         (1, 2, 4), [(1, 0), (3, -2), (7, 0), (8, -7), (13, 0), (16, -1), (70, 0), (96, -8)], (False, True)
     ):
-        cases.append(sweep.packed((1, c, *next(sizes)), bits, low, next(placed), unpacks))
-    cases += [sweep.packed((1, c), bits, 0, "apart", unpacks) for c in (5, 64) for bits in (2, 4) for unpacks in (False, True)]
-    return cases
+        yield sweep.packed((1, c, *next(sizes)), bits, low, next(placed), unpacks)
+    yield from [
+        sweep.packed((1, c), bits, 0, "apart", unpacks) for c in (5, 64) for bits in (2, 4) for unpacks in (False, True)
+    ]
 
 
 def floats(sweep: Sweep) -> list[Case]:
     """Every operator in floating point, mostly float32."""
     f, d = (FLOAT32, FLOAT32), (FLOAT64, FLOAT64)
     cases, placed = [], cycle(LAYOUTS)
-    for i, ((kernel, stride, pads, dilation), c) in enumerate(zip(GEOMETRY, cycle(CHANNELS))):
+    for i, (window, c) in enumerate(zip(WINDOWS, cycle(CHANNELS))):
         groups = c if i % 3 == 1 else 1
         outputs = c if groups > 1 else (5, 16, 33)[i % 3]
         kinds = d if i % 5 == 4 else f
-        cases.append(sweep.conv((1, c, 7, 5), outputs, kernel, stride, pads, dilation, groups, kinds, next(placed)))
+        cases.append(sweep.conv((1, c, 7, 5), outputs, window, kinds, next(placed), groups=groups))
     cases += [
         sweep.fc((1, 7, 3, 5), 10, f, "strided"),
         sweep.fc((1, 64), 17, d, "apart"),
-        sweep.pool("Max", (1, 13, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), True, f, "over"),
-        sweep.pool("Average", (1, 8, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), False, f, "ring"),
-        sweep.pool("Average", (1, 8, 5, 7), (3, 3), (1, 2), (1, 0, 1, 1), True, d, "apart"),
+        sweep.pool("Max", (1, 13, 5, 7), Window((3, 3), (2, 2), (1, 1, 1, 1)), True, f, "over"),
+        sweep.pool("Average", (1, 8, 5, 7), Window((3, 3), (2, 2), (1, 1, 1, 1)), False, f, "ring"),
+        sweep.pool("Average", (1, 8, 5, 7), Window((3, 3), (1, 2), (1, 0, 1, 1)), True, d),
         sweep.affine((1, 13, 5, 3), f, "wrapped"),
         in_place(sweep.affine((1, 13, 5, 3), f, "apart")),
     ]
@@ -476,7 +484,7 @@ def floats(sweep: Sweep) -> list[Case]:
     )
     for function, kind in zip(functions, cycle((FLOAT32, FLOAT32, FLOAT64))):
         cases.append(sweep.activation(function, (1, 13, 5, 3), (kind, kind), "strided"))
-        cases.append(sweep.conv((1, 3, 5, 5), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (kind, kind), "apart"))
+        cases.append(sweep.conv((1, 3, 5, 5), 4, K3, (kind, kind)))
         cases[-1].node.activation = function
     cases += [
         sweep.move(Softmax(), (1, 10), FLOAT32, "apart"),
@@ -487,3 +495,17 @@ def floats(sweep: Sweep) -> list[Case]:
         sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "strided", False),
     ]
     return cases
+
+
+def sweep_cases(seed: int, convolutions: int) -> list[Case]:
+    """The whole sweep."""
+    sweep = Sweep(seed)
+    return [
+        *convolutions(sweep, convolutions),
+        *fully_connected(sweep),
+        *pools(sweep),
+        *pointwise(sweep),
+        *moves(sweep),
+        *floats(sweep),
+        *packed_channels(sweep),
+    ]

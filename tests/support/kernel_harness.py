@@ -5,15 +5,13 @@ images, runs the layers, and writes the arenas back; every byte outside the outp
 save those of inputs that the output lies over.
 """
 
-from __future__ import annotations
-
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from n2d2py.exports.cpp.arrays import initializer
 from n2d2py.exports.cpp.code import plane_struct
@@ -25,6 +23,7 @@ from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch
 from n2d2py.memory.scratch import ALIGNMENT
+from support.programs import need, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror"]
@@ -261,7 +260,7 @@ def compile_and_run(
         sources[1 + u].write_text("\n".join(source(case, i) for i, case in enumerate(cases) if i % units == u))
 
     def build(path: Path) -> None:
-        command(
+        run_command(
             compiler,
             *WARNINGS,
             "-Wcast-align" if "clang" in compiler else "-Wcast-align=strict",
@@ -276,19 +275,13 @@ def compile_and_run(
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(build, sources))
-    command(compiler, *flags, *(path.with_suffix(".o") for path in sources), "-o", folder / "runner")
+    run_command(compiler, *flags, *(path.with_suffix(".o") for path in sources), "-o", folder / "runner")
     before = [case.arena() for case in cases]
     (folder / "in.bin").write_bytes(b"".join(arena.tobytes() for arena in before))
-    command(*emulator, folder / "runner", folder / "in.bin", folder / "out.bin")
+    run_command(*emulator, folder / "runner", folder / "in.bin", folder / "out.bin")
     after = np.frombuffer((folder / "out.bin").read_bytes(), np.uint8)
     assert after.size == sum(arena.size for arena in before)
     return np.split(after, np.cumsum([arena.size for arena in before])[:-1])
-
-
-def command(*words) -> None:
-    """Runs a command; raises AssertionError with its messages when it fails."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(str(w) for w in words)}\n{(done.stdout + done.stderr)[-6000:]}"
 
 
 def check_all(
@@ -307,3 +300,22 @@ def check_all(
         except AssertionError as error:
             failures.append(str(error))
     assert not failures, f"{len(failures)} of {len(cases)} cases fail, the first:\n{failures[0]}"
+
+
+def each_compiler(few: int, many: int) -> pytest.MarkDecorator:
+    """Arguments `compiler` and `count` of a test: `few` cases in the fast run, `many` in each of the slow builds."""
+    builds = (
+        "g++ -O3 -march=native -fsanitize=address,undefined -fno-sanitize-recover",
+        "clang++ -O0",
+        "clang++ -O3 -march=native",
+    )
+    slow = [pytest.param(build, many, marks=pytest.mark.slow) for build in builds]
+    return pytest.mark.parametrize("compiler, count", [("g++ -O0", few), *slow])
+
+
+def printed_by(source: str, compiler: str, folder: Path) -> list[str]:
+    """The words that a program prints."""
+    need(compiler.split()[0])
+    (folder / "main.cpp").write_text(source)
+    run_command(*compiler.split(), *WARNINGS, f"-I{ROOT / 'kernels'}", "main.cpp", "-o", "main", cwd=folder)
+    return run_command(folder / "main").split()

@@ -1,7 +1,5 @@
 """Functions of 16-bit integers with every input there is, for the sweeps of kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import NumType

@@ -1,7 +1,5 @@
 """Where the tensors of a one-layer network lie: apart, strided, wrapped, as columns of others, or the output over an input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

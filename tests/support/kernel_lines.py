@@ -1,6 +1,4 @@
-"""Shared by the tests of kernels: every kernel that can run line by line, one or two lines at a call, bit for bit."""
-
-from __future__ import annotations
+"""Cases of every kernel that can run line by line, one or two lines at a call."""
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.memory.plan import OpPlan
@@ -9,7 +7,7 @@ from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, S16, U8, U16
+from support.kernel_cases import K1, K3, S8, S16, U8, U16, Window
 
 
 def by_lines(case: harness.Case, keeps: bool = False) -> harness.Case:
@@ -23,29 +21,18 @@ def line_cases(seed: int) -> list[harness.Case]:
     sweep = cases.Sweep(seed)
     kinds = [(U8, U8), (S8, U8), (U8, S8), (S16, S16), (U8, U16), (S16, S8)]
     made = []
-    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY * 2):
+    for i, window in enumerate(cases.WINDOWS * 2):
         channels = cases.CHANNELS[i % len(cases.CHANNELS)]
-        outputs = channels if i % 2 else (40, 5, 16)[i % 3]
-        made.append(
-            sweep.conv(
-                (1, channels, 9, 7),
-                outputs,
-                kernel,
-                stride,
-                pads,
-                dilation,
-                channels if i % 2 else 1,
-                kinds[i % 6],
-                ("apart", "wrapped", "strided", "columns")[i % 4],
-            )
-        )
+        groups, outputs = (channels, channels) if i % 2 else (1, (40, 5, 16)[i % 3])
+        layout = ("apart", "wrapped", "strided", "columns")[i % 4]
+        made.append(sweep.conv((1, channels, 9, 7), outputs, window, kinds[i % 6], layout, groups=groups))
     made += [
-        sweep.conv((1, 16, 9, 23), 40, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, (U8, U8), "wrapped"),
-        sweep.conv((1, 32, 5, 9), 16, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, (S8, S8), "apart"),
-        sweep.conv((1, 16, 7, 9), 32, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, (U8, U8), "apart"),
-        sweep.conv((1, 3, 9, 7), 5, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (FLOAT32, FLOAT32), "apart"),
-        sweep.pool("Max", (1, 70, 9, 7), (3, 3), (2, 2), (1, 1, 1, 1), False, (U8, U8), "wrapped"),
-        sweep.pool("Average", (1, 13, 9, 7), (3, 3), (1, 2), (1, 1, 1, 1), False, (S8, U8), "apart"),
+        sweep.conv((1, 16, 9, 23), 40, K1, (U8, U8), "wrapped"),
+        sweep.conv((1, 32, 5, 9), 16, K1, (S8, S8)),
+        sweep.conv((1, 16, 7, 9), 32, K3, (U8, U8), groups=2),
+        sweep.conv((1, 3, 9, 7), 5, K3, (FLOAT32, FLOAT32)),
+        sweep.pool("Max", (1, 70, 9, 7), Window((3, 3), (2, 2), (1, 1, 1, 1)), False, (U8, U8), "wrapped"),
+        sweep.pool("Average", (1, 13, 9, 7), Window((3, 3), (1, 2), (1, 1, 1, 1)), False, (S8, U8)),
         sweep.move(Padding((1, 2, 3, 1)), (1, 5, 7, 6), S8, "apart", top=1),
         sweep.move(Resize((14, 15)), (1, 3, 7, 5), U8, "apart"),
         sweep.affine((1, 70, 3, 3), (S8, S16), "wrapped"),
@@ -59,9 +46,8 @@ def line_cases(seed: int) -> list[harness.Case]:
         sweep.packed((1, 9, 5, 7), 1, 0, "strided", True),
     ]
     next(case for case in made if case.node.op.kind == "Resize").node.clamp = (0, 255)
-    everything = (0, 0, 0, 0)
     pools = [
-        sweep.pool(mode, shape, shape[2:], (1, 1), everything, True, kind, layout)
+        sweep.pool(mode, shape, Window(shape[2:]), True, kind, layout)
         for mode in ("Max", "Average")
         for shape, kind, layout in (
             ((1, 24, 7, 7), (U8, U8), "apart"),

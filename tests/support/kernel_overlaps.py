@@ -1,6 +1,4 @@
-"""Shared by the tests of kernels: every kernel with its output as far over an input as the planner lets it, lines forwards and backwards, bit for"""
-
-from __future__ import annotations
+"""Cases whose output lies as far over an input as the planner lets it, lines forwards and backwards."""
 
 from dataclasses import replace
 
@@ -14,8 +12,8 @@ from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, S16, U8, U16
-from support.kernel_more_layers import deconvolutions, resizes, unpools
+from support.kernel_cases import K3, S8, S16, U8, U16, Window
+from support.kernel_resampling import deconvolutions, resizes, unpools
 
 
 def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0) -> harness.Case:
@@ -52,21 +50,15 @@ def overlapping_cases(seed: int) -> list[harness.Case]:
     sweep = cases.Sweep(seed)
     made = []
     kinds = [(U8, U8), (S8, U8), (U8, S8), (S16, S16), (U8, U16), (S16, S8)]
-    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY * 2):
+    for i, window in enumerate(cases.WINDOWS * 2):
         channels = cases.CHANNELS[i % len(cases.CHANNELS)]
-        groups = channels if i % 2 else 1
-        outputs = channels if i % 2 else (40, 5, 16)[i % 3]
-        made.append(sweep.conv((1, channels, 9, 7), outputs, kernel, stride, pads, dilation, groups, kinds[i % 6], "apart"))
-    for i, (mode, kernel, stride, pads) in enumerate(
-        [
-            ("Max", (3, 3), (2, 2), (1, 1, 1, 1)),
-            ("Average", (2, 2), (2, 2), (0, 0, 0, 0)),
-            ("Max", (3, 3), (1, 1), (1, 1, 1, 1)),
-            ("Average", (5, 3), (1, 2), (2, 1, 2, 1)),
-        ]
-    ):
-        made.append(sweep.pool(mode, (1, 70 if i else 13, 9, 7), kernel, stride, pads, False, kinds[i % 2], "apart"))
+        groups, outputs = (channels, channels) if i % 2 else (1, (40, 5, 16)[i % 3])
+        made.append(sweep.conv((1, channels, 9, 7), outputs, window, kinds[i % 6], groups=groups))
     made += [
+        sweep.pool("Max", (1, 13, 9, 7), Window((3, 3), (2, 2), (1, 1, 1, 1)), False, (U8, U8)),
+        sweep.pool("Average", (1, 70, 9, 7), Window((2, 2), (2, 2)), False, (S8, U8)),
+        sweep.pool("Max", (1, 70, 9, 7), K3, False, (U8, U8)),
+        sweep.pool("Average", (1, 70, 9, 7), Window((5, 3), (1, 2), (2, 1, 2, 1)), False, (S8, U8)),
         sweep.move(Padding((1, 2, 3, 1)), (1, 5, 7, 6), S8, "apart", top=1),
         sweep.move(Padding((-1, -1, 0, 2)), (1, 4, 7, 6), U8, "apart", top=-1),
         sweep.move(Resize((14, 15)), (1, 3, 7, 5), U8, "apart"),
@@ -78,7 +70,7 @@ def overlapping_cases(seed: int) -> list[harness.Case]:
         sweep.elemwise("Sum", (1, 8, 5, 9), 2, (S16, U8), "apart"),
         sweep.concat((3, 8), (5, 5), (U8,), U8, "apart", False),
         sweep.concat((13, 4, 1), (5, 3), (U8, S8), S8, "apart", True),
-        sweep.conv((1, 3, 9, 7), 5, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (FLOAT32, FLOAT32), "apart"),
+        sweep.conv((1, 3, 9, 7), 5, K3, (FLOAT32, FLOAT32)),
         sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "apart", False),
     ]
     made[-2].node.activation = LeakyRectifier(0.1)
@@ -88,5 +80,5 @@ def overlapping_cases(seed: int) -> list[harness.Case]:
         for c, bits, low in ((24, 4, 0), (13, 2, -1))
         for unpacks in (False, True)
     ]
-    made += [*deconvolutions(sweep)[seed % 3 :: 3], *resizes(sweep)[seed % 3 :: 3], *unpools(sweep)[seed % 2 :: 2]]
+    made += [*list(deconvolutions(sweep))[seed % 3 :: 3], *list(resizes(sweep))[seed % 3 :: 3], *unpools(sweep)[seed % 2 :: 2]]
     return [over(case, backwards, name) for case in made for name in case.inputs for backwards in (False, True)]

@@ -1,17 +1,16 @@
-"""Layers whose weights have few bits, for the sweeps of kernels."""
-
-from __future__ import annotations
+"""Layers whose weights have few bits or are halves, for the sweeps of kernels."""
 
 from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph.forms import Real, Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_cases import K1, K3, Window
 from support.kernel_simd import dense_cases, line_cases
 
 KINDS = {
@@ -92,7 +91,7 @@ def winograd_case(
 ) -> harness.Case:
     """A 3 x 3 convolution of stride 1 with weights of a `kind` of `WEIGHTS` or `FEWER`; `zero`: of the inputs."""
     plain = cases.S8 if inputs.signed else cases.U8
-    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (plain, output), layout, zero)
+    case = sweep.conv((1, channels, *size), outputs, K3._replace(pads=pads), (plain, output), layout, zero=zero)
     weighted = case.node.form
     assert isinstance(weighted, Weighted)
     weights = (WEIGHTS | FEWER | SMALL)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
@@ -103,3 +102,19 @@ def winograd_case(
         x = case.inputs["x"]
         case.inputs["x"] = np.where(x == 255, 15, x % 16).astype(np.uint8)
     return case
+
+
+def half_cases(seed: int) -> list[harness.Case]:
+    """Convolutions of all kinds and fully connected layers with halves for weights."""
+    sweep, f = cases.Sweep(seed), (FLOAT32, FLOAT32)
+    made = [
+        sweep.conv((1, 5, 7, 6), 11, K3, f, "strided"),
+        sweep.conv((1, 16, 5, 5), 4, K1, f),
+        sweep.depthwise((1, 8, 9, 8), Window((3, 2), (2, 1), (1, 0, 1, 1), (1, 2)), f, "wrapped"),
+        sweep.conv((1, 12, 6, 6), 8, K3, f, groups=4),
+        sweep.fc((1, 7, 3, 3), 10, f, "apart"),
+        sweep.fc((1, 100), 5, f, "strided"),
+    ]
+    for case in made:
+        case.node.form = Real({**case.node.params, "weights": case.node.params["weights"].astype(np.float16)})
+    return made

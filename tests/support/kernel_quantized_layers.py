@@ -1,7 +1,6 @@
 """Layers of networks that come quantized, for the sweeps of kernels."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from itertools import cycle
 
 import numpy as np
@@ -69,49 +68,21 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
     return sweep.case(title, graph, {"x": sweep.stored(shape, kind)}, layout, stride, top)
 
 
-def weighted_cases(sweep: Sweep) -> list[harness.Case]:
+def weighted_cases(sweep: Sweep) -> Iterator[harness.Case]:
     kinds = cycle([(a, b) for a in TYPES for b in (*TYPES[::-1], WIDE)])
-    geometry, fraction = cycle(cases.GEOMETRY), cycle(("", "twice", "once", "twice", "bias"))
-    placed, pointwise, made = cycle(cases.LAYOUTS), cycle(cases.POINTWISE_LAYOUTS), []
+    windows, fraction = cycle(cases.WINDOWS), cycle(("", "twice", "once", "twice", "bias"))
+    placed, pointwise = cycle(cases.LAYOUTS), cycle(cases.POINTWISE_LAYOUTS)
     for channels in (*CHANNELS, 48, 64):
-        kernel, stride, pads, dilation = next(geometry)
+        kernel, *form = next(windows)
+        shape = (1, channels, 9, 8)
         outputs = int(sweep.rng.choice([*CHANNELS, 33, 50]))
-        made.append(
-            weighted(
-                sweep,
-                Conv(stride, pads, dilation),
-                (1, channels, 9, 8),
-                (outputs, channels, *kernel),
-                next(kinds),
-                next(placed),
-                next(fraction),
-            )
+        for op, sizes in ((Conv(*form), (outputs, channels)), (Conv(*form, channels), (channels, 1))):
+            yield weighted(sweep, op, shape, (*sizes, *kernel), next(kinds), next(placed), next(fraction))
+        yield weighted(sweep, Fc(), (1, channels, 3, 2), (outputs, channels * 6), next(kinds), "apart", next(fraction))
+        yield weighted(sweep, Affine(), (1, channels, 4, 5), (channels,), next(kinds), next(pointwise), next(fraction))
+        yield weighted(
+            sweep, Deconv((2, 2)), (1, channels, 3, 4), (outputs, channels, 2, 3), next(kinds), next(pointwise), next(fraction)
         )
-        made.append(
-            weighted(
-                sweep,
-                Conv(stride, pads, dilation, channels),
-                (1, channels, 9, 8),
-                (channels, 1, *kernel),
-                next(kinds),
-                next(placed),
-                next(fraction),
-            )
-        )
-        made.append(weighted(sweep, Fc(), (1, channels, 3, 2), (outputs, channels * 6), next(kinds), "apart", next(fraction)))
-        made.append(weighted(sweep, Affine(), (1, channels, 4, 5), (channels,), next(kinds), next(pointwise), next(fraction)))
-        made.append(
-            weighted(
-                sweep,
-                Deconv((2, 2)),
-                (1, channels, 3, 4),
-                (outputs, channels, 2, 3),
-                next(kinds),
-                next(pointwise),
-                next(fraction),
-            )
-        )
-    return made
 
 
 def real_sum(sweep: Sweep, operation: str, shape, count: int, layout: str) -> harness.Case:
@@ -152,28 +123,23 @@ def mean(sweep: Sweep, op: Pool, shape, layout: str) -> harness.Case:
     return sweep.case(title, graph, {"x": sweep.stored(shape, kind, "random")}, layout, op.stride[0], op.pads[0])
 
 
-def real_cases(sweep: Sweep) -> list[harness.Case]:
-    placed, windows, made = cycle(cases.POINTWISE_LAYOUTS), cycle(cases.LAYOUTS), []
+def real_cases(sweep: Sweep) -> Iterator[harness.Case]:
+    placed, windows = cycle(cases.POINTWISE_LAYOUTS), cycle(cases.LAYOUTS)
     for channels, operation in zip((*CHANNELS, 70), cycle(("Sum", "Prod", "Max", "Sum", "Min"))):
-        made.append(real_sum(sweep, operation, (1, channels, 5, 7), int(sweep.rng.integers(1, 4)), next(placed)))
-        made.append(mean(sweep, Pool("Average", (5, 7)), (1, channels, 5, 7), "apart"))
-        made.append(
-            mean(sweep, Pool("Average", (3, 2), (2, 2), (1, 0, 1, 1), channels % 2 == 0), (1, channels, 8, 9), next(windows))
-        )
-        made.append(mean(sweep, Pool("Average", (3, 3), (3, 3)), (1, channels, 9, 9), next(windows)))
-    return made
+        yield real_sum(sweep, operation, (1, channels, 5, 7), int(sweep.rng.integers(1, 4)), next(placed))
+        yield mean(sweep, Pool("Average", (5, 7)), (1, channels, 5, 7), "apart")
+        yield mean(sweep, Pool("Average", (3, 2), (2, 2), (1, 0, 1, 1), channels % 2 == 0), (1, channels, 8, 9), next(windows))
+        yield mean(sweep, Pool("Average", (3, 3), (3, 3)), (1, channels, 9, 9), next(windows))
 
 
-def table_cases(sweep: Sweep) -> list[harness.Case]:
+def table_cases(sweep: Sweep) -> Iterator[harness.Case]:
     """Functions by table, from every type to others, wider ones among them; every stored value occurs."""
-    made = []
     for kind, output, layout in zip(TYPES, (*TYPES[1:], WIDE), cycle(cases.POINTWISE_LAYOUTS)):
         shape = (1, 3, 8, 32)
         table = sweep.stored((2**kind.bits,), output, "random")
         graph = sweep.graph(Activation(Tanh()), {"x": (shape, kind)}, (shape, output), form=Table(table))
         values = np.resize(np.arange(kind.qmin, kind.qmax + 1), shape).astype(kind.dtype)
-        made.append(sweep.case(f"table {kind.name} -> {output.name}", graph, {"x": values}, layout))
-    return made
+        yield sweep.case(f"table {kind.name} -> {output.name}", graph, {"x": values}, layout)
 
 
 def length_cases(sweep: Sweep) -> list[harness.Case]:

@@ -1,6 +1,4 @@
-"""Shared by the tests of kernels: rescales of all modes, C++ equal to Python: ties, the edges of the accumulator, a million random accumulators."""
-
-from __future__ import annotations
+"""Rescales as C++ types, and the double rounding of TFLite."""
 
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Convolutions that add what lies where they store, for the sweeps of kernels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -15,7 +13,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.passes.integer.residual_add import fuse_residual_adds
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, U8
+from support.kernel_cases import K1, K3, S8, U8, Window
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
 
@@ -80,37 +78,17 @@ def residual_cases(seed: int) -> list[Adding]:
     """Outputs around 8, 16, 64, every rescale of both stages, signs of all three tensors, windows, strides, groups, gaps between pixels."""
     sweep, made = cases.Sweep(seed), []
     modes, kinds, old, out = cycle(RESCALING_MODES), cycle(KINDS), cycle((U8, S8, S8, U8, S8)), cycle((U8, U8, S8))
-    windows = cycle(
-        (
-            ((1, 1), (1, 1), (0, 0, 0, 0)),
-            ((3, 3), (1, 1), (1, 1, 1, 1)),
-            ((1, 1), (2, 2), (0, 0, 0, 0)),
-            ((3, 2), (2, 1), (1, 0, 1, 1)),
-        )
-    )
-    channels, sizes, layouts = (
-        cycle((16, 5, 64, 33, 4, 3)),
-        cycle(((7, 7), (5, 13), (1, 1), (9, 6))),
-        cycle(("apart", "strided", "apart", "wrapped")),
-    )
+    windows = cycle((K1, K3, Window((1, 1), (2, 2)), Window((3, 2), (2, 1), (1, 0, 1, 1))))
+    channels, sizes = cycle((16, 5, 64, 33, 4, 3)), cycle(((7, 7), (5, 13), (1, 1), (9, 6)))
+    layouts = cycle(("apart", "strided", "apart", "wrapped"))
     for i, outputs in enumerate(OUTPUTS * 2):
-        kernel, stride, pads = next(windows)
+        window = next(windows)
         groups = 2 if i % 7 == 6 else 1
         count, size = next(channels) * groups, next(sizes)
-        if any(size[k] + pads[k] + pads[k + 2] < kernel[k] for k in (0, 1)):
+        if any(size[k] + window.pads[k] + window.pads[k + 2] < window.kernel[k] for k in (0, 1)):
             size = (4, 5)
-        case = sweep.conv(
-            (1, count, *size),
-            outputs * groups,
-            kernel,
-            stride,
-            pads,
-            (1, 1),
-            groups,
-            next(kinds),
-            next(layouts),
-            9 * (i % 3 == 1),
-        )
+        shape, form = (1, count, *size), {"groups": groups, "zero": 9 * (i % 3 == 1)}
+        case = sweep.conv(shape, outputs * groups, window, next(kinds), next(layouts), **form)
         zero, wide = 11 * (i % 5 == 3), i % 8 in (0, 5)
         made.append(adding(sweep, case, next(modes), next(old), next(out), i % 2 == 1, zero, wide))
     return made
@@ -123,16 +101,6 @@ def winograd_cases(seed: int) -> list[Adding]:
     for i, (outputs, size) in enumerate(
         zip((16, 5, 17, 40, 8, 33, 31, 64, 1), cycle(((7, 7), (6, 8), (1, 5), (5, 1), (8, 9), (22, 13))))
     ):
-        case = sweep.conv(
-            (1, (16, 5, 33)[i % 3], *size),
-            outputs,
-            (3, 3),
-            (1, 1),
-            (1, 1, 1, 1),
-            (1, 1),
-            1,
-            next(kinds),
-            ("apart", "strided")[i % 2],
-        )
+        case = sweep.conv((1, (16, 5, 33)[i % 3], *size), outputs, K3, next(kinds), ("apart", "strided")[i % 2])
         made.append(adding(sweep, case, next(modes), next(old), (U8, S8)[i % 2], i % 3 == 1, 0, i % 3 == 0))
     return made

@@ -1,8 +1,7 @@
-"""Shared by the tests of kernels: every kernel that has a version for an instruction set of this machine, bit for bit: sizes around each block."""
-
-from __future__ import annotations
+"""Instruction sets of this machine with their compiler flags, and cases of sizes around each block of their kernels."""
 
 import ctypes
+from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.graph.forms import Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, S16, U8, U16
+from support.kernel_cases import K1, K3, LAYOUTS, S8, S16, U8, U16, Window
 from support.kernel_overlaps import over
 
 _AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
@@ -48,6 +47,18 @@ ISAS = sorted(FLAGS)
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
+SLOW_BUILDS = {
+    "gcc-O0": ("g++", ("-O0",)),
+    "gcc-O3-native": ("g++", ("-O3", "-march=native", "-fopenmp")),
+    "gcc-O2-all-loops-parallel": ("g++", ("-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")),
+    "gcc-O2-native-all-loops-parallel": ("g++", ("-O2", "-march=native", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")),
+    "clang-O0": ("clang++", ("-O0",)),
+    "clang-O3-native": ("clang++", ("-O3", "-march=native")),
+    "gcc-sanitizers": ("g++", SANITIZERS),
+    "clang-sanitizers": ("clang++", SANITIZERS),
+}
+
+
 each_build = pytest.mark.parametrize(
     "flags",
     [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
@@ -57,9 +68,6 @@ each_build = pytest.mark.parametrize(
 
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-
-
-LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped", "columns")
 
 
 def need_isa(isa: str) -> tuple[str, ...]:
@@ -94,102 +102,76 @@ def byte_weights(case: harness.Case) -> harness.Case:
     return case
 
 
-def dense_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def dense_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Outputs around 16, inputs around 4, pixels around a tile, several blocks of windows, every layout."""
-    made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
+    kinds, placed = cycle(KINDS), cycle(LAYOUTS)
     for outputs, channels in zip(
         (1, 15, 16, 17, 31, 33, 47, 48, 63, 64, 65, 80, 81, 96, 128, 130), cycle((4, 5, 16, 63, 64, 65, 3, 32))
     ):
         size = [(1, 1), (1, 5), (6, 8), (7, 7), (5, 13)][outputs % 5]
-        made.append(
-            sweep.conv((1, channels, *size), outputs, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, next(kinds), next(placed))
-        )
-    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY):
+        yield sweep.conv((1, channels, *size), outputs, K1, next(kinds), next(placed))
+    for i, window in enumerate(cases.WINDOWS):
         channels, outputs = (3, 20, 33, 1, 16)[i % 5], (16, 40, 70)[i % 3]
-        made.append(
-            sweep.conv((1, channels, 9, 11), outputs, kernel, stride, pads, dilation, 1, next(kinds), next(placed), 9 * (i % 2))
-        )
+        yield sweep.conv((1, channels, 9, 11), outputs, window, next(kinds), next(placed), zero=9 * (i % 2))
     for kind, layout in zip(KINDS, ("over", "ring", "wrapped", "over", "apart", "ring", "apart"), strict=True):
-        made.append(sweep.conv((1, 72, 13, 12), 24, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, layout))
+        yield sweep.conv((1, 72, 13, 12), 24, K3, kind, layout)
     for i, (kind, layout) in enumerate(zip(((S16, U8), (U16, S8), (S16, S16), (U16, U16)) * 3, cycle(LAYOUTS))):
         channels, outputs = (1, 3, 8, 33)[i % 4], (16, 64, 5, 48, 33)[i % 5]
         kernel, pads = (((1, 1), (0, 0, 0, 0)), ((3, 2), (1, 1, 1, 0)))[i % 2]
-        made.append(
-            byte_weights(sweep.conv((1, channels, 6, 7), outputs, kernel, (1, 1), pads, (1, 1), 1, kind, layout, 5 * (i % 2)))
-        )
-    made.append(sweep.conv((1, 64, 5, 6), 48, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, (S8, S8), "over"))
-    made.append(sweep.conv((1, 36, 7, 6), 51, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 3, (U8, U8), "ring"))
-    return made
+        yield byte_weights(sweep.conv((1, channels, 6, 7), outputs, Window(kernel, pads=pads), kind, layout, zero=5 * (i % 2)))
+    yield sweep.conv((1, 64, 5, 6), 48, K3, (S8, S8), "over", groups=2)
+    yield sweep.conv((1, 36, 7, 6), 51, Window((3, 1), pads=(1, 0, 1, 0)), (U8, U8), "ring", groups=3)
 
 
-def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def line_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Windows read from padded lines where a kernel has that: lines of whole and of unequal tiles, several blocks, input beyond the
     last window, padding on each side, strides, dilated lines, kernels of one line and of one column."""
-    made, kinds, placed = [], cycle(KINDS), cycle(("apart", "wrapped", "over", "apart", "ring"))
-    for i, (channels, outputs, kernel, stride, pads, dilation, size) in enumerate(
+    kinds, placed = cycle(KINDS), cycle(("apart", "wrapped", "over", "apart", "ring"))
+    for i, (channels, outputs, window, size) in enumerate(
         (
-            (16, 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (9, 16)),
-            (4, 20, (3, 3), (2, 2), (1, 1, 0, 0), (1, 1), (9, 26)),
-            (8, 33, (5, 5), (1, 1), (2, 2, 2, 2), (1, 1), (7, 17)),
-            (16, 16, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), (8, 24)),
-            (12, 24, (1, 4), (1, 1), (0, 2, 0, 1), (1, 1), (6, 25)),
-            (16, 40, (3, 3), (1, 1), (2, 1, 2, 1), (2, 1), (10, 16)),
-            (16, 16, (2, 2), (2, 3), (0, 0, 0, 0), (1, 1), (9, 52)),
-            (20, 64, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (7, 24)),
-            (64, 16, (3, 3), (1, 1), (0, 3, 0, 0), (1, 1), (24, 46)),
-            (32, 7, (3, 3), (1, 1), (1, 0, 1, 2), (1, 1), (12, 35)),
-            (2, 16, (3, 2), (1, 1), (1, 1, 1, 0), (1, 1), (8, 33)),
-            (4, 48, (7, 7), (2, 2), (3, 3, 3, 3), (1, 1), (14, 48)),
+            (16, 16, K3, (9, 16)),
+            (4, 20, Window((3, 3), (2, 2), (1, 1, 0, 0)), (9, 26)),
+            (8, 33, Window((5, 5), pads=(2, 2, 2, 2)), (7, 17)),
+            (16, 16, Window((3, 1), pads=(1, 0, 1, 0)), (8, 24)),
+            (12, 24, Window((1, 4), pads=(0, 2, 0, 1)), (6, 25)),
+            (16, 40, Window((3, 3), pads=(2, 1, 2, 1), dilation=(2, 1)), (10, 16)),
+            (16, 16, Window((2, 2), (2, 3)), (9, 52)),
+            (20, 64, K3, (7, 24)),
+            (64, 16, Window((3, 3), pads=(0, 3, 0, 0)), (24, 46)),
+            (32, 7, Window((3, 3), pads=(1, 0, 1, 2)), (12, 35)),
+            (2, 16, Window((3, 2), pads=(1, 1, 1, 0)), (8, 33)),
+            (4, 48, Window((7, 7), (2, 2), (3, 3, 3, 3)), (14, 48)),
         )
     ):
-        made.append(
-            sweep.conv((1, channels, *size), outputs, kernel, stride, pads, dilation, 1, next(kinds), next(placed), 6 * (i % 2))
-        )
+        yield sweep.conv((1, channels, *size), outputs, window, next(kinds), next(placed), zero=6 * (i % 2))
     for kind in ((S16, U8), (U16, S8)):
-        made.append(byte_weights(sweep.conv((1, 8, 8, 16), 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, "apart")))
-    return made
+        yield byte_weights(sweep.conv((1, 8, 8, 16), 16, K3, kind))
 
 
-def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def depthwise_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Channels around 16 and 64, 1 to 9 lines of a kernel, lines longer than a buffer."""
-    made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
+    kinds, placed = cycle(KINDS), cycle(LAYOUTS)
     kernels = cycle([(3, 3), (1, 1), (4, 2), (5, 5), (2, 3), (8, 1), (9, 3), (3, 3)])
     for i, channels in enumerate((1, 15, 16, 17, 48, 63, 64, 65, 79, 80, 81, 112, 127, 128, 129, 192)):
         kernel, stride = next(kernels), ((1, 1), (2, 2), (1, 2))[i % 3]
         pads = (kernel[0] // 2, kernel[1] // 2, (kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
         size = ((6, 7), (9, 35), (5, 17))[i % 3]
-        made.append(
-            sweep.conv(
-                (1, channels, *size), channels, kernel, stride, pads, (1, 1), channels, next(kinds), next(placed), 7 * (i % 2)
-            )
-        )
+        window = Window(kernel, stride, pads)
+        yield sweep.depthwise((1, channels, *size), window, next(kinds), next(placed), zero=7 * (i % 2))
     for i, channels in enumerate((1, 3, 4, 5, 7, 8, 9, 12, 13, 16, 20, 24, 28, 40, 56, 68, 72, 96, 136, 144, 16)):
         stride, width = ((1, 1), (2, 2), (1, 1), (1, 2), (2, 1))[i % 5], (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 34)[i % 11]
         before, after = ((0, 0), (1, 1), (0, 1), (2, 0), (1, 0), (2, 2), (4, 1))[i % 7]
         pads = (before % 3, before, 2, max(after, 3 - width - before))
-        made.append(
-            sweep.conv(
-                (1, channels, 1 + i % 6, width),
-                channels,
-                (3, 3),
-                stride,
-                pads,
-                (1, 1),
-                channels,
-                next(kinds),
-                next(placed),
-                5 * (i % 2),
-            )
-        )
-    made.append(sweep.conv((1, 64, 9, 9), 64, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), 64, (S8, U8), "over"))
-    made.append(sweep.conv((1, 80, 9, 9), 80, (3, 2), (1, 2), (1, 3, 1, 0), (1, 3), 80, (U8, S16), "apart", 3))
-    return made
+        window = Window((3, 3), stride, pads)
+        yield sweep.depthwise((1, channels, 1 + i % 6, width), window, next(kinds), next(placed), zero=5 * (i % 2))
+    yield sweep.depthwise((1, 64, 9, 9), Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2)), (S8, U8), "over")
+    yield sweep.depthwise((1, 80, 9, 9), Window((3, 2), (1, 2), (1, 3, 1, 0), (1, 3)), (U8, S16), zero=3)
 
 
-def channel_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def channel_depthwise_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Depthwise layers whose inputs or weights have 16 bits: channels around 4, 8, 16 and 32, even and odd kernels, long ones, runs of
     pixels of one length and of two, strides, dilations, pads beyond the input, zero points, every layout."""
-    made, placed = [], cycle(LAYOUTS)
+    placed = cycle(LAYOUTS)
     kinds = cycle(
         [(U8, S16, 16), (S8, U8, 16), (S16, S16, 12), (U16, U16, 12), (U16, S8, 8), (S16, U8, 8), (S16, NumType(32), 12)]
         + [(U16, NumType(8, False, zero_point=9), 8)]
@@ -217,27 +199,13 @@ def channel_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
         pads = (*before, *(half - least + i % 2 for half, least in zip(safe_distances, before, strict=True)))
         taps = kernel[0] * kernel[1]
         bits = bits if bits in (8, 16) or taps <= 9 else 10 - taps // 26
-        made.append(
-            sweep.conv(
-                (1, channels, *size),
-                channels,
-                kernel,
-                stride,
-                pads,
-                dilation,
-                channels,
-                (kind, output),
-                next(placed),
-                7 * (i % 3 == 1),
-                bits,
-            )
-        )
-    return made
+        window, form = Window(kernel, stride, pads, dilation), {"zero": 7 * (i % 3 == 1), "weight_bits": bits}
+        yield sweep.depthwise((1, channels, *size), window, (kind, output), next(placed), **form)
 
 
-def line_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def line_depthwise_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Depthwise layers of 4 to 32 channels in dense lines: vectors of several pixels, one to four lines, strides, dilations, both paddings."""
-    made, kinds = [], cycle((*KINDS[:4], (U8, NumType(8, True, zero_point=9)), (S8, NumType(8, False, zero_point=9))))
+    kinds = cycle((*KINDS[:4], (U8, NumType(8, True, zero_point=9)), (S8, NumType(8, False, zero_point=9))))
     kernels = cycle([(3, 3), (1, 1), (4, 2), (2, 5), (3, 4), (3, 3), (2, 2), (3, 9), (4, 3)])
     for i, (channels, width) in enumerate(
         ((8, 48), (16, 24), (32, 23), (4, 33), (8, 9), (16, 5), (32, 3), (8, 17), (16, 31), (32, 8), (4, 67), (8, 41))
@@ -247,11 +215,8 @@ def line_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
         dilation = (1, 2) if i % 7 == 3 else (1, 1)
         left = (1, 0, 2, 1, 3)[i % 5] % kernel[1]
         pads = (kernel[0] // 2, left, (kernel[0] - 1) // 2, (kernel[1] - 1) * dilation[1] - left + i % 2)
-        zero = 7 * (i % 3)
-        made.append(
-            sweep.conv((1, channels, 5, width), channels, kernel, stride, pads, dilation, channels, next(kinds), "apart", zero)
-        )
-    return made
+        window = Window(kernel, stride, pads, dilation)
+        yield sweep.depthwise((1, channels, 5, width), window, next(kinds), zero=7 * (i % 3))
 
 
 def full_cases(sweep: cases.Sweep) -> list[harness.Case]:
@@ -266,59 +231,44 @@ def full_cases(sweep: cases.Sweep) -> list[harness.Case]:
     ]
 
 
-def run_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def run_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Pointwise layers in runs around 16, 32 and 64 elements."""
-    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
+    placed = cycle(cases.POINTWISE_LAYOUTS)
     for i, (channels, columns) in enumerate(
         ((1, 16), (7, 5), (16, 1), (31, 1), (32, 3), (33, 2), (64, 1), (80, 1), (96, 2), (129, 1))
     ):
         kinds = (KINDS[i % 4][0], U8, S8)[: 2 + i % 2]
-        made.append(
-            sweep.elemwise(
-                ("Sum", "Max", "Sum", "Min")[i % 4],
-                (1, channels, 2, columns),
-                2 + i % 2,
-                (*kinds, KINDS[i % 7][1]),
-                next(placed),
-            )
+        yield sweep.elemwise(
+            ("Sum", "Max", "Sum", "Min")[i % 4], (1, channels, 2, columns), 2 + i % 2, (*kinds, KINDS[i % 7][1]), next(placed)
         )
-        made.append(sweep.affine((1, channels, 2, columns), KINDS[i % 7], next(placed)))
-    return made
+        yield sweep.affine((1, channels, 2, columns), KINDS[i % 7], next(placed))
 
 
-def zero_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def zero_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """Outputs with a zero point, as quantized files have them, in the kernels with a last stage in registers."""
-    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
+    placed = cycle(cases.POINTWISE_LAYOUTS)
     for i, (signed, zero) in enumerate(((False, 131), (True, -17), (False, 3), (True, 100), (False, 255), (True, -128))):
         kinds = ((U8, S8)[i % 2], NumType(8, signed, zero_point=zero))
-        made.append(
-            sweep.conv(
-                (1, (16, 5)[i % 2], 6, 7), (16, 40, 7)[i % 3], (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kinds, next(placed)
-            )
-        )
+        yield sweep.conv((1, (16, 5)[i % 2], 6, 7), (16, 40, 7)[i % 3], K3, kinds, next(placed))
         channels = (64, 17, 8)[i % 3]
-        made.append(
-            sweep.conv((1, channels, 7, 6), channels, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), channels, kinds, next(placed))
-        )
-        made.append(sweep.fc((1, 20), (10, 48)[i % 2], kinds, next(placed)))
-        made.append(sweep.elemwise("Sum", (1, (33, 8, 64)[i % 3], 2, 3), 2, (U8, S8, kinds[1]), next(placed)))
-    return made
+        yield sweep.depthwise((1, channels, 7, 6), K3, kinds, next(placed))
+        yield sweep.fc((1, 20), (10, 48)[i % 2], kinds, next(placed))
+        yield sweep.elemwise("Sum", (1, (33, 8, 64)[i % 3], 2, 3), 2, (U8, S8, kinds[1]), next(placed))
 
 
-def real_cases(sweep: cases.Sweep) -> list[harness.Case]:
+def real_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
     """float32: outputs around 16, channels around 4, 8 and 16, pixels around a tile, padding, strides, groups of 16."""
-    kinds, placed, made = (FLOAT32, FLOAT32), cycle(LAYOUTS), []
-    for outputs, channels, (kernel, stride, pads, dilation) in zip(
-        (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70),
-        cycle((1, 3, 8, 16, 17, 20, 5)),
-        cycle(cases.GEOMETRY[:5] + cases.GEOMETRY[6:8]),
+    kinds, placed = (FLOAT32, FLOAT32), cycle(LAYOUTS)
+    for outputs, channels, window in zip(
+        (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70), cycle((1, 3, 8, 16, 17, 20, 5)), cycle(cases.WINDOWS[:5] + cases.WINDOWS[6:8])
     ):
-        made.append(sweep.conv((1, channels, 6, 7), outputs, kernel, stride, pads, dilation, 1, kinds, next(placed)))
-    made.append(sweep.conv((1, 12, 5, 7), 64, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 4, kinds, "apart"))
-    for channels, (kernel, stride, pads, dilation) in zip(cycle((3, 8, 9, 16, 20, 33, 4)), cases.GEOMETRY[1:]):
-        made.append(sweep.conv((1, channels, 9, 7), channels, kernel, stride, pads, dilation, channels, kinds, next(placed)))
-    made += [sweep.fc((1, 37), outputs, kinds, layout) for outputs, layout in ((10, "apart"), (65, "strided"), (144, "apart"))]
-    return made
+        yield sweep.conv((1, channels, 6, 7), outputs, window, kinds, next(placed))
+    yield sweep.conv((1, 12, 5, 7), 64, Window((3, 1), pads=(1, 0, 1, 0)), kinds, groups=4)
+    for channels, window in zip(cycle((3, 8, 9, 16, 20, 33, 4)), cases.WINDOWS[1:]):
+        yield sweep.depthwise((1, channels, 9, 7), window, kinds, next(placed))
+    yield from [
+        sweep.fc((1, 37), outputs, kinds, layout) for outputs, layout in ((10, "apart"), (65, "strided"), (144, "apart"))
+    ]
 
 
 def simd_cases(seed: int) -> list[harness.Case]:
@@ -336,7 +286,7 @@ def simd_cases(seed: int) -> list[harness.Case]:
         *real_cases(sweep),
     ]
     apart = [
-        sweep.conv((1, c, 9, 14), o, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), c if c == o else 1, kinds, "apart")
+        sweep.conv((1, c, 9, 14), o, K3, kinds, groups=c if c == o else 1)
         for c, o, kinds in ((96, 96, (U8, U8)), (20, 40, (S8, U8)), (64, 16, (U8, S8)), (72, 72, (S8, S8)))
     ]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]

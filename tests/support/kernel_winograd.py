@@ -1,6 +1,4 @@
-"""Shared by the tests of kernels: winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
-
-from __future__ import annotations
+"""The Winograd form of a layer on every instruction set that can have it."""
 
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers

@@ -1,7 +1,5 @@
 """LiteRT's reference kernels as a referee of imported .tflite files, layer by layer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field

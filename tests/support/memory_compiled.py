@@ -1,18 +1,10 @@
-"""Shared by the tests of memory: compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
-
-from __future__ import annotations
+"""Exports under every strategy of the planner, compiled and compared bit for bit."""
 
 import json
-import subprocess
 from pathlib import Path
 
-import numpy as np
-
-import n2d2py
 from n2d2py.cli import main
-from n2d2py.exports.cpp.library import Export
-from support.e2e_run import compiled_at_once
-from support.programs import needs
+from support.programs import needs, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,27 +32,12 @@ def export(network: str, out: Path, parameters: str, bits: str = "8") -> Path:
     return out / ("export_CPP_int8" if bits == "8" else "export_CPP_float32")
 
 
-def assert_exact(folder: Path, count: int = 3, compiled: Export | None = None) -> None:
-    """Every layer of the compiled export equals the simulation on random stimuli."""
-    compiled, simulated = compiled or compiled_at_once(folder), n2d2py.load_simulator(folder)
-    info = simulated.info.inputs[0]
-    shape = (count, *info.shape[1:])
-    x = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, shape).astype(info.dtype)
-    found, expected = compiled.layers(x), simulated.layers(x)
-    assert set(found) == set(expected)
-    for name, values in found.items():
-        np.testing.assert_array_equal(values, expected[name], err_msg=name)
-    assert any(values.std() > 0 for values in expected.values())
-
-
 def arena_symbol(folder: Path) -> int:
     """Bytes of the largest object in the bss sections of the compiled arena, by the linker's table."""
     source = next(folder.glob("dnn/src/arena*.cpp"))
     target = folder / "arena_check.o"
-    subprocess.run(
-        ["g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target], cwd=folder, check=True
-    )
-    table = subprocess.run(["nm", "-S", str(target)], capture_output=True, text=True, check=True).stdout
+    run_command("g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target, cwd=folder)
+    table = run_command("nm", "-S", str(target))
     sizes = [int(line.split()[1], 16) for line in table.splitlines() if line.split()[-2] in "bB"]
     return max(sizes)
 

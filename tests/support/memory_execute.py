@@ -8,8 +8,6 @@ where the plan says so. Slow and simple on purpose: it shares nothing with plann
 checker.
 """
 
-from __future__ import annotations
-
 import random
 
 from n2d2py.memory.access import Concatenated, Joined, LineTable, Overlay, Upsample, View

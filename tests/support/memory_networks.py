@@ -1,7 +1,5 @@
 """Memory graphs of known architectures: int8, batch 1, BatchNorm and activations folded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -351,3 +349,40 @@ def with_sums(problem: MemoryProblem, sums: Sequence[ResidualSum]) -> MemoryProb
         if op.name not in gone:
             ops.append(op)
     return replace(problem, tensors={name: t for name, t in problem.tensors.items() if name not in lost}, ops=tuple(ops))
+
+
+NETWORKS = {
+    "resnet8": resnet8,
+    "vww": vww,
+    "ds_cnn": ds_cnn,
+    "ad": autoencoder,
+    "mbv1_0.25_128": lambda: mobilenet_v1(0.25, 128),
+    "mbv1_0.25_224": lambda: mobilenet_v1(0.25, 224),
+    "mbv1_0.5_224": lambda: mobilenet_v1(0.5, 224),
+    "mbv1_1.0_224": lambda: mobilenet_v1(1.0, 224),
+    "mbv2_0.35_128": lambda: mobilenet_v2(0.35, 128),
+    "mbv2_0.35_224": lambda: mobilenet_v2(0.35, 224),
+    "mbv2_1.0_224": lambda: mobilenet_v2(1.0, 224),
+    "resnet18": resnet18,
+    "resnet50": resnet50,
+    "squeezenet": squeezenet11,
+    "googlenet": googlenet,
+    "densenet121": densenet121,
+    "unet": unet,
+}
+"""Networks whose arenas N2D2 publishes, or that were measured with it; and a U-Net."""
+
+
+# spec 4.5: the shapes where N2D2's margin is short
+UNSAFE_IN_N2D2 = [
+    ((224, 224, 3), 12, 3, 2, 1),
+    ((224, 224, 3), 16, 3, 2, 1),
+    ((28, 28, 1), 2, 3, 1, 0),
+    ((64, 64, 8), 16, 3, 1, 0),
+]
+
+
+def single_conv(shape, channels, kernel, stride, pad) -> MemoryProblem:
+    net = Net(*shape)
+    net.conv(net.input, channels, kernel, stride, pad)
+    return net.done()

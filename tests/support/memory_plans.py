@@ -1,7 +1,5 @@
 """Every plan of a random network, proved and run on real bytes."""
 
-from __future__ import annotations
-
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.settings import MODES, Settings, read_memories
 from n2d2py.memory.strategies import PLANNERS, plan_memory

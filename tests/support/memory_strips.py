@@ -1,7 +1,5 @@
 """Memory problems with segments of operators in strips or slices, as the rewriting of a network makes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

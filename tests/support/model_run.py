@@ -1,7 +1,5 @@
 """Loads, describes and exports INI files as the command line does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Constants are those of `chain_texts`: their letter says what they hold, the numbers behind it their shape.
 """
 
-from __future__ import annotations
-
 from support.chain_texts import CONV, TEXTS
 
 _ROWS = "f = Reshape (x, i_0_16_16)\n "

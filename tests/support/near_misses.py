@@ -4,8 +4,6 @@ A change is drawn by seed: an operator becomes a similar one, its inputs change 
 comes in between or goes, a tensor inside is read twice or is an output. A change may give no network at all; who draws looks whether it did.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Convolution and pooling by their definitions, written as loops."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,14 +1,20 @@
-"""Tiny loadables of our own, and the places of the given ones."""
+"""Tiny loadables of our own, the places of the given ones, and changes of single fields."""
 
-from __future__ import annotations
-
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from n2d2py_nvdla import Loadable, firmware
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pool import Pool
+from n2d2py_nvdla import Loadable, firmware, parse_loadable, write_loadable
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.firmware import ABIS, INT8
 from n2d2py_nvdla.tables import Address, Blob, Memory, Submit, Task, TensorDesc
+from support.nvdla_networks import RELU, Net, typed
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "nvdla"
 
@@ -105,3 +111,47 @@ def small_relu(abi: str = "v12", c: int = 3, h: int = 2, w: int = 5, atom: int =
         [],
         [Submit(0, [0])],
     )
+
+
+SMALL = CONFIGS["nv_small"]
+
+
+def loadable(abi: str = "v12"):
+    """conv, pool, conv + residual, for nv_small: operations CONV SDP PDP CONV SDP CONV SDP."""
+    return parse_loadable(written(abi))
+
+
+@lru_cache
+def written(abi: str) -> bytes:
+    """The file of `loadable`."""
+    net = Net((8, 10, 10))
+    a = net.conv("a", "x", 16, pads=(1, 1, 1, 1), activation=RELU)
+    p = net.add("p", Pool("Max", (2, 2), (2, 2)), a)
+    b = net.conv("b", p, 16, pads=(1, 1, 1, 1), activation=RELU)
+    c = net.conv("c", b, 16, pads=(1, 1, 1, 1))
+    graph = net.done(net.add("s", ElemWise("Sum"), c, p))
+    samples = np.random.default_rng(1).standard_normal((2, 8, 10, 10)).astype(np.float32)
+    lowered, problems = lower(typed(graph, INT8, samples), SMALL, INT8)
+    assert problems == []
+    return write_loadable(emit(lowered, abi).loadable)
+
+
+def change(one, blob: str, entry: int, size: int, dtype: np.dtype, field: str, value) -> None:
+    """Sets a field, given as a path with dots, of an entry of a list of descriptors."""
+    for candidate in one.blobs:
+        if candidate.name == f"task-0-{blob}":
+            data = bytearray(candidate.data)
+            record = np.frombuffer(data, dtype, 1, entry * size)
+            *path, last = field.split(".")
+            for name in path:
+                record = record[:, int(name)] if name.isdigit() else record[name]
+            record[last] = value
+            candidate.data = bytes(data)
+
+
+def of_op(number: int, engine: int, field: str, value):
+    return "op_list", number, firmware.OPERATION_SIZE, firmware.OPERATIONS[engine], field, value
+
+
+def of_surface(number: int, engine: int, field: str, value):
+    return "surf_list", number, firmware.SURFACE_SIZE, ABIS["v12"].surfaces[engine], field, value

@@ -1,23 +1,19 @@
-"""Small float networks, compiled and run on the functional model."""
+"""Small float networks, compiled and run on the functional model, and compared with what Python computes."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
 import numpy as np
 
-from n2d2py.exports.base import ExportRequest
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
-from n2d2py.operators.pool import Pool
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
@@ -121,17 +117,31 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 RELU = Clip(0.0)
 
-__all__ = [
-    "RELU",
-    "Activation",
-    "Concat",
-    "ElemWise",
-    "ExportRequest",
-    "Net",
-    "Pool",
-    "compiled",
-    "cosine",
-    "expected",
-    "run",
-    "typed",
-]
+
+def samples(shape: tuple[int, int, int], count: int = 2) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal((count, *shape)).astype(np.float32)
+
+
+def steps(build: Callable[[Net], str], shape: tuple[int, int, int], config: str) -> tuple[np.ndarray, object, object]:
+    """(differences in steps of the accelerator's result, typed graph, lowered network) of an int8 network."""
+    net = Net(shape)
+    graph = net.done(build(net))
+    x = samples(shape)
+    quantized, lowered, program = compiled(graph, config, 0, x)
+    found = run(lowered, program, x)
+    name = graph.outputs[0]
+    kind = quantized.type(name)
+    stored = simulate(quantized, quantize_inputs(quantized, [x]))[name].reshape(found.shape)
+    real = stored if kind.is_float else stored * kind.scale
+    return np.abs(found - real) / lowered.outputs[name][1], quantized, lowered
+
+
+def half_error(build: Callable[[Net], str], shape: tuple[int, int, int]) -> float:
+    """The largest error of an fp16 network, over the largest value; infinite where the direction is another."""
+    net = Net(shape)
+    graph = net.done(build(net))
+    x = samples(shape)
+    _, lowered, program = compiled(graph, "nv_full", FP16, x)
+    found, wanted = run(lowered, program, x), expected(graph, x)
+    assert found.shape == wanted.shape
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max()) if cosine(found, wanted) > 0.9999 else np.inf

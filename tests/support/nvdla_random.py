@@ -1,12 +1,13 @@
 """Random networks: chains of convolutions, layers that are split, sums, concatenations, pools, slices, fully connected ends."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.graph import Graph
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
-from support.nvdla_networks import RELU, Concat, ElemWise, Net, Pool
+from n2d2py.operators.pool import Pool
+from support.nvdla_networks import RELU, Net
 
 __all__ = ["random_network"]
 

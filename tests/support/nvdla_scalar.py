@@ -1,7 +1,5 @@
 """The arithmetic of the integer units one number at a time, in Python's integers."""
 
-from __future__ import annotations
-
 __all__ = ["clamp", "converter", "lookup", "lrn", "pool", "rsh", "wrap", "x_unit", "y_unit"]
 
 RECIPROCALS = [0x10000, 0x8000, 0x5555, 0x4000, 0x3333, 0x2AAA, 0x2492, 0x2000]

@@ -1,7 +1,5 @@
 """Loadables of one hardware operation with given bytes, for comparing the functional model with scalar arithmetic."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py_nvdla import Loadable, Program, firmware, parse_loadable, write_loadable

@@ -1,7 +1,5 @@
 """Operators on a tensor of five axes, in all their forms, as text."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

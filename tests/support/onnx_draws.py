@@ -1,7 +1,5 @@
 """Nodes of one ONNX operator with attributes, ranks and kinds of inputs that are drawn by seed: for each operator a function that draws."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Operators on images, sequences and vectors of a free batch, in all their forms, as text."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 

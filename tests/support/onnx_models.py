@@ -1,7 +1,5 @@
 """ONNX models written as text or node by node, what ONNX Runtime makes of them, and what their rewritten graphs do."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Small typed networks with tensors of few bits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from n2d2py.arithmetic import NumType

@@ -1,7 +1,5 @@
 """Pages of the documentation that are run: their files are written, their `sh` blocks executed, as they stand there."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Post-processors through their kernels, in one C++ program that prints integers, one on a line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -56,8 +54,8 @@ def _scale(name: str, scale: FixedScale) -> str:
     return f"static n2d2::{kind} {name}() {{ return n2d2::{kind}{{{values}}}; }}"
 
 
-def program(header: str, configs: str, run: str, calls: str, write: str) -> str:
-    """The C++ text: `run` defines functions that `calls` calls; `write` is the statement that prints `text`."""
+def printing(header: str, write: str) -> str:
+    """The begin of a program that includes a header and prints integers by `number`; `write` is the statement that prints `text`."""
     return f"""#include "n2d2/{header}.hpp"
 #if !defined(ON_BOARD)
 #include <cstdio>
@@ -77,8 +75,9 @@ static void number(std::int64_t value) {{
         text[--at] = '-';
     print(text + at);
 }}
-{configs}{run}
-int main() {{
-{calls}    return 0;
-}}
 """
+
+
+def program(header: str, configs: str, run: str, calls: str, write: str) -> str:
+    """The C++ text: `run` defines functions that `calls` calls; `write` is the statement that prints `text`."""
+    return f"{printing(header, write)}{configs}{run}\nint main() {{\n{calls}    return 0;\n}}\n"

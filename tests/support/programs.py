@@ -1,8 +1,8 @@
-"""Programs that tests need: a test is skipped where one of them is not installed."""
-
-from __future__ import annotations
+"""Programs that tests run: a test is skipped where one of them is not installed."""
 
 import shutil
+import subprocess
+from typing import Any
 
 import pytest
 
@@ -18,3 +18,10 @@ def needs(*programs: str) -> pytest.MarkDecorator:
     """The mark of tests that are skipped unless all programs are installed."""
     missing = [program for program in programs if shutil.which(program) is None]
     return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)}: not installed")
+
+
+def run_command(*words: object, **options: Any) -> str:
+    """Return what a command prints; AssertionError with all of its output if it fails."""
+    done = subprocess.run([str(word) for word in words], text=True, errors="replace", capture_output=True, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, words))}\n{(done.stdout + done.stderr)[-6000:]}"
+    return done.stdout

@@ -1,7 +1,5 @@
 """Small ONNX models that come quantized, written node by node, and their integers on ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from numpy.typing import DTypeLike

@@ -4,8 +4,6 @@
 the kernel sweeps judge those.
 """
 
-from __future__ import annotations
-
 import difflib
 import sys
 import tempfile
@@ -22,25 +20,17 @@ from n2d2py.graph import Graph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.stages.fuse import fuse_stage
-from support import (
-    array_cases,
-    attention_cases,
-    kernel_cases,
-    kernel_conversions,
-    kernel_function_cases,
-    kernel_interpolation,
-    kernel_real_layers,
-    kernel_unseen_layers,
-    recurrent_cases,
-)
+from support import array_cases, attention_cases, kernel_cases, kernel_interpolation, recurrent_cases
 from support.attention_cases import masked_softmaxes, products, softmaxes, sums
 from support.kernel_cases import Sweep
-from support.kernel_halves import half_cases
+from support.kernel_elements import element_cases, vector_size_cases
 from support.kernel_harness import Case
 from support.kernel_lines import line_cases
+from support.kernel_numbers import conversion_cases
 from support.kernel_overlaps import overlapping_cases
-from support.kernel_packed import few_bits
+from support.kernel_packed import few_bits, half_cases
 from support.kernel_quantized_layers import quantized_cases
+from support.kernel_resampling import resampling_cases
 from support.kernel_residual import residual_cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,15 +53,15 @@ def swept_cases() -> Iterator[Case]:
         recurrent_cases.everything(1, 3),
         line_cases(5),
         overlapping_cases(3),
-        kernel_conversions.all_cases(1),
+        conversion_cases(1),
         half_cases(1),
-        kernel_function_cases.all_cases(1),
+        element_cases(1),
         kernel_interpolation.cases(Sweep(1)),
-        kernel_real_layers.all_cases(1),
+        resampling_cases(1),
         few_bits(1),
         quantized_cases(1),
         residual_cases(1),
-        kernel_unseen_layers.all_cases(1),
+        vector_size_cases(1),
     )
     return chain.from_iterable(made)
 

@@ -1,7 +1,5 @@
 """LSTM, GRU and RNN: one-layer networks over sizes, directions, types and rescales, in integers and in floating point. Seeded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import cycle
 

@@ -1,7 +1,5 @@
 """Networks with random weights, quantized from histograms of random data, for reports."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import NumType

@@ -1,7 +1,5 @@
 """Select the tests of a file: prints the paths that cover it, for `bin/test --for FILE`."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

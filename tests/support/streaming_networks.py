@@ -1,7 +1,5 @@
 """Small ONNX networks that stream: states are inputs, and outputs of the call before; and ONNX Runtime, call by call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One test for all rows of a table: `@every` has the arguments of `pytest.mark.parametrize` and makes a single case."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Layers alone that exports for other runtimes have in common, such an export on disk, and its results layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of one operator each, of integers (CASES) and of real numbers (REALS): (file being made, its output)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

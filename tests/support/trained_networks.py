@@ -1,7 +1,5 @@
 """A small network trained with quantization: its INI, its folder of weights as N2D2 writes one, and its outputs by NumPy in float64."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One-layer cases of the kernel sweeps on a Vulkan device: their arenas after the shaders have run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from functools import cache
@@ -14,6 +12,7 @@ from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches
 from n2d2py.exports.vulkan.shaders import compiler, spirv
 from n2d2py.exports.vulkan.target import missing_vulkan
 from support.kernel_harness import ROOT, WARNINGS, Case
+from support.programs import run_command
 
 VALIDATION = {
     "VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation",
@@ -100,7 +99,7 @@ def check_on_device(cases: list[tuple[Case, list[Dispatch]]], folder: Path, dot:
             "-o",
             str(program),
         ]
-        subprocess.run([*words, "-lvulkan"], check=True)
+        run_command(*words, "-lvulkan")
     parts = [np.array([len(cases)]), *(part for case, made in cases for part in _words(case, made, dot))]
     np.concatenate([np.asarray(part).astype("<i4").reshape(-1) for part in parts]).tofile(folder / "cases.bin")
     values = {**os.environ, **VALIDATION, "N2D2_VULKAN_DOT": str(int(dot)), **environment}

@@ -1,7 +1,5 @@
 """Average precision of detections against pycocotools, and by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

@@ -1,7 +1,5 @@
 """Files of a target folder, and the printed tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tables import every

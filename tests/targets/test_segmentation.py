@@ -1,7 +1,5 @@
 """Targets with a label for each pixel: counts, files, and labels of another size than the output."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

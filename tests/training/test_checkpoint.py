@@ -1,7 +1,5 @@
 """Checkpoints are files that anybody may have changed: a training goes on from them as it should, or E433 comes first."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import pickle

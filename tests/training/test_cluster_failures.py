@@ -1,7 +1,5 @@
 """A cluster that loses its scheduler, or whose worker has no n2d2py: E814, and no endless wait."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The module of training against the integers of the simulator, and its gradients against formulas and differences."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each layer that learns: the module of training against the floating-point engine, before and after a training."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,11 +1,8 @@
 """From -learn-epoch to the compiled export, rates of solvers, folders of weights, checkpoints, errors."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
+from support.programs import run_command
 
 from n2d2py import cli
 from n2d2py.frontend.ini.recipes import SolverSettings
@@ -240,9 +238,8 @@ def test_several_processes(tmp_path):
     """The loop under torchrun: two processes that share each batch; the first one writes and tests."""
     words = ["-m", "n2d2py", str(small(tmp_path)), "-learn-epoch", "2", "-test", "-o", str(tmp_path / "out")]
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    done = subprocess.run([*launcher, *words], cwd=ROOT, text=True, capture_output=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    score = re.findall(r"Final recognition rate: ([0-9.]+)%", done.stdout)
+    done = run_command(*launcher, *words, cwd=ROOT, timeout=240)
+    score = re.findall(r"Final recognition rate: ([0-9.]+)%", done)
     assert len(score) == 1 and float(score[0]) > 75
 
 

@@ -1,7 +1,5 @@
 """One step of each loss against its gradient in NumPy (float64); batches that cannot be learned."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

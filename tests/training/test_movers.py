@@ -3,8 +3,6 @@
 The commands and the blocks of movers.txt are facts of N2D2's documentation, with networks and data of this file instead of its own.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

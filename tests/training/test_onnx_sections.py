@@ -1,7 +1,5 @@
 """Networks in ONNX sections learn: with the solvers and quantizers of [onnx:<Type>_def] and of sections named after layers."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches for a training: the same from threads and from processes; what goes wrong in a process ends with a code."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 

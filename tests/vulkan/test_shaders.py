@@ -1,15 +1,13 @@
 """Each shader on small random layers against the Python integers, under the validation layer."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
 import pytest
 from support.attention_cases import masked_softmaxes, norms, products, softmaxes, sums
 from support.kernel_cases import Sweep, convolutions, fully_connected, moves, pointwise, pools
-from support.kernel_function_cases import blocks, repeats, takes
-from support.kernel_more_layers import deconvolutions, resizes
+from support.kernel_elements import blocks, repeats, takes
+from support.kernel_resampling import deconvolutions, resizes
 from support.kernel_residual import residual_cases
 from support.vulkan_cases import check_on_device, lowered, need_validation, need_vulkan
 

@@ -1,7 +1,5 @@
 """Projects of `-export Vulkan`: built, run under the validation layer, several instances, devices that are not there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import chain, request, residual, write_export
 from support.kernel_harness import ROOT
+from support.programs import run_command
 from support.vulkan_cases import VALIDATION, need_validation, need_vulkan, silent
 
 import n2d2py
@@ -83,8 +82,8 @@ def test_instances_and_devices(tmp_path):
     make(out, "OPT=-O1", "lib")
     (out / "two.cpp").write_text(TWO_INSTANCES)
     words = "g++ -std=c++11 -Iinclude two.cpp lib/libresidual.a -o two -fopenmp -lvulkan -pthread"
-    subprocess.run(words.split(), cwd=out, check=True)
-    printed = subprocess.run(["./two"], cwd=out, capture_output=True, text=True, check=True).stdout.splitlines()
+    run_command(*words.split(), cwd=out)
+    printed = run_command("./two", cwd=out).splitlines()
     assert printed == ["17 no Vulkan 1.1 device of that name has a compute queue and 8-bit and 16-bit storage", "0 0 0 1"]
     environment = {**os.environ, "N2D2_VULKAN_DEVICE": "no such device"}
     make(out, "OPT=-O1")

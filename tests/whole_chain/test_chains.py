@@ -4,8 +4,6 @@ The real values are those of ONNX Runtime and NumPy before and after the rewrite
 each memory plan passes the checker, and the CPP target takes the network.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace

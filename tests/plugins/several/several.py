@@ -1,7 +1,5 @@
 """One plug-in of each form."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.operators.windows import pad

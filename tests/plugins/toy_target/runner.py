@@ -1,7 +1,5 @@
 """Running what the target wrote: an interpreter that knows its files and nothing of the tool's arithmetic."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

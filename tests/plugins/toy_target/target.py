@@ -1,7 +1,5 @@
 """The target: parameters, integers, what it refuses, what it writes."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

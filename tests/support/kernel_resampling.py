@@ -1,7 +1,6 @@
-"""Shared by the tests of kernels: transposed convolutions, resampling, unpooling, normalisations: kernels against the normative arithmetic."""
+"""Transposed convolutions, resampling, unpooling, normalisations and steps, for the sweeps of kernels."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
 
@@ -10,32 +9,36 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.graph import Node, QuantNode
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.functions import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier, Step
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import LayerTypes, prequantize_layer
 from n2d2py.quant.options import QuantOptions
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import CHANNELS, S8, S16, U8, U16, Sweep
+from support.kernel_cases import CHANNELS, K1, S8, S16, U8, U16, Sweep, Window
 
-GEOMETRY = (  # kernel, stride, pads, dilation
-    ((2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
-    ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
-    ((4, 4), (2, 2), (1, 1, 1, 1), (1, 1)),
-    ((3, 3), (2, 2), (1, 1, 0, 0), (1, 1)),
-    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
-    ((2, 3), (3, 1), (0, 2, 0, 1), (1, 1)),
-    ((3, 2), (1, 2), (2, 0, 1, -1), (2, 1)),
-    ((1, 2), (4, 3), (0, 0, -2, -1), (1, 3)),
+WINDOWS = (
+    Window((2, 2), (2, 2)),
+    Window((3, 3), (2, 2), (1, 1, 1, 1)),
+    Window((4, 4), (2, 2), (1, 1, 1, 1)),
+    Window((3, 3), (2, 2), (1, 1, 0, 0)),
+    K1,
+    Window((2, 3), (3, 1), (0, 2, 0, 1)),
+    Window((3, 2), (1, 2), (2, 0, 1, -1), (2, 1)),
+    Window((1, 2), (4, 3), (0, 0, -2, -1), (1, 3)),
 )
 
 
 LAYOUTS = (*cases.POINTWISE_LAYOUTS, "over", "ring")
 
 
-def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kinds, layout: str, zero: int = 0) -> harness.Case:
-    kernel, stride, pads, dilation = geometry
+def deconv(
+    sweep: Sweep, channels: int, outputs: int, window: Window, groups: int, kinds, layout: str, zero: int = 0
+) -> harness.Case:
+    kernel, stride, pads, dilation = window
     kind = NumType(kinds[0].bits, kinds[0].signed, kinds[0].is_float, 1.0, zero)
     shape, op = (1, channels, 4, 5), Deconv(stride, pads, dilation, groups)
     weights = sweep.weights((outputs, channels // groups, *kernel), kind)
@@ -51,9 +54,9 @@ def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kin
     return sweep.case(title, graph, {"x": x}, layout, dead=lambda y: -((safe_distances - y - pads[0]) // stride[0]))
 
 
-def deconvolutions(sweep: Sweep) -> list[harness.Case]:
-    placed, made = cycle(LAYOUTS), []
-    for i, (channels, geometry) in enumerate(zip((*CHANNELS, *CHANNELS), cycle(GEOMETRY))):
+def deconvolutions(sweep: Sweep) -> Iterator[harness.Case]:
+    placed = cycle(LAYOUTS)
+    for i, (channels, window) in enumerate(zip((*CHANNELS, *CHANNELS), cycle(WINDOWS))):
         groups, outputs = 1, int(sweep.rng.choice([*CHANNELS, 33, 70]))
         if i % 3 == 1:
             groups = outputs = channels
@@ -61,11 +64,10 @@ def deconvolutions(sweep: Sweep) -> list[harness.Case]:
             groups = next(g for g in (4, 2, 1) if channels % g == 0)
             outputs = groups * int(sweep.rng.integers(1, 7))
         zero = int(sweep.rng.integers(1, 100)) if i % 4 == 3 else 0
-        made.append(deconv(sweep, channels, outputs, geometry, groups, next(sweep.kinds), next(placed), zero))
-    made.append(deconv(sweep, 70, 70, GEOMETRY[1], 70, (U8, U8), "apart"))
-    for geometry, kind, groups in zip(GEOMETRY, cycle((FLOAT32, FLOAT64)), cycle((1, 8, 2))):
-        made.append(deconv(sweep, 8, 8, geometry, groups, (kind, kind), next(placed)))
-    return made
+        yield deconv(sweep, channels, outputs, window, groups, next(sweep.kinds), next(placed), zero)
+    yield deconv(sweep, 70, 70, WINDOWS[1], 70, (U8, U8), "apart")
+    for window, kind, groups in zip(WINDOWS, cycle((FLOAT32, FLOAT64)), cycle((1, 8, 2))):
+        yield deconv(sweep, 8, 8, window, groups, (kind, kind), next(placed))
 
 
 def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harness.Case:
@@ -87,8 +89,8 @@ def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harne
     return sweep.case(f"{op} of {shape[1:]}", graph, {"x": x}, layout, dead=lambda y: int(first[y]))
 
 
-def resizes(sweep: Sweep) -> list[harness.Case]:
-    placed, kinds, made = cycle(LAYOUTS), cycle((U8, S8, U16, FLOAT32, S16, FLOAT64)), []
+def resizes(sweep: Sweep) -> Iterator[harness.Case]:
+    placed, kinds = cycle(LAYOUTS), cycle((U8, S8, U16, FLOAT32, S16, FLOAT64))
     sizes = [
         ((5, 7), (10, 14)),
         ((5, 7), (11, 9)),
@@ -100,10 +102,9 @@ def resizes(sweep: Sweep) -> list[harness.Case]:
     ]
     for (size, target), channels in zip(sizes, cycle(CHANNELS)):
         shape = (1, channels, *size)
-        made.append(resize(sweep, Resize(target), shape, next(kinds), next(placed)))
+        yield resize(sweep, Resize(target), shape, next(kinds), next(placed))
         for coordinates in ("HalfPixel", "AlignCorners", "Asymmetric"):
-            made.append(resize(sweep, Resize(target, "Bilinear", coordinates), shape, next(kinds), next(placed)))
-    return made
+            yield resize(sweep, Resize(target, "Bilinear", coordinates), shape, next(kinds), next(placed))
 
 
 def unpool(sweep: Sweep, op: Unpool, size, channels: int, kind: NumType, pooled: NumType, layout: str) -> harness.Case:
@@ -146,4 +147,33 @@ def unpools(sweep: Sweep) -> list[harness.Case]:
     return made + [
         unpool(sweep, op, size, 5, kind, kind, next(placed))
         for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32), strict=True)
+    ]
+
+
+def float_layers(sweep: Sweep) -> list[harness.Case]:
+    made = []
+    for kind, shape, layout in zip(
+        (FLOAT32, FLOAT64, FLOAT32), ((1, 7, 3, 4), (1, 12), (1, 4, 2, 5)), ("apart", "strided", "wrapped"), strict=True
+    ):
+        for op in (LRN(), LRN(4, 0.5, 0.5, 1.0), LRN(3, 2.0, 1.25, 0.5)):
+            made.append(sweep.move(op, shape, kind, layout))
+        made += [sweep.move(lp_normalize(shape[1], power), shape, kind, "apart") for power in (1, 2)]
+    zeros = made[4]
+    zeros.inputs["x"][:] = 0
+    steps = [Step(0.1), Step(0.2, 3.0, 0.0), Step(-0.3, None, 0.0), Step(0.4, 0.0, None)]
+    made += [
+        sweep.activation(step, (1, 13, 5, 3), (kind, kind), "strided")
+        for step, kind in zip(steps, (FLOAT32, FLOAT64, FLOAT32, FLOAT32), strict=True)
+    ]
+    return made
+
+
+def resampling_cases(seed: int) -> list[harness.Case]:
+    sweep = Sweep(seed)
+    return [
+        *deconvolutions(sweep),
+        *resizes(sweep),
+        *unpools(sweep),
+        *float_layers(sweep),
+        sweep.activation(Step(0.5), (1, 7, 3, 3), (S8, U8), "apart"),
     ]
