@@ -229,10 +229,6 @@ class Target(Generic[ResultT]):
         """Return its parameters that others, or the precision `bits` (-nbbits), make ineffective, each with the reason."""
         return {}
 
-    def own_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of the parameters that the target knows; files may set parameters of other targets too."""
-        return {key.name: parameters[key.name] for key in self.parameters.keys if key.name in parameters}
-
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return `quantization` under these parameters."""
         return self.quantization

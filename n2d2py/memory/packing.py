@@ -128,7 +128,7 @@ class Packing:
 
     def _borders_of(self, size: int) -> list[Range]:
         """Return the addresses at which a block of `size` bytes would cross a border between memories."""
-        memories = self.buffers.settings.memories
+        memories = self.buffers.settings.tensor_memories
         return [(each.end - size, following.start) for each, following in pairwise(memories)]
 
     def _collect(self) -> None:

@@ -240,6 +240,6 @@ def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **chang
     settings = replace(settings, **changes)
     settings.check()
     problem.validate()
-    if settings.memories:
+    if settings.tensor_memories:
         return plan_memories(problem, settings)
     return (PLANNERS[settings.strategy] if settings.by_strategy else plan_mode)(problem, settings)

@@ -51,7 +51,7 @@ def _candidates(
 ) -> Iterator[PlannedNetwork]:
     """Plans that leave different numbers of bytes of the first memory to constants: `found`, and those of smaller memories."""
     settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
-    whole = settings.memories[0].bytes if settings.memories else 0
+    whole = settings.tensor_memories[0].bytes if settings.tensor_memories else 0
     for room in sorted({int(whole * part) for part in _RESERVED}):
         try:
             planned = _reserving(room, settings, params, planning) if room else found
@@ -67,7 +67,7 @@ def _candidates(
 
 def _reserving(room: int, settings: Settings, params: Params, planning: Callable[[Params], PlannedNetwork]) -> PlannedNetwork:
     """The network whose tensors have so many bytes less in the first memory."""
-    first = settings.memories[0]
+    first = settings.tensor_memories[0]
     others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
     planned = planning(params.with_values({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
     memories = (replace(planned.plan.memories[0], reserved=room), *planned.plan.memories[1:])

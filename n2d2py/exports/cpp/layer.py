@@ -22,7 +22,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import tags
-from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
+from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, LayerConfig, LayerForm, Needs, PanelOrder, Reference
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
@@ -286,15 +286,14 @@ class Layer:
 
     def constants(
         self, role: str, ctype: str, functions: Mapping[str, object], types: Mapping[str, str] | None = None
-    ) -> Expression:
+    ) -> Constants:
         """Return the struct `role` of the layer with constant functions of type `ctype`."""
-        struct = Constants(f"{self.identifier}_{role}", ctype, functions, types or {})
-        return Expression(struct.name, (struct,))
+        return Constants(f"{self.identifier}_{role}", ctype, functions, types or {})
 
     def config(
         self,
         description: str,
-        types: Mapping[str, str | Expression],
+        types: Mapping[str, Reference],
         constants: Mapping[str, int],
         selection: Selection | None = None,
         suffix: str = "config",
@@ -324,8 +323,8 @@ class Layer:
         needs = Needs.of(part for call in calls for part in call.parts)
         first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
         headers = (first, *needs.headers, *chosen.headers)
-        named = tuple(call.named(self.streamed) for call in calls)
-        return LayerCode(self.node, self.identifier, self.run, headers, needs.structs, named, needs.arrays, chosen)
+        by_rows = tuple(replace(call, rows=self.streamed) for call in calls)
+        return LayerCode(self.node, self.identifier, self.run, headers, needs.structs, by_rows, needs.arrays, chosen)
 
 
 LayerFunction = Callable[[Layer], LayerCode]

@@ -11,7 +11,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import long_run, short_run
 from n2d2py.exports.cpp.isa import condition
 from n2d2py.exports.cpp.packing import Storage, zero_padded
-from n2d2py.exports.cpp.parts import Array, Call
+from n2d2py.exports.cpp.parts import Array, Call, substituted
 from n2d2py.memory.scratch import ScratchNeed
 
 _MATRICES = {
@@ -115,9 +115,8 @@ class Winograd:
 
     def call(self, direct: Call) -> Call:
         """The call that runs it, of that of the direct form."""
-        name = self.direct if self.on_stack else self.name
-        arguments = tuple(name if one == self.direct else one for one in direct.arguments)
-        return replace(direct, function="n2d2::winograd", arguments=arguments)
+        weights = {} if self.on_stack else {self.direct: self.name}
+        return replace(substituted(direct, weights), function="n2d2::winograd")
 
     @property
     def bytes(self) -> int:

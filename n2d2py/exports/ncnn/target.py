@@ -21,7 +21,8 @@ from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import ExportParameters, parameter
 
 
 @dataclass(frozen=True)
@@ -66,22 +67,24 @@ Fp16Storage: Store real weights of convolutions and fully connected layers as fl
 RoundBlobs: For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding takes
     three layers.
 """
-PARAMETERS = Schema(
-    "export parameters of NCNN",
-    keys(
-        _TEXTS,
-        Key("Fp16Storage", Kind.BOOL, False),
-        Key("RoundBlobs", Kind.BOOL, False),
-        Key("ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."),
-    ),
-)
+
+
+@dataclass(frozen=True)
+class NcnnParameters(ExportParameters, texts=_TEXTS):
+    """The export parameters of NCNN."""
+
+    fp16_storage: bool = parameter("Fp16Storage", Kind.BOOL, False)
+    round_blobs: bool = parameter("RoundBlobs", Kind.BOOL, False)
+    model_array: bool = parameter(
+        "ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."
+    )
 
 
 class NcnnTarget(Target[NcnnModel]):
     """ncnn target: int8 with scales in the file, or float with `-nbbits -32` and `-16`."""
 
     name = "NCNN"
-    parameters = PARAMETERS
+    parameters = NcnnParameters.schema("NCNN")
     quantization = QuantDefaults(
         unsigned=False,
         own_rescaling=True,
@@ -134,7 +137,7 @@ class NcnnTarget(Target[NcnnModel]):
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())
         path.with_suffix(".bin").write_bytes(network.weights())
-        if request.parameters.get("ModelArray", True):
+        if NcnnParameters.of(request.parameters).model_array:
             path.with_suffix(".param.bin").write_bytes(network.binary())
             _write_headers(path, network)
         if request.stimuli.count:
@@ -144,9 +147,10 @@ class NcnnTarget(Target[NcnnModel]):
 
 def _warn_without_effect(request: ExportRequest, layers: NcnnLayers) -> None:
     """Warn W703 for parameters that change nothing in this network."""
-    if request.parameters.get("Fp16Storage") and not layers.halves:
+    own = NcnnParameters.of(request.parameters)
+    if own.fp16_storage and not layers.halves:
         log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
-    if request.graph.bits > 0 and request.parameters.get("RoundBlobs") and not layers.rounded:
+    if request.graph.bits > 0 and own.round_blobs and not layers.rounded:
         what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
         log.warning("W703", what, remedy="remove it")
 
@@ -182,14 +186,14 @@ def _write_readme(folder: Path, request: ExportRequest, model: NcnnModel, stem: 
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
         first=model.layers.blobs[graph.inputs[0]],
         last=model.layers.blobs[graph.outputs[0]],
-        arrays=request.parameters.get("ModelArray", True),
+        arrays=NcnnParameters.of(request.parameters).model_array,
         **_NAMES,
     )
 
 
 def _choices(request: ExportRequest) -> NcnnChoices:
-    half = request.graph.bits == -16 or bool(request.parameters.get("Fp16Storage"))
-    return NcnnChoices(half, bool(request.parameters.get("RoundBlobs")))
+    own = NcnnParameters.of(request.parameters)
+    return NcnnChoices(request.graph.bits == -16 or own.fp16_storage, own.round_blobs)
 
 
 register(NcnnTarget())

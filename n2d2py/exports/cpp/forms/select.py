@@ -198,7 +198,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             **{name: value for one in streams for name, value in one.facts.items()},
             **(_stored_facts(layer) if streams else {}),
         },
-        (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
+        (Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array, bias),
     )
 
 
