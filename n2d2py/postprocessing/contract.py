@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ import numpy as np
 
 from n2d2py.arithmetic.fixed_scale import FixedScale
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.choices import read_settings
+from n2d2py.choices import option_error, read_settings
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
@@ -176,7 +175,7 @@ def parse_post(text: str, where: Location | None = None) -> Post:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
     """
-    wrong = partial(_wrong, where, text)
+    wrong = option_error("-post", text, where)
     name, settings = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
     values: dict[str, Any] = {}
     for key in KINDS[name].keys:
@@ -200,10 +199,6 @@ def with_files(text: str, paths: Mapping[str, str]) -> str:
     kind, _, settings = text.partition(":")
     pairs = (setting.partition("=") for setting in settings.split(","))
     return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
-
-
-def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Error:
-    return N2D2Error("E003", what if where else f"-post {text}: {what}", where=where, remedy=remedy)
 
 
 def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -328,20 +328,13 @@ class Layer:
 
 
 LayerFunction = Callable[[Layer], LayerCode]
-F = TypeVar("F", bound=LayerFunction)
 LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
 """C++ forms by operator kind."""
 
 
-def cpp(*kinds: str) -> Callable[[F], F]:
+def cpp(*kinds: str) -> Callable[[LayerFunction], LayerFunction]:
     """Decorator: register a function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
-
-    def declare(function: F) -> F:
-        for kind in kinds:
-            LAYERS.add(kind, function)
-        return function
-
-    return declare
+    return LAYERS.declare(*kinds)
 
 
 def layer_code(

@@ -42,7 +42,6 @@ class CppTarget(Target[Project]):
     aliases = ("C",)
     stands_in_for = ("C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
     parameter_type: type[CppParameters] = CppParameters
-    parameters = CppParameters.schema("CPP")
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     keeps_states = True

@@ -13,6 +13,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
 from n2d2py.exports.ethosu.vela import NPU, Compiled, Program, compile_model, missing_vela
+from n2d2py.exports.model_file import hex_rows, model_file, precision_problem, write_rendered
 from n2d2py.exports.ncnn.file import identifier
 from n2d2py.exports.registry import register
 from n2d2py.exports.tflite.file import int8_grid
@@ -20,7 +21,6 @@ from n2d2py.exports.tflite.layers import TfliteModel
 from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
 from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference
-from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.kinds import Kind
@@ -71,7 +71,7 @@ class EthosUTarget(TfliteTarget):
     """Target for Arm's Ethos-U, compiled by Vela."""
 
     name = "EthosU"
-    parameters = EthosUParameters.schema("EthosU")
+    parameter_type = EthosUParameters
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
@@ -88,11 +88,9 @@ class EthosUTarget(TfliteTarget):
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """Raise the errors of the TFLite target, E705 in floating point, E721 without Vela, E802 if Vela fails."""
-        if request.graph.nodes and request.graph.bits != 8:
-            text = f"the export EthosU supports 8-bit integers, not -nbbits {request.graph.bits}"
-            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
-        if missing := missing_vela():
-            return Prepared(request, [missing])
+        wrong = precision_problem(request, "EthosU supports 8-bit integers", (8,), "use -nbbits 8")
+        if problem := wrong or missing_vela():
+            return Prepared(request, [problem])
         own = EthosUParameters.of(request.parameters)
         if bool(own.system_config) != bool(own.memory_mode):
             name = "VelaSystemConfig" if own.system_config else "VelaMemoryMode"

@@ -32,7 +32,6 @@ class McuTarget(CppTarget):
     aliases = ("CPP_STM32",)
     stands_in_for = ()
     parameter_type = McuParameters
-    parameters = McuParameters.schema("CPP_MCU")
     layer_parameters = Schema("export parameters of a layer of CPP_MCU", ())
     quantization = QuantDefaults(rescaling="Fixed-point-p32", file_types=True)
     adds_residuals = False

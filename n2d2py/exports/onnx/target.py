@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,9 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import require
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
+from n2d2py.exports.model_file import computed_tensors, model_file, type_fields, write_rendered
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
-from n2d2py.exports.writer import model_file, write_rendered
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.kinds import Kind
 from n2d2py.ini.params import ExportParameters, parameter
@@ -120,7 +120,7 @@ class OnnxTarget(Target["QdqModel"]):
     """ONNX target: a QDQ model with the tool's integers, or a float model with `-nbbits -32`."""
 
     name = "ONNX"
-    parameters = OnnxParameters.schema("ONNX")
+    parameter_type = OnnxParameters
     quantization = QuantDefaults(softmax_rows=False, full_range=True)
     needs_plan = False
     runner = OnnxRunner
@@ -139,14 +139,13 @@ class OnnxTarget(Target["QdqModel"]):
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
-        produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "onnx"),
             "integers": graph.bits > 0,
             "integer_io": OnnxParameters.of(prepared.request.parameters).integer_io,
             "inputs": list(graph.inputs),
-            "tensors": {name: model.stored.get(name, name) for name in produced},
-            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+            "tensors": {name: model.stored.get(name, name) for name in computed_tensors(graph)},
+            "types": type_fields(graph),
         }
 
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
@@ -158,8 +157,7 @@ class OnnxTarget(Target["QdqModel"]):
             onnx.save_model(written.model, path, save_as_external_data=True, location=f"{path.name}.data")
         else:
             path.write_bytes(written.model.SerializeToString(deterministic=True))
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder)
+        write_arrays(request.stimuli, folder)
         _write_readme(folder, request, written, path.name)
 
 

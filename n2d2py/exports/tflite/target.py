@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
+from n2d2py.exports.model_file import computed_tensors, hex_rows, model_file, precision_problem, type_fields, write_rendered
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.file import camel_case, int8_grid
@@ -17,7 +17,6 @@ from n2d2py.exports.tflite.layers import TfliteModel, write_model
 from n2d2py.exports.tflite.runner import LiteRtRunner
 from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference, with_xnnpack
-from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.kinds import Kind
 from n2d2py.ini.params import ExportParameters, parameter
@@ -43,7 +42,7 @@ class TfliteTarget(Target[TfliteModel]):
     """TFLite target: int8, or float32 with `-nbbits -32`."""
 
     name = "TFLite"
-    parameters = TfliteParameters.schema("TFLite")
+    parameter_type = TfliteParameters
     quantization = QuantDefaults(
         own_rescaling=True, input_bits=8, output_bits=8, mixed=False, wide_concats=False, unit_ranges=True, softmax_rows=False
     )
@@ -59,23 +58,22 @@ class TfliteTarget(Target[TfliteModel]):
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """Raise E704 without layers, E705 unless int8 or float32, E701 for unsupported layers, E721 without schema."""
-        if request.graph.nodes and request.graph.bits not in (8, -32):
-            text = f"the export TFLite supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
-            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
+        supported, remedy = "TFLite supports 8-bit integers and float32", "use -nbbits 8 or -nbbits -32"
+        if problem := precision_problem(request, supported, (8, -32), remedy):
+            return Prepared(request, [problem])
         integer_io = TfliteParameters.of(request.parameters).integer_io
         return Prepared.of(request, partial(write_model, request.graph, integer_io))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
-        produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
             "integers": graph.bits > 0,
             "kernels": TfliteParameters.of(prepared.request.parameters).kernels,
             "operators": list(model.codes),
-            "tensors": {name: model.index[name] for name in produced},
-            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+            "tensors": {name: model.index[name] for name in computed_tensors(graph)},
+            "types": type_fields(graph),
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
@@ -90,8 +88,7 @@ class TfliteTarget(Target[TfliteModel]):
         request = prepared.request
         path = folder / model_file(request.graph.name, "tflite")
         path.write_bytes(prepared.result.data)
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder)
+        write_arrays(request.stimuli, folder)
         return path
 
 

@@ -77,7 +77,6 @@ class VulkanTarget(CppTarget):
     aliases = ()
     stands_in_for = ()
     parameter_type = VulkanParameters
-    parameters = VulkanParameters.schema("Vulkan")
     layer_parameters = Schema("export parameters of a layer of Vulkan", ())
     quantization = QuantDefaults(rescaling="Fixed-point-p32", file_types=True)
     keeps_states = False

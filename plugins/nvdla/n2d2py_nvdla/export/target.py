@@ -72,7 +72,7 @@ class NvdlaTarget(Target[NvdlaExport]):
     """A loadable for NVDLA hardware, checked and described."""
 
     name = "NVDLA"
-    parameters = NvdlaParameters.schema("NVDLA")
+    parameter_type = NvdlaParameters
     quantization = QuantDefaults(
         unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_concats=False, softmax_rows=False, last_softmax=False
     )
@@ -133,8 +133,7 @@ class NvdlaTarget(Target[NvdlaExport]):
         write_text(folder / LAYERS, json_text(layers_json(lowered, compiled)))
         if lowered.precision == INT8:
             write_text(folder / CALIBRATION, json_text(calibration_json(lowered)))
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder, np.int8 if lowered.precision == INT8 else np.float16)
+        write_arrays(request.stimuli, folder, np.int8 if lowered.precision == INT8 else np.float16)
         write_text(folder / "README.md", readme(request, lowered, compiled, made.abi))
 
 
