@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import lcm
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.access import Concatenated, Joined, View
 from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
@@ -206,7 +207,7 @@ class Buffers:
         stride = root.pixel_bytes
         if buffer.produced and not buffer.whole and not buffer.external:
             step = lcm(self.settings.alignment, root.element_bytes)
-            stride = -(-stride // step) * step
+            stride = round_up(stride, step)
         return PlaneLayout(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
 
     def geometry(self, name: str) -> PlaneLayout:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Window
 from n2d2py.memory.buffers import Buffers, concats_in_place
@@ -63,7 +64,7 @@ def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
     """Return the settings of the search: the first memory without the bytes of the states."""
     first, *others = settings.tensor_memories
     names = () if settings.state_memory else problem.state_inputs
-    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in names)
+    states = sum(round_up(problem.tensors[name].bytes, Memory.ALIGNMENT) for name in names)
     return replace(
         settings,
         clock="op",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.ini.kinds import Kind
 from n2d2py.ini.params import ExportParameters, ParametersT, Params, parameter
@@ -85,7 +86,7 @@ def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
     at, placed = 0, []
     for memory in sorted(memories, key=lambda each: each.cost):
         placed.append(memory if memory.kind else replace(memory, start=at))
-        at += 0 if memory.kind else -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
+        at += 0 if memory.kind else round_up(memory.bytes, Memory.ALIGNMENT)
     return tuple(placed)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from n2d2py import log
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
@@ -84,7 +85,7 @@ def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
     if memory is not None and not graph.states:
         log.warning("W109", f"the memory {memory.name} has no effect: the network has no states", remedy="remove it")
         return None
-    size = sum(-(-graph.tensors[name].bytes // _ALIGNMENT) * _ALIGNMENT for name in graph.state_inputs)
+    size = sum(round_up(graph.tensors[name].bytes, _ALIGNMENT) for name in graph.state_inputs)
     if memory is not None and size > memory.bytes:
         what = f"the memory {memory.name} has {memory.bytes:,} bytes, and the states take {size:,}"
         raise N2D2Error("E607", what, where="export parameters", remedy="make it larger")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
-from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen, substituted
 from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import comment
@@ -25,8 +24,8 @@ class LayerCode:
 
     Attributes:
         identifier: the layer's C identifier.
-        run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows if it
-            `accumulates`.
+        run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows where it
+            has partial results.
         headers: kernel headers to include, such as "n2d2/convolution.hpp".
         structs: configs of its kernels and constants they name, defined in the network's namespace after planes and `arrays`.
         calls: statements over in0, in1, ... (const unsigned char*) and out (unsigned char*).
@@ -49,44 +48,14 @@ class LayerCode:
         return self.run.streamed
 
     @property
-    def accumulates(self) -> bool:
-        """True if its rows are those of its input."""
-        return self.run.partial is not None
-
-    @property
     def sum(self) -> str:
         """The layer whose sum is fused into `calls`; "" for none."""
         return self.node.residual.layer if self.node.residual else ""
 
     @property
-    def kernel(self) -> str:
-        """Name of the specialized implementation; "" without one."""
-        return self.selection.kernel.name
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """Run-time names of the instruction sets of `kernel`; the portable one runs on others."""
-        return self.selection.kernel.sets
-
-    @property
-    def reason(self) -> str:
-        """Reason for this kernel, or against better ones."""
-        return self.selection.reason
-
-    @property
     def winograd(self) -> Winograd | None:
         """Its Winograd form, which some instruction sets may use instead of `calls`."""
         return self.selection.winograd
-
-    @property
-    def storage(self) -> Storage | None:
-        """Packing of its weights; None for whole bytes."""
-        return self.selection.storage
-
-    @property
-    def prepacked_bytes(self) -> int:
-        """Static memory of weights that are unpacked once, the maximum over the instruction sets."""
-        return self.storage.kept if self.storage else 0
 
     @property
     def weights(self) -> Array | None:
@@ -193,7 +162,7 @@ class LayerCode:
         names = {row.name for row in sets}
         streams = self.selection.streams[::-1]
         streamed = [name for one in streams for name in one.form.sets]
-        left = tuple(dict.fromkeys(name for name in (*streamed, *self.sets) if name in names))
+        left = tuple(dict.fromkeys(name for name in (*streamed, *self.selection.kernel.sets) if name in names))
         problems = [f"no {one.kernel}: {one.problem}" for one in streams if one.problem]
         if not left:
             code, reason = self.portable(), "; ".join(problems) or "there is no other kernel for it"
@@ -206,7 +175,7 @@ class LayerCode:
         reason = "; ".join(["bytes, sums that are proved", *problems])
         code = self
         if not kernel:
-            kernel, reason = self.kernel, self.reason
+            kernel, reason = self.selection.kernel.name, self.selection.reason
             if names - set(left):  # some have the portable kernel
                 code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
         arrays = tuple(map(kept, self.arrays))

@@ -141,7 +141,6 @@ def _activation(layer: Layer, kind: str) -> Expression:
     return Expression.type(functor.template, kind, *values, *functor.flags, headers=headers)
 
 
-# ---- layers that move values ---------------------------------------------------------------------
 _AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
 
 

@@ -379,12 +379,13 @@ class _Override:
         answer = busy or self.fits(node)
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
-            noted = replace(code.selection, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))
+            noted = replace(code.selection, reason="; ".join(filter(None, (code.selection.reason, f"no {self.tag}: {reason}"))))
             return replace(code, selection=noted)
         code = code.configured(lambda config: replace(config, special=(*config.special, (self.isa, self.tag))))
-        others = f", elsewhere {code.kernel}" if self.isa and code.kernel else ""
-        sets = tuple(dict.fromkeys((tags()[self.isa].name, *code.sets))) if self.isa else ("all",)
-        kernel = replace(code.selection.kernel, name=f"{self.tag}{others}", sets=sets)
+        kernel = code.selection.kernel
+        others = f", elsewhere {kernel.name}" if self.isa and kernel.name else ""
+        sets = tuple(dict.fromkeys((tags()[self.isa].name, *kernel.sets))) if self.isa else ("all",)
+        kernel = replace(kernel, name=f"{self.tag}{others}", sets=sets)
         selection = replace(code.selection, kernel=kernel, reason="a plug-in's kernel fits", winograd=None)
         return replace(code, headers=(*code.headers, self.header), selection=selection)
 

@@ -25,7 +25,7 @@ from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts,
 from n2d2py.exports.cpp.sensor_input import SensorView, sensor_view
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, port_views, state_views
+from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, state_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
 from n2d2py.graph import QuantGraph, QuantNode
@@ -233,9 +233,11 @@ class ProjectView:
         return self.states[-1].offset + self.states[-1].size - self.states[0].offset if self.states else 0
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
-        structs = [self.identifiers.plane(name) for name in names]
-        planes = {name: self.plan.local(self.plan.planes[name]) for name in names}
-        return port_views(role, names, self.graph, planes, structs)
+        return [self._port(role, str(index) if len(names) > 1 else "", name) for index, name in enumerate(names)]
+
+    def _port(self, role: str, number: str, name: str) -> PortView:
+        plane, memory = self.identifiers.plane(name), self.plan.local(self.plan.planes[name])
+        return PortView(role, number, name, self.graph.shape(name), self.graph.type(name), plane, memory)
 
     @cached_property
     def layers(self) -> list[LayerView]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import ExportChoices, Layer
 from n2d2py.graph import QuantGraph
@@ -91,5 +92,5 @@ def input_scratch(layer: Layer) -> ScratchNeed:
     shape = layer.input_shape
     inputs = channels(shape) * height(shape) * width(shape)
     window = (_window_bytes(layer, inputs) + 127) // 64 * 64
-    size = window + -(-inputs * layer.inputs[0].bytes // 4) * 4 + _TAIL
+    size = window + round_up(inputs * layer.inputs[0].bytes, 4) + _TAIL
     return ScratchNeed(size, size, size, size)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.arrays import is_string
@@ -139,14 +140,14 @@ class CppTarget(Target[Project]):
         """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
         by tensor of packed activations; the working memory of the conversion of frames or sounds."""
         packed_weights = {
-            layer.node.name: {
-                "bits": layer.code.storage.bits,
-                "bytes": layer.code.weight_bytes,
-                "bytes_unpacked": int(layer.node.params["weights"].nbytes),
-                **({"bytes_prepacked": layer.code.prepacked_bytes} if layer.code.prepacked_bytes else {}),
+            code.node.name: {
+                "bits": storage.bits,
+                "bytes": code.weight_bytes,
+                "bytes_unpacked": int(code.node.params["weights"].nbytes),
+                **({"bytes_prepacked": storage.kept} if storage.kept else {}),
             }
-            for layer in (prepared.result.layers if prepared.result else ())
-            if layer.code is not None and layer.code.storage is not None
+            for code in (prepared.result.codes if prepared.result else ())
+            if (storage := code.selection.storage)
         }
         graph = prepared.request.graph
         packed_activations = {
@@ -220,20 +221,20 @@ def _chosen(layer: LayerView) -> KernelChoice:
     code = layer.code
     if code is None:
         return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
-    reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
-    sets, used = code.sets if code.kernel else (), ", ".join(code.winograd_sets)
-    kernel = f"Winograd ({used}), else {code.kernel}" if used else code.kernel or "portable"
-    choice = KernelChoice(layer.node.name, kernel, sets, reason, code.selection.kernel.tiled)
-    if code.storage is None:
+    selection, kernel, used = code.selection, code.selection.kernel, ", ".join(code.winograd_sets)
+    reason = f"{selection.reason}; {code.sum} is in its epilogue" if code.sum else selection.reason
+    name = f"Winograd ({used}), else {kernel.name}" if used else kernel.name or "portable"
+    choice = KernelChoice(layer.node.name, name, kernel.sets if kernel.name else (), reason, kernel.tiled)
+    if (storage := selection.storage) is None:
         return choice
-    return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=code.prepacked_bytes)
+    return replace(choice, weight_bits=storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=storage.kept)
 
 
 def _section_bytes(array: Array, weights_format: str) -> int:
     """Bytes of an array with what fills up its alignment; a string ends with a zero."""
     forms = [array.values, *(form.values for form in array.forms)]
     size = max(values.nbytes + is_string(values, weights_format) * values.itemsize for values in forms)
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    return round_up(size, _ALIGNMENT)
 
 
 def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
@@ -270,7 +271,10 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     possible = code.winograd.possible if code.winograd is not None else ()
     if all(one in possible for one in wanted):
         return []
-    what, remedy = f"no Winograd form ({code.reason})", "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1"
+    what, remedy = (
+        f"no Winograd form ({code.selection.reason})",
+        "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1",
+    )
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
         remedy = "remove it; direct convolution is as fast with dot-product instructions"
@@ -292,7 +296,7 @@ def _tile_problems(request: ExportRequest, is_portable: bool, codes: Mapping[str
             else:
                 code = codes[node.name]
                 code = code.portable() if is_portable else code
-                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.reason})"
+                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.selection.reason})"
             if why:
                 remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
                 problems.append(N2D2Error("E705", f"Tile={tiles[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))

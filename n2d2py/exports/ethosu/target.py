@@ -148,7 +148,6 @@ def _options(own: EthosUParameters) -> list[str]:
     return words + [word for option, value in named.items() if value for word in (option, str(value))]
 
 
-# ---- files ---------------------------------------------------------------------------------------
 def write_program(request: ExportRequest, program: Program, folder: Path) -> None:
     """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that passes them to the NPU driver."""
     stem = identifier(request.graph.name).lower()

@@ -32,7 +32,6 @@ from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.simulator import simulate
 
-# ---- constants of the layers ---------------------------------------------------------------------
 _PIXELS = 2
 """Pixels of the output for which a kernel reads its weights once; kernels with vectors have more."""
 

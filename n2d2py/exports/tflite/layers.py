@@ -429,7 +429,6 @@ LOWERINGS: dict[str, Lowering] = {
 """Writers of layers by operator kind."""
 
 
-# ---- the model -----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TfliteModel:
     """The file, and the indexes of the network's tensors in it.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode
@@ -123,7 +124,7 @@ class VulkanProject(Project):
                 return 0
             if key not in at:
                 at[key] = length
-                filled = zero_padded(values.reshape(-1).astype(np.int32), -(-values.size // _QUAD) * _QUAD)
+                filled = zero_padded(values.reshape(-1).astype(np.int32), round_up(values.size, _QUAD))
                 parts.append(filled)
                 length += filled.size
             return at[key]
