@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from n2d2py.errors import N2D2Error, suggest
+from n2d2py.errors import Location, N2D2Error, suggest
 
 Wrong = Callable[[str, str], N2D2Error]
 """The error for what is wrong with a text, and a remedy."""
+
+
+def option_error(option: str, text: str, where: Location | None = None) -> Wrong:
+    """Return the function from a problem of the value `text` of an option, or of an INI key at `where`, and a remedy to E003."""
+    return lambda what, remedy: N2D2Error("E003", what if where else f"{option} {text}: {what}", where=where, remedy=remedy)
 
 
 def require_known(what: str, name: str, known: Collection[str], wrong: Wrong) -> None:

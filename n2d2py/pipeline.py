@@ -26,6 +26,7 @@ from n2d2py.exports import (
     target_names,
 )
 from n2d2py.memory.from_graph import PlannedNetwork
+from n2d2py.memory.settings import Settings
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
@@ -346,7 +347,7 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
         what = f"{what}, which the export {target.name} does not support"
         remedy = f"use -export {' or '.join(able)}, or States=none to make the states inputs and outputs"
         raise N2D2Error("E706", what, where=network.place, remedy=remedy)
-    if network.params["StreamInput"]:
+    if Settings.of(network.params).stream_input:
         raise N2D2Error("E706", f"{what}, which excludes StreamInput=1", remedy="remove StreamInput")
 
 

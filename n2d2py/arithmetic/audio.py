@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,8 +33,7 @@ import numpy as np
 from n2d2py.arithmetic import micro_frontend
 from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.choices import read_settings, require_known
-from n2d2py.errors import N2D2Error
+from n2d2py.choices import Wrong, option_error, read_settings, require_known
 
 KINDS = ("log_mel", "mfcc")
 WINDOWS = ("hann", "hamming", "povey")
@@ -448,7 +447,7 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
-    wrong = partial(_wrong, option, text)
+    wrong = option_error(option, text)
     kind, settings = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
     preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
@@ -458,17 +457,17 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
     values: dict[str, Any] = {"preset": preset, "window_type": settings.get("window_type", defaults["window_type"])}
-    rate = values["rate"] = int(_number(option, text, "rate", settings.get("rate", defaults["rate"])))
+    rate = values["rate"] = int(_number(wrong, "rate", settings.get("rate", defaults["rate"])))
     for key in ("window", "hop"):
         value = settings.get(key, f"{defaults[key]}ms")
         milliseconds = value.removesuffix("ms")
-        number = _number(option, text, key, milliseconds)
+        number = _number(wrong, key, milliseconds)
         values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
     defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
     for key in ("low", "high", "preemphasis"):
-        values[key] = _number(option, text, key, settings.get(key, defaults[key]))
+        values[key] = _number(wrong, key, settings.get(key, defaults[key]))
     for key in ("fft", "mels", "coefficients", "deltas", "delta_window", "input_rate"):
-        values[key] = int(_number(option, text, key, settings.get(key, defaults[key])))
+        values[key] = int(_number(wrong, key, settings.get(key, defaults[key])))
     source = AudioSource(kind, **values)
     if problem := _problem(source):
         raise wrong(problem, "correct the value")
@@ -522,18 +521,14 @@ def _problem(source: AudioSource) -> str:
     return problem
 
 
-def _number(option: str, text: str, key: str, value: Any) -> float:
+def _number(wrong: Wrong, key: str, value: Any) -> float:
     try:
         number = float(value)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise _wrong(option, text, f"{key}={value} is not a number", "give a number")
+        raise wrong(f"{key}={value} is not a number", "give a number")
     return number
-
-
-def _wrong(option: str, text: str, what: str, remedy: str) -> N2D2Error:
-    return N2D2Error("E003", f"{option} {text}: {what}", remedy=remedy)
 
 
 def _to_mel(hertz: np.ndarray, htk: bool) -> np.ndarray:

@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import InternalError
 
 
@@ -134,7 +135,7 @@ def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
     """
     count, each = weights.shape[1], 4 * words
     most = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
-    padded = np.zeros((len(weights), -(-count // each) * each), np.int16 if 2 * words * most < 2**15 else np.int32)
+    padded = np.zeros((len(weights), round_up(count, each)), np.int16 if 2 * words * most < 2**15 else np.int32)
     padded[:, :count] = weights
     result = np.zeros(len(weights), np.int64)
     for sign in (-1, 1):

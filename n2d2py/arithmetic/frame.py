@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic.pixel_formats import FORMATS, PixelFormat, luminance
-from n2d2py.choices import read_settings, require_known
+from n2d2py.choices import option_error, read_settings, require_known
 from n2d2py.errors import N2D2Error
 
 FILTERS = ("nearest", "bilinear", "area", "antialias")
@@ -169,10 +169,7 @@ def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = 
     Raises:
         N2D2Error: E003 an unknown format, filter or key, or a value that is not possible; E007 `pad` with a resize or a crop.
     """
-
-    def wrong(what: str, remedy: str) -> N2D2Error:
-        return N2D2Error("E003", f"-input-format {text}: {what}", remedy=remedy)
-
+    wrong = option_error("-input-format", text)
     form, colon, rest = text.partition(":")
     name, comma, words = (None, colon, rest) if not colon or "=" in rest.split(",")[0] else rest.partition(",")
     require_known("format", form, FORMATS, wrong)

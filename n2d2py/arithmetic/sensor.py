@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.choices import read_settings
-from n2d2py.errors import N2D2Error
+from n2d2py.choices import Wrong, option_error, read_settings
 
 _KEYS = ("axes", "hop", "unit", "mean", "std")
 
@@ -93,18 +91,18 @@ def read_sensor(text: str) -> SensorSource:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
-    wrong = partial(_wrong, text)
-    _, given = read_settings(text, {"window": _KEYS}, wrong)
-    if "axes" not in given:
+    wrong = option_error("-sensor", text)
+    _, settings = read_settings(text, {"window": _KEYS}, wrong)
+    if "axes" not in settings:
         raise wrong("axes is missing", "add axes=...")
     counts = {}
     for key, default in (("axes", "1"), ("hop", "1")):
-        word = given.get(key, default)
+        word = settings.get(key, default)
         if not word.isdigit() or not 1 <= int(word) <= 65536:
             raise wrong(f"{key}={word} is not a number from 1 to 65536", "correct the value")
         counts[key] = int(word)
     unit, mean, std = (
-        _values(wrong, key, given.get(key, default), counts["axes"])
+        _values(wrong, key, settings.get(key, default), counts["axes"])
         for key, default in (("unit", "1"), ("mean", "0"), ("std", "1"))
     )
     if min(*unit, *std) <= 0:
@@ -112,7 +110,7 @@ def read_sensor(text: str) -> SensorSource:
     return SensorSource(counts["axes"], counts["hop"], unit, mean, std)
 
 
-def _values(wrong: partial[N2D2Error], key: str, text: str, axes: int) -> tuple[float, ...]:
+def _values(wrong: Wrong, key: str, text: str, axes: int) -> tuple[float, ...]:
     """The values of a key for each axis."""
     try:
         values = tuple(map(float, text.split("/")))
@@ -123,7 +121,3 @@ def _values(wrong: partial[N2D2Error], key: str, text: str, axes: int) -> tuple[
     if len(values) not in (1, axes):
         raise wrong(f"{key} has {len(values)} values, but there are {axes} axes", f"give 1 value or {axes}")
     return values if len(values) == axes else values * axes
-
-
-def _wrong(text: str, what: str, remedy: str) -> N2D2Error:
-    return N2D2Error("E003", f"-sensor {text}: {what}", remedy=remedy)

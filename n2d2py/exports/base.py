@@ -15,6 +15,7 @@ from n2d2py.exports.stimuli import StoredStimuli
 from n2d2py.exports.writer import Manifest
 from n2d2py.graph import Node, QuantGraph
 from n2d2py.graph.inputs import InputContract
+from n2d2py.ini.params import ExportParameters
 from n2d2py.ini.schema import Schema
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
@@ -195,7 +196,9 @@ class Target(Generic[ResultT]):
         name: as in `-export NAME` and in the folder's name.
         aliases: names of this target in N2D2, accepted with a notice.
         stands_in_for: N2D2 exports that do not exist here; the error proposes this target.
-        parameters: its export parameters; unknown ones cause a warning.
+        parameters: the schema of its export parameters; unknown ones cause a warning. A target with a `parameter_type` has that
+            of this class.
+        parameter_type: the class whose attributes are the values of its export parameters.
         layer_parameters: its parameters of single layers, in addition to the precision.
         quantization: quantization defaults.
         in_floats: it accepts float networks, whatever its parameters.
@@ -213,6 +216,7 @@ class Target(Generic[ResultT]):
     aliases: tuple[str, ...] = ()
     stands_in_for: tuple[str, ...] = ()
     parameters: Schema = Schema("export parameters", ())
+    parameter_type: type[ExportParameters] = ExportParameters
     layer_parameters: Schema = Schema("export parameters of a layer", ())
     quantization: QuantDefaults = QuantDefaults()
     in_floats: bool = True
@@ -225,13 +229,13 @@ class Target(Generic[ResultT]):
     codes: Mapping[str, tuple[str, str]] = MappingProxyType({})
     runner: type[Runner] | None = None
 
+    def __init_subclass__(cls) -> None:
+        if "parameter_type" in vars(cls):
+            cls.parameters = cls.parameter_type.schema(cls.name)
+
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """Return its parameters that others, or the precision `bits` (-nbbits), make ineffective, each with the reason."""
         return {}
-
-    def own_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of the parameters that the target knows; files may set parameters of other targets too."""
-        return {key.name: parameters[key.name] for key in self.parameters.keys if key.name in parameters}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return `quantization` under these parameters."""

@@ -61,7 +61,6 @@ def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
     return [GENERAL, *(target.parameters for target in targets), LAYER_PARAMETERS, *of_layers]
 
 
-# ---- presets -------------------------------------------------------------------------------------
 def preset_names() -> list[str]:
     """Return the sorted names of the presets, the files of `params`. Raise E001 if the installation has no `params`."""
     return sorted(file.stem for file in resources.folder("params").glob("*.ini"))

@@ -107,7 +107,9 @@ def _array_files(inputs: int) -> list[str]:
 
 
 def write_arrays(stimuli: StoredStimuli, folder: Path, dtype: np.dtype | type | None = None) -> None:
-    """Write the stored values of each input as a NumPy file, in the type `dtype` or unchanged."""
+    """Write the stored values of each input as a NumPy file, in the type `dtype` or unchanged; no file without samples."""
+    if not stimuli.count:
+        return
     for name, values in zip(_array_files(len(stimuli.inputs)), stimuli.inputs, strict=True):
         np.save(folder / name, values if dtype is None else values.astype(dtype))
 

@@ -24,11 +24,8 @@ from typing import Any
 
 from n2d2py.errors import N2D2Error
 from n2d2py.files import json_text, write_text
-from n2d2py.files.names import file_names
-from n2d2py.resources import templates
 from n2d2py.version import __version__
 
-# ---- replacement of an export --------------------------------------------------------------------
 MANIFEST = "manifest.json"
 TOOL = "n2d2py"
 
@@ -118,21 +115,6 @@ def _is_built(name: Path) -> bool:
     top = name.parts[0]
     inside = len(name.parts) > 1 and (top in _BUILT_FOLDERS or top.startswith(("build-", "cmake-build-")))
     return inside or name.as_posix() in _BUILT_FILES or name.suffix in _BUILT_ENDINGS
-
-
-_PER_LINE = 16
-
-
-def hex_rows(data: bytes, separator: str) -> list[str]:
-    """Return the bytes as hexadecimal C constants, sixteen in a row."""
-    starts = range(0, len(data), _PER_LINE)
-    return [separator.join(f"0x{byte:02x}" for byte in data[start : start + _PER_LINE]) for start in starts]
-
-
-def write_rendered(path: Path, template: str, **values: Any) -> None:
-    """Write a template, named `folder/file` below `export_templates`, to a file."""
-    folder, _, name = template.partition("/")
-    write_text(path, templates(folder).get_template(f"{name}.j2").render(values))
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -309,9 +291,3 @@ def _alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def model_file(network: str, ending: str) -> str:
-    """The name of the file of an export that is a single model."""
-    name = network or "network"
-    return f"{file_names([name])[name]}.{ending}"

@@ -5,9 +5,10 @@ The file is an INI text: export parameters first, then a section `[layer]` for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
@@ -62,6 +63,51 @@ LAYER_PARAMETERS = Schema(
     doc="Keys of a section `[layer]` in the file of `-export-parameters`. They override the keys of the layer's section in "
     "the INI file. All other keys belong to the export.",
 )
+
+
+ParametersT = TypeVar("ParametersT", bound="ExportParameters")
+
+
+def parameter(
+    name: str, kind: Kind, default: Any, doc: str = "", read: Callable[[Any], Any] | None = None, **limits: Any
+) -> Any:
+    """Return the field of an export parameter in a class of `ExportParameters`.
+
+    `limits` as in `Key`. `read` converts a value of the file to that of the field.
+    """
+    key = Key(name, kind, default, doc, **limits)
+    return field(default=read(default) if read else default, metadata={"key": key, "read": read or (lambda value: value)})
+
+
+@dataclass(frozen=True)
+class ExportParameters:
+    """The export parameters that a target reads, as attributes.
+
+    A field declared by `parameter` is a key of the file, any other a constant. Class keywords: `texts` documents the keys, as in
+    `schema.keys`; `without` names those of the base class that are constants here.
+
+    Attributes:
+        rows: the keys by field.
+    """
+
+    rows: ClassVar[Mapping[str, Key]] = {}
+
+    def __init_subclass__(cls, texts: str = "", without: str = "") -> None:
+        own = {name: value.metadata["key"] for name, value in vars(cls).items() if isinstance(value, Field) and value.metadata}
+        inherited = {name: key for name, key in cls.rows.items() if name not in without.split()}
+        cls.rows = {**inherited, **dict(zip(own, keys(texts, *own.values()), strict=True))}
+
+    @classmethod
+    def of(cls: type[ParametersT], values: Params | Mapping[str, Any]) -> ParametersT:
+        """Return the parameters of values by name; others have their default. Names of other targets have no effect."""
+        known = values.as_dict() if isinstance(values, Params) else values
+        given = (one for one in fields(cls) if one.name in cls.rows and cls.rows[one.name].name in known)
+        return cls(**{one.name: one.metadata["read"](known[cls.rows[one.name].name]) for one in given})
+
+    @classmethod
+    def schema(cls, name: str) -> Schema:
+        """Return the keys for the file, as those of `name`."""
+        return Schema(f"export parameters of {name}", tuple(cls.rows.values()))
 
 
 def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, others: Callable[[], Schema]) -> Params:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import lcm
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.access import Concatenated, Joined, View
 from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
@@ -145,23 +146,7 @@ class Buffers:
         part_of = {name: op for op in problem.ops if op.name in self._joins for name in op.inputs}
         for op in problem.ops:
             clock, name = self.clock[op.name], op.output
-            if op.name in self._joins:
-                buffers[name] = buffers[op.inputs[0]]
-            elif isinstance(op.access, View):
-                buffers[name] = buffers[op.inputs[0]]
-                buffers[name].parts[name] = 0
-                if tensors[name].shape != buffers[name].root.shape:
-                    buffers[name].reshaped.add(name)
-            elif op.aliased is not None:
-                buffers[name] = buffers[op.aliased]
-                buffers[name].parts[name] = buffers[name].parts[op.aliased]
-            elif name in part_of:
-                join = part_of[name]
-                known = next((buffers[t] for t in join.inputs if t in buffers), None)
-                buffers[name] = known or self._joined_buffer(join, clock)
-                buffers[name].birth = min(buffers[name].birth, clock)
-            else:
-                buffers[name] = Buffer(tensors[name], {name: 0}, birth=clock)
+            buffers[name] = self._written(op, buffers, part_of.get(name))
             if op.name not in self.views:
                 for source in op.inputs:
                     buffers[source].readers.append(op.name)
@@ -176,6 +161,26 @@ class Buffers:
             if buffers[name].produced:
                 buffers[name].external = self._stays_outside(buffers[name], writers[buffers[name].root.name])
         return buffers
+
+    def _written(self, op: OpSpec, buffers: dict[str, Buffer], join: OpSpec | None) -> Buffer:
+        """Return the buffer of an operator's output, which is a part of `join`, if given."""
+        name, clock, tensor = op.output, self.clock[op.name], self.problem.tensors[op.output]
+        if op.name in self._joins:
+            return buffers[op.inputs[0]]
+        if isinstance(op.access, View):
+            buffer = buffers[op.inputs[0]]
+            buffer.parts[name] = 0
+            if tensor.shape != buffer.root.shape:
+                buffer.reshaped.add(name)
+        elif op.aliased is not None:
+            buffer = buffers[op.aliased]
+            buffer.parts[name] = buffer.parts[op.aliased]
+        elif join is not None:
+            buffer = next((buffers[t] for t in join.inputs if t in buffers), None) or self._joined_buffer(join, clock)
+            buffer.birth = min(buffer.birth, clock)
+        else:
+            buffer = Buffer(tensor, {name: 0}, birth=clock)
+        return buffer
 
     def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
         """True if a network output is written directly to the caller. Excluded are parts of concatenations in place, pools with
@@ -202,7 +207,7 @@ class Buffers:
         stride = root.pixel_bytes
         if buffer.produced and not buffer.whole and not buffer.external:
             step = lcm(self.settings.alignment, root.element_bytes)
-            stride = -(-stride // step) * step
+            stride = round_up(stride, step)
         return PlaneLayout(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
 
     def geometry(self, name: str) -> PlaneLayout:

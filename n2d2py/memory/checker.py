@@ -45,7 +45,7 @@ def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violati
     """Return the faults of a MAP for a GRAPH (`memory_map.json`, `memory_graph.json`), none if it is proved."""
     case = Case(graph, memory_map)
     _check_planes(case)
-    _check_schedule(case)
+    _Schedule(case).check()
     _check_constants(case)
     return case.found or Replay(case).run()
 
@@ -112,103 +112,110 @@ def _form_fault(plane: dict[str, Any], name: str, shape: tuple[int, int, int]) -
     return None
 
 
-def _check_schedule(case: Case) -> None:
-    """Check that every operator runs once, after its producers, and clocks respect alloc and release."""
-    arriving = {step["input"] for step in case.map["schedule"] if "input" in step}
-    partly = arriving | {
-        case.ops[step["op"]]["output"] for step in case.map["schedule"] if "rows" in step and step.get("op") in case.ops
-    }
-    last = {step["op"]: index for index, step in enumerate(case.map["schedule"]) if "op" in step}
-    ready, done = set(case.graph["inputs"]) - arriving, set()
-    begun: dict[str, int] = {}
-    lines_read: dict[str, int] = {}
-    clock = -1
-    for index, step in enumerate(case.map["schedule"]):
-        now = step.get("clock", index)
-        if now < clock:
-            case.fault("clock", f"step {index} runs at clock {now}, after clock {clock}")
-        clock = max(clock, now)
-        if "input" in step:
-            _check_arrival(case, step, index, begun)
-            if begun.get(step["input"]) == case.shape.get(step["input"], (None,))[0]:
-                ready.add(step["input"])
-            continue
-        name = step.get("op")
-        if name not in case.ops or name in done:
-            case.fault("schedule", f"step {index} runs {name}, which is unknown or has run", op=name)
-            continue
-        op = case.ops[name]
-        extra = set(step) - _STEP
+class _Schedule:
+    """Check of a schedule: every operator runs once, after its producers, and clocks respect alloc and release.
+
+    Attributes:
+        partly: tensors that are written or arrive by rows.
+        last: index of the last step of each operator.
+        ready: tensors that are complete; `done`: operators that have run.
+        begun: rows of a tensor that are there; `lines_read`: rows of its input that an operator has accumulated.
+    """
+
+    def __init__(self, case: Case):
+        self.case, self.steps = case, case.map["schedule"]
+        arriving = {step["input"] for step in self.steps if "input" in step}
+        by_rows = (step["op"] for step in self.steps if "rows" in step and step.get("op") in case.ops)
+        self.partly = arriving | {case.ops[name]["output"] for name in by_rows}
+        self.last = {step["op"]: index for index, step in enumerate(self.steps) if "op" in step}
+        self.ready, self.done = set(case.graph["inputs"]) - arriving, set[str]()
+        self.begun: dict[str, int] = {}
+        self.lines_read: dict[str, int] = {}
+
+    def check(self) -> None:
+        """Record the faults of all steps, and of what never runs or ends too early."""
+        case, clock = self.case, -1
+        for index, step in enumerate(self.steps):
+            now = step.get("clock", index)
+            if now < clock:
+                case.fault("clock", f"step {index} runs at clock {now}, after clock {clock}")
+            clock = max(clock, now)
+            if "input" in step:
+                self._check_arrival(step, index)
+            elif step.get("op") not in case.ops or step["op"] in self.done:
+                case.fault("schedule", f"step {index} runs {step.get('op')}, which is unknown or has run", op=step.get("op"))
+            else:
+                self._check_operator(case.ops[step["op"]], step, index, now)
+        for name in case.ops:
+            if name not in self.done:
+                case.fault("schedule", "never runs", op=name)
+        for name in case.graph["outputs"]:
+            release = case.map["tensors"].get(name, {}).get("release", clock + 1)
+            if release <= clock:
+                what = f"the network output {name} is released at clock {release}, before the end"
+                case.fault("lifetime", what, tensor=name)
+
+    def _check_operator(self, op: dict[str, Any], step: dict[str, Any], index: int, now: int) -> None:
+        case, name, extra = self.case, op["name"], set(step) - _STEP
         if extra:
             case.fault("unsupported", f"step {index}: {', '.join(sorted(extra))} is not checked", op=name)
         elif not step.get("view"):
             _check_order(case, op, step)
         by_lines = "rows" in step or "in_rows" in step
-        late = [t for t in _reads(op) if t not in ready and not (by_lines and t in partly)]
+        late = [t for t in _reads(op) if t not in self.ready and not (by_lines and t in self.partly)]
         if late:
             case.fault("schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0])
         _check_lifetimes(case, op, step, now)
+        commits = "rows" not in step or self.last[name] == index
         if "in_rows" in step:
-            commits = _check_in_rows(case, op, step, lines_read)
-        else:
-            commits = "rows" not in step or last[name] == index
-            if "rows" in step:
-                _check_rows(case, name, op["output"], step["rows"], begun, commits)
+            commits = self._check_in_rows(op, step)
+        elif "rows" in step:
+            self._check_rows(name, op["output"], step["rows"], commits)
         if commits:
-            ready.add(op["output"])
-            done.add(name)
-    for name in case.ops:
-        if name not in done:
-            case.fault("schedule", "never runs", op=name)
-    for name in case.graph["outputs"]:
-        release = case.map["tensors"].get(name, {}).get("release", clock + 1)
-        if release <= clock:
-            case.fault("lifetime", f"the network output {name} is released at clock {release}, before the end", tensor=name)
+            self.ready.add(op["output"])
+            self.done.add(name)
+
+    def _check_arrival(self, step: dict[str, Any], index: int) -> None:
+        """Check the rows of a network input that arrive from outside."""
+        case, name = self.case, step["input"]
+        if name not in case.graph["inputs"] or name in case.outside or set(step) - _ARRIVAL:
+            case.fault("schedule", f"step {index}: {name} does not arrive by rows", tensor=name)
+        else:
+            self._check_rows(None, name, step.get("rows"))
+        if self.begun.get(name) == case.shape.get(name, (None,))[0]:
+            self.ready.add(name)
+
+    def _check_rows(self, op: str | None, tensor: str, rows: list[int] | None, ends: bool = False) -> None:
+        """Record a fault unless these rows follow those computed before. None may be skipped if the tensor is outside of the
+        arena or arrives; none may be missing at the end if it is outside and `ends`."""
+        case, next_one = self.case, self.begun.get(tensor, 0)
+        height = case.shape[tensor][0]
+        complete = op is None or tensor in case.outside
+        if not rows or not next_one <= rows[0] < rows[1] <= height or (complete and rows[0] != next_one):
+            case.fault("schedule", f"makes lines {rows} of {tensor}, line {next_one} is next", op, tensor)
+            return
+        self.begun[tensor] = rows[1]
+        if ends and complete and rows[1] != height:
+            case.fault("schedule", f"makes {rows[1]} of the {height} lines of {tensor}", op, tensor)
+
+    def _check_in_rows(self, op: dict[str, Any], step: dict[str, Any]) -> bool:
+        """True if the operator commits; faults when the lines are not the next or the commit is not with the last."""
+        case, name, rows, source = self.case, op["name"], step["in_rows"], op["inputs"][0]
+        height, first = case.shape[source][0], self.lines_read.get(name, 0)
+        commits = bool(step.get("commit"))
+        if not rows or rows[0] != first or not first < rows[1] <= height or "rows" in step:
+            case.fault("schedule", f"takes lines {rows} of {source}, line {first} is next", name, source)
+            return True
+        if commits != (rows[1] == height):
+            case.fault("schedule", f"commits with lines {rows} of the {height} of {source}", name, source)
+            return True
+        self.lines_read[name] = rows[1]
+        return commits
 
 
 def _reads(op: dict[str, Any]) -> list[str]:
     """Return all tensors that must be valid when the operator runs."""
     return [*op["inputs"], *([op["residual"]] if "residual" in op else [])]
-
-
-def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str, int]) -> None:
-    """Check the rows of a network input that arrive from outside."""
-    name = step["input"]
-    if name not in case.graph["inputs"] or name in case.outside or set(step) - _ARRIVAL:
-        case.fault("schedule", f"step {index}: {name} does not arrive by rows", tensor=name)
-    else:
-        _check_rows(case, None, name, step.get("rows"), begun)
-
-
-def _check_rows(
-    case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int], ends: bool = False
-) -> None:
-    """Record a fault unless these rows follow those computed before. None may be skipped if the tensor is outside of the arena
-    or arrives; none may be missing at the end if it is outside and `ends`."""
-    next_one = begun.get(tensor, 0)
-    height = case.shape[tensor][0]
-    complete = op is None or tensor in case.outside
-    if not rows or not next_one <= rows[0] < rows[1] <= height or (complete and rows[0] != next_one):
-        case.fault("schedule", f"makes lines {rows} of {tensor}, line {next_one} is next", op, tensor)
-        return
-    begun[tensor] = rows[1]
-    if ends and complete and rows[1] != height:
-        case.fault("schedule", f"makes {rows[1]} of the {height} lines of {tensor}", op, tensor)
-
-
-def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], lines_read: dict[str, int]) -> bool:
-    """True if the operator commits; faults when the lines are not the next or the commit is not with the last."""
-    name, rows, source = op["name"], step["in_rows"], op["inputs"][0]
-    height, first = case.shape[source][0], lines_read.get(name, 0)
-    commits = bool(step.get("commit"))
-    if not rows or rows[0] != first or not first < rows[1] <= height or "rows" in step:
-        case.fault("schedule", f"takes lines {rows} of {source}, line {first} is next", name, source)
-        return True
-    if commits != (rows[1] == height):
-        case.fault("schedule", f"commits with lines {rows} of the {height} of {source}", name, source)
-        return True
-    lines_read[name] = rows[1]
-    return commits
 
 
 def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:

@@ -41,7 +41,6 @@ from n2d2py.memory.plan import Memory, MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 
-# ---- the graph ----------------------------------------------------------------------------------
 def graph_json(problem: MemoryProblem) -> dict[str, Any]:
     """Return the GRAPH of a problem."""
     tensors = {}
@@ -142,7 +141,6 @@ def _is_known(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
     return not isinstance(op.access, LineTable) and all(isinstance(attributes.get(key, 1), int) for key in ("scale", "dil"))
 
 
-# ---- the map ------------------------------------------------------------------------------------
 def map_json(plan: MemoryPlan) -> dict[str, Any]:
     """Return the MAP of a plan."""
     schedule = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.access import Overlay
 
 
@@ -231,7 +232,7 @@ class Manager:
         """Return the plane in the space grown to `size`; None, with the space unchanged, if that is not safe."""
         space, before = source.space, source.space.size
         space.size = size
-        start = -(-source.end // form.element) * form.element
+        start = round_up(source.end, form.element)
         plane = SpacePlane(space, form, start, 0, 0)
         share = Share(op, source, plane, overlay, dead)
         others_hold = size == before or all(each.safe for each in space.shares)  # planes stay sound in a larger space

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Window
 from n2d2py.memory.buffers import Buffers, concats_in_place
@@ -50,20 +51,20 @@ def plan_memories(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         placement = spread(packing)
         judged, plan = judge(packing, placement.offsets), packing.plan("Memories", placement)
         better = best is None or (judged.beyond, judged.cost) < (best[0].beyond, best[0].cost)
-        if better and _is_coherent(problem, plan, settings.memories):
+        if better and _is_coherent(problem, plan, settings.tensor_memories):
             best = judged, plan
     if best is None or best[0].beyond:
         missing = f"{best[0].beyond:,} bytes are missing" if best else "no plan was found"
-        what = f"the memories {', '.join(memory.name for memory in settings.memories)} are too small: {missing}"
+        what = f"the memories {', '.join(memory.name for memory in settings.tensor_memories)} are too small: {missing}"
         raise N2D2Error("E607", what, where="export parameters", remedy="make the last one larger, or add one")
-    return replace(best[1], memories=settings.memories, bound=None)
+    return replace(best[1], memories=settings.tensor_memories, bound=None)
 
 
 def _reserving_states(problem: MemoryProblem, settings: Settings) -> Settings:
     """Return the settings of the search: the first memory without the bytes of the states."""
-    first, *others = settings.memories
+    first, *others = settings.tensor_memories
     names = () if settings.state_memory else problem.state_inputs
-    states = sum(-(-problem.tensors[name].bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT for name in names)
+    states = sum(round_up(problem.tensors[name].bytes, Memory.ALIGNMENT) for name in names)
     return replace(
         settings,
         clock="op",
@@ -81,7 +82,7 @@ def _packings(problem: MemoryProblem, settings: Settings) -> Iterator[Packing]:
         for in_place in {tuple(possible): None, (): None}:
             yield Packing(Buffers(problem, settings, in_place))
     if settings.mode not in WHOLE_MODES:
-        for budget in (settings.memories[0].bytes, 0):
+        for budget in (settings.tensor_memories[0].bytes, 0):
             yield StreamPacking(Buffers(problem, replace(settings, budget=budget), ()))
 
 
@@ -139,7 +140,7 @@ def _moved_by_block(packing: Packing) -> list[float]:
 
 def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | None = None) -> Spread:
     """Rate the addresses of all blocks."""
-    memories, moved = packing.buffers.settings.memories, moved or _moved_by_block(packing)
+    memories, moved = packing.buffers.settings.tensor_memories, moved or _moved_by_block(packing)
     cost = sum(value * memories[number_at(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
     top = max((at + block.size for block, at in zip(packing.blocks, offsets, strict=True)), default=0)
     return Spread(max(0, top - memories[-1].end), cost, top)

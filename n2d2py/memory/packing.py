@@ -13,6 +13,7 @@ from math import lcm
 from random import Random
 from typing import NamedTuple
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import SafeDistances, safe_distances
@@ -128,7 +129,7 @@ class Packing:
 
     def _borders_of(self, size: int) -> list[Range]:
         """Return the addresses at which a block of `size` bytes would cross a border between memories."""
-        memories = self.buffers.settings.memories
+        memories = self.buffers.settings.tensor_memories
         return [(each.end - size, following.start) for each, following in pairwise(memories)]
 
     def _collect(self) -> None:
@@ -145,7 +146,7 @@ class Packing:
         ]
 
     def _up(self, size: int) -> int:
-        return -(-size // self.step) * self.step
+        return round_up(size, self.step)
 
     def _make_pairs(self) -> list[Pair]:
         index = {block.buffer: i for i, block in enumerate(self.blocks)}

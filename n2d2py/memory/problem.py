@@ -128,17 +128,25 @@ class MemoryProblem:
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Yield the name of a tensor or operator, and its fault."""
+        yield from self._tensor_faults()
+        known: set[str] = set()
+        for name in self.inputs:
+            if name not in self.tensors or name in known:
+                yield name, "the network input is unknown or listed twice"
+            known.add(name)
+        yield from self._op_faults(known)
+        yield from ((name, "the network output is never written") for name in self.outputs if name not in known)
+
+    def _tensor_faults(self) -> Iterator[tuple[str, str]]:
         for name, t in self.tensors.items():
             if min(*t.shape, t.element_bytes) < 1:
                 sizes = f"{t.height} x {t.width} x {t.channels} elements of {t.element_bytes} bytes"
                 yield t.name, f"the tensor has {sizes}; each must be at least 1"
             if name != t.name:
                 yield name, "the tensor is listed under another name"
-        known: set[str] = set()
-        for name in self.inputs:
-            if name not in self.tensors or name in known:
-                yield name, "the network input is unknown or listed twice"
-            known.add(name)
+
+    def _op_faults(self, known: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield the faults of the operators, which add their outputs to the `known` tensors."""
         names: set[str] = set()
         for op in self.ops:
             missing = [t for t in op.inputs if t not in known or t not in self.tensors]
@@ -152,4 +160,3 @@ class MemoryProblem:
                 yield from ((op.name, what) for what in op.faults(self.tensors))
             known.add(op.output)
             names.add(op.name)
-        yield from ((name, "the network output is never written") for name in self.outputs if name not in known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from n2d2py.memory.buffers import Buffers, pop_ready
@@ -56,52 +57,59 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     if any(op.aliased is not None for op in problem.ops):
         return problem
     buffers = Buffers(problem, replace(settings, clock="op"), ())
-    distinct = buffers.distinct()
-    number = {buffer: i for i, buffer in enumerate(distinct)}
-    sizes = [0 if buffer.external else buffers.form(buffer).bytes for buffer in distinct]
     ops = [op for op in problem.ops if op.name not in buffers.views]
-    steps = [_Step(op, buffers, number) for op in ops]
-    writer = {step.output: i for i, step in enumerate(steps)}
-    readers = [0] * len(distinct)
-    for i, step in enumerate(steps):
-        for source in step.inputs:
-            readers[source] |= 1 << i
-    needs = [sum(1 << writer[source] for source in step.inputs if source in writer) for step in steps]
-    stays = [buffer.is_output for buffer in distinct]
-    inputs = [number[buffers.of[name]] for name in problem.inputs]
-
-    def live(done: int) -> int:
-        present = list(inputs) + [s.output for i, s in enumerate(steps) if done >> i & 1]
-        return sum(sizes[b] for b in dict.fromkeys(present) if stays[b] or readers[b] & ~done)
-
-    def peak(done: int, i: int, before: int) -> int:
-        step, after = steps[i], done | 1 << i
-        dying = [g for g in step.gains if not stays[g[0]] and not readers[g[0]] & ~after]
-        saved = max(sum(g[way] for g in dying) for way in (1, 2)) if dying else 0
-        return before + sizes[step.output] - min(sizes[step.output], saved)
-
-    full = (1 << len(steps)) - 1
+    orders = _Orders(buffers, ops)
+    full = (1 << len(ops)) - 1
     seen: dict[int, tuple[int, int]] = {0: (-1, -1)}
-    queue = [(live(0), 0, 0)]
-    cost = {0: live(0)}
-    while queue:
+    queue = [(orders.live(0), 0, 0)]
+    cost = {0: orders.live(0)}
+    while queue and len(seen) <= _STATES:
         value, executed, done = heapq.heappop(queue)
         if value > cost[done]:
             continue
         if done == full:
             return _in_order(problem, buffers, ops, seen)
-        before = live(done)
-        for i in range(len(steps)):
-            if done >> i & 1 or needs[i] & ~done:
-                continue
-            after = done | 1 << i
-            largest = max(value, peak(done, i, before))
+        for i, peak in orders.next_peaks(done):
+            after, largest = done | 1 << i, max(value, peak)
             if largest < cost.get(after, largest + 1):
                 cost[after], seen[after] = largest, (done, i)
                 heapq.heappush(queue, (largest, executed - 1, after))
-        if len(seen) > _STATES:
-            break
     return problem
+
+
+class _Orders:
+    """The live bytes of sets of executed operators; sets of operators are the bits of a number."""
+
+    def __init__(self, buffers: Buffers, ops: Sequence[OpSpec]):
+        distinct = buffers.distinct()
+        number = {buffer: i for i, buffer in enumerate(distinct)}
+        self.sizes = [0 if buffer.external else buffers.form(buffer).bytes for buffer in distinct]
+        self.steps = [_Step(op, buffers, number) for op in ops]
+        self.readers = [0] * len(distinct)
+        for i, step in enumerate(self.steps):
+            for source in step.inputs:
+                self.readers[source] |= 1 << i
+        writer = {step.output: i for i, step in enumerate(self.steps)}
+        self.needs = [sum(1 << writer[source] for source in step.inputs if source in writer) for step in self.steps]
+        self.stays = [buffer.is_output for buffer in distinct]
+        self.inputs = [number[buffers.of[name]] for name in buffers.problem.inputs]
+
+    def _is_needed(self, buffer: int, done: int) -> bool:
+        return self.stays[buffer] or bool(self.readers[buffer] & ~done)
+
+    def live(self, done: int) -> int:
+        """Return the bytes of the buffers that later operators or the caller need."""
+        present = self.inputs + [step.output for i, step in enumerate(self.steps) if done >> i & 1]
+        return sum(self.sizes[buffer] for buffer in dict.fromkeys(present) if self._is_needed(buffer, done))
+
+    def next_peaks(self, done: int) -> Iterator[tuple[int, int]]:
+        """Yield each operator that may come next, and the live bytes while it runs."""
+        before = self.live(done)
+        for i, step in enumerate(self.steps):
+            if not (done >> i & 1 or self.needs[i] & ~done):
+                dying = [gains for buffer, *gains in step.gains if not self._is_needed(buffer, done | 1 << i)]
+                saved = max(map(sum, zip(*dying, strict=True)), default=0)
+                yield i, before + self.sizes[step.output] - min(self.sizes[step.output], saved)
 
 
 def _in_order(problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen: dict[int, tuple[int, int]]) -> MemoryProblem:

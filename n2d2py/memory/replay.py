@@ -139,16 +139,12 @@ class Replay:
         self.stamps.destroy_scratch(op, step)
         backwards = step.get("loop", "hwc").startswith("-")
         stored_at = None
-        out_first, out_last = self.case.extent(output)
         for source in dict.fromkeys(op["inputs"]):
             if source in self.case.outside:
                 continue
             last_read = self._last_reads(op, source, backwards)
             self.stamps.compare(source, name, name, last_read != _NEVER_READ)
-            if output in self.case.outside:
-                continue
-            first, last = self.case.extent(source)
-            if first > out_last or out_first > last:
+            if not self._may_overwrite(output, source):
                 continue
             if stored_at is None:
                 stored_at = self._store_times(op, backwards)
@@ -157,15 +153,25 @@ class Replay:
                 lost = self._lost_elements(source, places, stored_at, backwards)
             else:
                 lost = stored_at[places] <= last_read[:, :, None]
-            if lost.any():
-                y, x, byte = (int(i) for i in np.argwhere(lost)[0])
-                grain = self.stamps.grain
-                place = f"first line {y}, pixel {x}, byte {byte * grain}"
-                what = f"its output {output} overwrites {int(lost.sum()) * grain} bytes of {source} that are still to be read"
-                self.case.fault("overwritten", f"{what}, {place}", name, source, output)
+            self._check_overwritten(op, source, lost)
         if "residual" in op:
             self._add(op)
         self.stamps.store(output)
+
+    def _may_overwrite(self, output: str, source: str) -> bool:
+        """True if the extents of both, in the arena, overlap."""
+        if output in self.case.outside:
+            return False
+        (first, last), (out_first, out_last) = self.case.extent(source), self.case.extent(output)
+        return first <= out_last and out_first <= last
+
+    def _check_overwritten(self, op: dict[str, Any], source: str, lost: np.ndarray) -> None:
+        if lost.any():
+            y, x, byte = (int(i) for i in np.argwhere(lost)[0])
+            grain, output = self.stamps.grain, op["output"]
+            place = f"first line {y}, pixel {x}, byte {byte * grain}"
+            what = f"its output {output} overwrites {int(lost.sum()) * grain} bytes of {source} that are still to be read"
+            self.case.fault("overwritten", f"{what}, {place}", op["name"], source, output)
 
     def _add(self, op: dict[str, Any]) -> None:
         """Check that the addend of a convolution lies exactly at its output: each byte is read before it is stored."""

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
 from n2d2py.memory.problem import MemoryProblem
 
@@ -120,7 +121,7 @@ def holes_between(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
     for begin, end in sorted(used):
         if at < begin:
             holes.append((at, begin))
-        at = max(at, -(-end // ALIGNMENT) * ALIGNMENT)
+        at = max(at, round_up(end, ALIGNMENT))
     return [*holes, (at, 1 << 62)]
 
 

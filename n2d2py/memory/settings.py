@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error, suggest
-from n2d2py.ini.params import Params
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import ExportParameters, ParametersT, Params, parameter
 from n2d2py.memory.plan import Memory
 
 STRATEGIES = (
@@ -57,30 +58,44 @@ PackActivations: Pack 1-, 2- and 4-bit tensors between layers into bytes where t
     line buffers.
 StreamInput: Receive the inputs row by row through a callback. The whole input is never in memory.
 """
-MEMORY_PARAMETERS = Schema(
-    "export parameters of the memory",
-    keys(
-        _TEXTS,
-        Key("IncludeInputInBuffer", Kind.BOOL, True),
-        Key("IncludeOutputInBuffer", Kind.ENUM, "auto", choices=("auto", "0", "1")),
-        Key("OptimizeBufferMemory", Kind.BOOL, True, "Reuse memory in place and by wrapping around."),
-        Key("OptimizeNoBranchConcat", Kind.BOOL, True),
-        Key("FuseResidualAdd", Kind.BOOL, True),
-        Key("MemoryAlignment", Kind.UINT, 1, "Alignment of the pixel stride in bytes.", minimum=1, maximum=4096),
-        Key("BufferAlignment", Kind.UINT, 16, minimum=1, maximum=4096),
-        Key("MemoryManagerStrategy", Kind.ENUM, DEFAULT_STRATEGY, choices=STRATEGIES),
-        Key("MemoryMode", Kind.ENUM, "auto", choices=("auto", *MODES)),
-        Key("MemoryBudget", Kind.INT, -1, minimum=-1),
-        Key("Memories", Kind.NAMES, ()),
-        Key("MaxExtraMacs", Kind.FLOAT, 0.0, minimum=0, maximum=100),
-        Key("PackActivations", Kind.BOOL, False),
-        Key("StreamInput", Kind.BOOL, False),
-    ),
-)
+_ONE_MEMORY = ("budget", "extra_macs", "pack_activations")
+"""Settings that require one memory."""
+_OUTPUT_PLACES = {"auto": None, "0": False, "1": True}
+_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)(?::(rom|states))?", re.ASCII)
+_UNITS = {"": 1, "k": 1024, "M": 1024**2}
+
+
+def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
+    """Return the memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first; bytes may end in k or M.
+
+    Raises:
+        N2D2Error: E603 for another form, an empty memory, a cost of 0, or a repeated name.
+    """
+    memories: list[Memory] = []
+    for text in texts:
+        parts = _FORM.fullmatch(text)
+        if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
+            raise _wrong(
+                f"Memories={text} is not NAME:BYTES:COST, with :rom or :states after it or not, and a size and a cost above 0"
+            )
+        if parts[1].lower() in [memory.name.lower() for memory in memories]:
+            raise _wrong(f"Memories= names {parts[1]} twice")
+        if parts[5] == "states" and any(memory.kind == "states" for memory in memories):
+            raise _wrong(f"Memories={text} is a second memory of the states")
+        memories.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4]), kind=parts[5] or ""))
+    at, placed = 0, []
+    for memory in sorted(memories, key=lambda each: each.cost):
+        placed.append(memory if memory.kind else replace(memory, start=at))
+        at += 0 if memory.kind else round_up(memory.bytes, Memory.ALIGNMENT)
+    return tuple(placed)
+
+
+def _wrong(what: str) -> N2D2Error:
+    return N2D2Error("E603", what, where="export parameters", remedy="write for example Memories=DTCM:128k:1, AXI:512k:3")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ExportParameters, texts=_TEXTS):
     """The export parameters of memory: the settings of a planner.
 
     Attributes:
@@ -89,59 +104,78 @@ class Settings:
             faster that way (`Access.prefers_caller`).
         optimize_buffer: an output may overlap an input after its last use.
         no_branch_concat: concatenate in place where possible.
+        fuse_residuals: a convolution before a residual addition performs it.
         alignment: bytes, for the pixel stride of every tensor that an operator writes.
         buffer_alignment: bytes, for the address of every buffer; OptimizeOverlap and later strategies.
-        clock: "level" frees memory between depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies only.
-        memories: several memories instead of one arena; no buffer crosses a border (`memories.py`).
         strategy: one of STRATEGIES.
         mode: one of MODES; "auto": by the strategy, or by the budget.
         budget: bytes of the arena; 0: as few as possible, -1: any.
+        memories: memories of tensors instead of one arena, of constants and of states.
+        extra_macs: percentage of the multiply-accumulates that may be repeated.
+        pack_activations: tensors with less than 8 bits may be packed.
         stream_input: network inputs arrive row by row on request.
+        clock: "level" frees memory between depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies only.
     """
 
-    include_input: bool = True
-    optimize_buffer: bool = True
-    no_branch_concat: bool = True
-    alignment: int = 1
+    include_input: bool = parameter("IncludeInputInBuffer", Kind.BOOL, True)
+    include_output: bool | None = parameter(
+        "IncludeOutputInBuffer", Kind.ENUM, "auto", read=_OUTPUT_PLACES.__getitem__, choices=tuple(_OUTPUT_PLACES)
+    )
+    optimize_buffer: bool = parameter("OptimizeBufferMemory", Kind.BOOL, True, "Reuse memory in place and by wrapping around.")
+    no_branch_concat: bool = parameter("OptimizeNoBranchConcat", Kind.BOOL, True)
+    fuse_residuals: bool = parameter("FuseResidualAdd", Kind.BOOL, True)
+    alignment: int = parameter(
+        "MemoryAlignment", Kind.UINT, 1, "Alignment of the pixel stride in bytes.", minimum=1, maximum=4096
+    )
+    buffer_alignment: int = parameter("BufferAlignment", Kind.UINT, 16, minimum=1, maximum=4096)
+    strategy: str = parameter("MemoryManagerStrategy", Kind.ENUM, DEFAULT_STRATEGY, choices=STRATEGIES)
+    mode: str = parameter("MemoryMode", Kind.ENUM, "auto", choices=("auto", *MODES))
+    budget: int = parameter("MemoryBudget", Kind.INT, -1, minimum=-1)
+    memories: tuple[Memory, ...] = parameter("Memories", Kind.NAMES, (), read=read_memories)
+    extra_macs: float = parameter("MaxExtraMacs", Kind.FLOAT, 0.0, minimum=0, maximum=100)
+    pack_activations: bool = parameter("PackActivations", Kind.BOOL, False)
+    stream_input: bool = parameter("StreamInput", Kind.BOOL, False)
     clock: str = "level"
-    buffer_alignment: int = 16
-    include_output: bool | None = None
-    memories: tuple[Memory, ...] = ()
-    roms: tuple[Memory, ...] = ()
-    state_memory: Memory | None = None
-    strategy: str = DEFAULT_STRATEGY
-    mode: str = "auto"
-    budget: int = -1
-    stream_input: bool = False
+
+    @property
+    def tensor_memories(self) -> tuple[Memory, ...]:
+        """The memories of tensors, the cheapest first; () for a single arena."""
+        return tuple(memory for memory in self.memories if not memory.kind)
+
+    @property
+    def roms(self) -> tuple[Memory, ...]:
+        """The memories of constants."""
+        return tuple(memory for memory in self.memories if memory.kind == "rom")
+
+    @property
+    def state_memory(self) -> Memory | None:
+        """The memory of states."""
+        return next((memory for memory in self.memories if memory.kind == "states"), None)
 
     @classmethod
-    def of(cls, params: Params) -> Settings:
-        """Return the settings of export parameters.
+    def of(cls: type[ParametersT], values: Params | Mapping[str, Any]) -> ParametersT:
+        """As `ExportParameters.of`. Raise E603 for a memory of another form, E608 for several with what requires one."""
+        settings = super().of(values)  # type: ignore[misc]
+        if settings.tensor_memories:
+            others = [f"{cls.rows[name].name}={value}" for name in _ONE_MEMORY if (value := getattr(settings, name)) > 0]
+            if settings.strategy != DEFAULT_STRATEGY:
+                others.append(f"MemoryManagerStrategy={settings.strategy}")
+            if others:
+                what = f"Memories and {others[0]} exclude each other"
+                raise N2D2Error("E608", what, where="export parameters", remedy="remove one of them")
+        return settings
 
-        Raises:
-            N2D2Error: E603, E608 for memories.
-        """
-        memories = _memories(params)
-        return cls(
-            params["IncludeInputInBuffer"],
-            params["OptimizeBufferMemory"],
-            params["OptimizeNoBranchConcat"],
-            params["MemoryAlignment"],
-            buffer_alignment=params["BufferAlignment"],
-            include_output={"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]],
-            memories=tuple(each for each in memories if not each.kind),
-            roms=tuple(each for each in memories if each.kind == "rom"),
-            state_memory=next((each for each in memories if each.kind == "states"), None),
-            strategy=params["MemoryManagerStrategy"],
-            mode=params["MemoryMode"],
-            budget=params["MemoryBudget"],
-            stream_input=params["StreamInput"],
-        )
+    @property
+    def runs_by_lines(self) -> bool:
+        """True if layers may run row by row through line buffers, with complete inputs."""
+        if self.stream_input or self.mode != "auto":
+            return not self.stream_input and self.mode not in WHOLE_MODES
+        return bool(self.tensor_memories) or self.strategy == "OptimizeStream" or self.budget >= 0
 
     @property
     def by_strategy(self) -> bool:
         """True if the strategy decides, not memories, a mode or a budget."""
-        overridden = self.mode != "auto" or self.budget >= 0 or self.memories
+        overridden = self.mode != "auto" or self.budget >= 0 or self.tensor_memories
         return not overridden and (self.strategy != DEFAULT_STRATEGY or not self.stream_input)
 
     def check(self) -> None:
@@ -177,65 +211,3 @@ class Settings:
 def _excluded(what: str, strategy: str, remedy: str) -> N2D2Error:
     text = f"{what} and MemoryManagerStrategy={strategy} exclude each other"
     return N2D2Error("E608", text, where="export parameters", remedy=remedy)
-
-
-def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
-    """True if the export parameters let layers run row by row through line buffers."""
-    if parameters["StreamInput"]:
-        return False
-    if parameters["MemoryMode"] == "auto":
-        return (
-            any(not memory.kind for memory in read_memories(parameters["Memories"]))
-            or parameters["MemoryManagerStrategy"] == "OptimizeStream"
-            or parameters["MemoryBudget"] >= 0
-        )
-    return parameters["MemoryMode"] not in WHOLE_MODES
-
-
-_FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)(?::(rom|states))?", re.ASCII)
-_UNITS = {"": 1, "k": 1024, "M": 1024**2}
-_ONE_MEMORY = ("MemoryBudget", "MaxExtraMacs", "PackActivations")
-"""Export parameters that require one memory."""
-
-
-def _memories(params: Params) -> tuple[Memory, ...]:
-    """Return the memories of the tensors; () for a single arena."""
-    memories = read_memories(params["Memories"])
-    if all(memory.kind for memory in memories):
-        return memories
-    others = [f"{name}={params[name]}" for name in _ONE_MEMORY if params[name] > 0]
-    if params["MemoryManagerStrategy"] != DEFAULT_STRATEGY:
-        others.append(f"MemoryManagerStrategy={params['MemoryManagerStrategy']}")
-    if others:
-        what = f"Memories and {others[0]} exclude each other"
-        raise N2D2Error("E608", what, where="export parameters", remedy="remove one of them")
-    return memories
-
-
-def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
-    """Return the memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first; bytes may end in k or M.
-
-    Raises:
-        N2D2Error: E603 for another form, an empty memory, a cost of 0, or a repeated name.
-    """
-    memories: list[Memory] = []
-    for text in texts:
-        parts = _FORM.fullmatch(text)
-        if parts is None or int(parts[2]) < 1 or float(parts[4]) <= 0:
-            raise _wrong(
-                f"Memories={text} is not NAME:BYTES:COST, with :rom or :states after it or not, and a size and a cost above 0"
-            )
-        if parts[1].lower() in [memory.name.lower() for memory in memories]:
-            raise _wrong(f"Memories= names {parts[1]} twice")
-        if parts[5] == "states" and any(memory.kind == "states" for memory in memories):
-            raise _wrong(f"Memories={text} is a second memory of the states")
-        memories.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4]), kind=parts[5] or ""))
-    at, placed = 0, []
-    for memory in sorted(memories, key=lambda each: each.cost):
-        placed.append(memory if memory.kind else replace(memory, start=at))
-        at += 0 if memory.kind else -(-memory.bytes // Memory.ALIGNMENT) * Memory.ALIGNMENT
-    return tuple(placed)
-
-
-def _wrong(what: str) -> N2D2Error:
-    return N2D2Error("E603", what, where="export parameters", remedy="write for example Memories=DTCM:128k:1, AXI:512k:3")

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.access import Concatenated, LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place, dense
 from n2d2py.memory.manager import Manager, PlaneLayout, Space, SpacePlane
@@ -178,7 +179,7 @@ def _lowest_gap(busy: list[tuple[int, int]], size: int, unit: int) -> int:
     for begin, end in sorted(busy):
         if begin >= at + size:
             break
-        at = max(at, -(-end // unit) * unit)
+        at = max(at, round_up(end, unit))
     return at
 
 
@@ -240,6 +241,6 @@ def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **chang
     settings = replace(settings, **changes)
     settings.check()
     problem.validate()
-    if settings.memories:
+    if settings.tensor_memories:
         return plan_memories(problem, settings)
     return (PLANNERS[settings.strategy] if settings.by_strategy else plan_mode)(problem, settings)

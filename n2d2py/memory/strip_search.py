@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.memory.access import Pointwise, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
@@ -190,7 +191,7 @@ class StripSearch:
         return StripCut(tuple(op.name for op in ops), strips)
 
     def _up(self, size: int) -> int:
-        return -(-size // self._step) * self._step
+        return round_up(size, self._step)
 
     def _add_strips(self, end: int) -> None:
         """Add the segments that end at `end`, in strips."""

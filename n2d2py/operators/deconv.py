@@ -11,7 +11,8 @@ from n2d2py.arithmetic import exact_float
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp, window
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.exports.cpp.parts import Call
 from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters

@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from n2d2py.exports.cpp.epilogue import moving_epilogue
-from n2d2py.exports.cpp.layer import Array, Constants, Expression, Layer, LayerCode, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.exports.cpp.parts import Array, Constants, Expression, Reference
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.emitting import emit_constant, emit_take
@@ -132,12 +133,12 @@ def _lower(layer: Layer) -> LayerCode:
         return _lower_array(layer)
     if rank not in _AXES:
         raise layer.beyond_axes(layer.input_shape)
-    taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
+    taken = {role: Expression.type("n2d2::TakeRange", 0, 1) for role in _AXES[4]}
     for role, positions in zip(_AXES[rank], layer.requiring_whole_input().op.indices, strict=True):
         if positions is not None:
             taken[role] = _positions_type(layer, role, positions)
     names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}
-    types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
+    types = {name: Expression(f"{{{list(taken).index(role)}}}", tuple(taken.values())) for name, role in names.items()}
     types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
     return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
 
@@ -157,19 +158,15 @@ def _lower_array(layer: Layer) -> LayerCode:
             runs[-1].append(axis)
         else:
             runs.append([axis])
-    text = "n2d2::AxisEnd"
+    axes: Reference = "n2d2::AxisEnd"
     for run in reversed(runs):
         if isinstance(run, Array):
-            text = f"n2d2::TakeAxis<{run.values.size}, {run}, {text} >"
+            axes = Expression("n2d2::TakeAxis<{}, {}, {} >", (run.values.size, run, axes))
         else:
-            text = loop_type([size for size, _ in run], [[step for _, step in run]], text)
+            axes = loop_type([size for size, _ in run], [[step for _, step in run]], axes)
     kind, fill = layer.output, op.stored_fill(layer.output)
     value = Constants(f"{layer.identifier}_fill", kind.cpp, {"value": fill if kind.is_float else int(fill)}, constexpr=False)
-    types = {
-        **layer.planes,
-        "Axes": Expression.of(text, *(run for run in runs if isinstance(run, Array))),
-        "Fill": Expression(value.name, (value,)),
-    }
+    types = {**layer.planes, "Axes": axes, "Fill": value}
     config = layer.config("elements in another order", types, {"First": first})
     return layer.code("array_move", layer.call("arrayIndexSelect", config))
 
@@ -178,11 +175,11 @@ def _positions_type(layer: Layer, role: str, positions: tuple[int, ...]) -> Expr
     """Return the C++ type of the positions of an axis."""
     steps = set(np.diff(positions).tolist())
     if len(steps) <= 1:
-        return Expression(f"n2d2::TakeRange<{positions[0]}, {steps.pop() if steps else 1}>")
+        return Expression.type("n2d2::TakeRange", positions[0], steps.pop() if steps else 1)
     if role == "channels" and (turns := _shuffle_groups(positions)):
-        return Expression("n2d2::TakeTurns<{}, {}, {}>".format(*turns))
+        return Expression.type("n2d2::TakeTurns", *turns)
     table = layer.array(role, np.array(positions), "std::int32_t")
-    return Expression.of(f"n2d2::TakeTable<{table}>", table)
+    return Expression.type("n2d2::TakeTable", table)
 
 
 def _shuffle_groups(positions: tuple[int, ...]) -> tuple[int, int, int] | None:

@@ -11,7 +11,8 @@ from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shar
 from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.functions import lane_sum, log
-from n2d2py.exports.cpp.layer import Expression, Layer, LayerCode, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.exports.cpp.parts import Expression
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.graph import Node, QuantGraph, QuantNode
@@ -229,10 +230,10 @@ def _lower(layer: Layer) -> LayerCode:
     low, high = layer.node.limits
     if layer.node.rescale is None:
         inverse = layer.array("numerator", layer.values("numerator"), "std::int64_t")
-        share = Expression.of(f"n2d2::FixedShare<{inverse}>", inverse)
+        share = Expression.type("n2d2::FixedShare", inverse)
     else:
         inverse = layer.array("factor", layer.node.rescale.effective(), "float")
-        share = Expression.of(f"n2d2::FloatShare<{inverse}>", inverse)
+        share = Expression.type("n2d2::FloatShare", inverse)
     sizes = {"Outer": outer, "Size": size, "Inner": inner, "Low": low, "High": high, "OutZero": layer.output.zero_point}
     powers, tables = layer.values("powers"), ()
     if powers.dtype == np.uint16:

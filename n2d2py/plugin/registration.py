@@ -256,7 +256,7 @@ def _code(header: str, layer: Layer) -> LayerCode:
         _attribute(one, getattr(op, one.name), constants, reals)
     types["Parameters"] = layer.constants("parameters", sum_type if not layer.integer else "float", reals)
     arrays = [layer.array(name, values, sum_type) for name, values in node.params.items()]
-    constant = [Expression.of(str(each), types["Epilogue"], each) for each in arrays]
+    constant = [Expression("{1}", (types["Epilogue"], each)) for each in arrays]
     bases, declared = layer.bases, ()
     if op.inputs == 0:
         bases, declared = ("in",), (f"const unsigned char* const in[] = {{{', '.join(bases)}}};",)

@@ -1,27 +1,24 @@
-"""The contract of a kind of post-processing: its settings, how they are bound to the outputs of a network, and detectors."""
+"""The contract of a kind of post-processing: its settings, and how they are bound to the outputs of a network."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic.detections import SUBPIXELS
-from n2d2py.arithmetic.fixed_scale import ONE, FixedScale
+from n2d2py.arithmetic.fixed_scale import FixedScale
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.choices import read_settings
+from n2d2py.choices import option_error, read_settings
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import REQUIRED, Key
-from n2d2py.postprocessing.results import Detection
 from n2d2py.registry import Registry
 
 CCall = Callable[..., int]
@@ -178,7 +175,7 @@ def parse_post(text: str, where: Location | None = None) -> Post:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
     """
-    wrong = partial(_wrong, where, text)
+    wrong = option_error("-post", text, where)
     name, settings = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
     values: dict[str, Any] = {}
     for key in KINDS[name].keys:
@@ -202,10 +199,6 @@ def with_files(text: str, paths: Mapping[str, str]) -> str:
     kind, _, settings = text.partition(":")
     pairs = (setting.partition("=") for setting in settings.split(","))
     return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
-
-
-def _wrong(where: Location | None, text: str, what: str, remedy: str) -> N2D2Error:
-    return N2D2Error("E003", what if where else f"-post {text}: {what}", where=where, remedy=remedy)
 
 
 def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:
@@ -245,51 +238,3 @@ def real_array(path: Path, what: str) -> np.ndarray:
     if found.dtype.kind != "f" or not np.isfinite(found).all():
         raise misfit(f"the {what} {path} are not real numbers", "save finite numbers of floating point")
     return found
-
-
-# ---- detectors -----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Detector(PostProcessor):
-    """A post-processing that gives detections.
-
-    Attributes:
-        size: width and height of the image, in pixels.
-        most: detections at most.
-    """
-
-    size: tuple[int, int]
-    most: int
-
-    function: ClassVar = "detect"
-    folder: ClassVar = "boxes"
-    in_frame: ClassVar = True
-    types: ClassVar = {"Detection": "detection"}
-
-    @property
-    def memory(self) -> np.ndarray:
-        """Of all detections: class, score in 1/65536, edges in 1/16 pixel."""
-        return np.zeros((self.most, 6), np.int32)
-
-    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        memories = [self.memory for _ in samples]
-        counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, memories, strict=True)]
-        return [one[:count] for one, count in zip(memories, counts, strict=True)]
-
-    def result(
-        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
-    ) -> list[Detection]:
-        """Stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
-        corners = in_frame(stored[:, 2:], self.size, source, frame) / SUBPIXELS
-        return [
-            Detection(label, self.name(label), score / ONE, *box)
-            for (label, score), box in zip(stored[:, :2].tolist(), corners.tolist(), strict=True)
-        ]
-
-
-def in_frame(
-    positions: np.ndarray, size: tuple[int, int], source: FrameSource | None, frame: tuple[int, int] | None
-) -> np.ndarray:
-    """Positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
-    if frame is None or source is None:
-        return positions
-    return source.to_frame(positions, frame, size, SUBPIXELS)

@@ -164,6 +164,33 @@ def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapp
     return results
 
 
+class _Observer:
+    """The calibrated tensors of a fused float graph, measured batch by batch."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self.wanted = graph, calibrated_tensors(graph)
+        self.recurrent = _observed_layers(graph, self.wanted)
+        self.outputs = [name for name in graph.outputs if name not in self.wanted and not graph.kind(name)]
+        taps = [*self.wanted, *(name for node in self.recurrent for name in node.inputs)]
+        self.engine = FloatEngine(graph, taps=taps, threads=1)
+
+    def measure(self, batch: np.ndarray) -> Statistics:
+        values = self.engine.run(batch)
+        later = _states_of_later_calls(self.graph, self.recurrent, values)
+        again = self.engine.run({**named_inputs(self.graph, batch), **later}) if later else {}
+        part = Statistics(stimuli=len(batch))
+        states = [observe_states(node, [values[name] for name in node.inputs]) for node in self.recurrent]
+        for name in self.outputs:
+            if np.isnan(values[name]).any():
+                raise _not_finite(name)
+        for name in self.wanted:
+            part.histograms[name] = _histogram(values.pop(name), name)
+            if name in again:
+                part.histograms[name].merge(_histogram(again.pop(name), name))
+        part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
+        return part
+
+
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
     """Return histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
@@ -172,27 +199,6 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
     Raises:
         N2D2Error: E504 a tensor that is not finite, E508 no samples.
     """
-    wanted = calibrated_tensors(graph)
-    recurrent = _observed_layers(graph, wanted)
-    outputs = [name for name in graph.outputs if name not in wanted and not graph.kind(name)]
-    engine = FloatEngine(graph, taps=[*wanted, *(name for node in recurrent for name in node.inputs)], threads=1)
-
-    def measure(batch: np.ndarray) -> Statistics:
-        values = engine.run(batch)
-        later = _states_of_later_calls(graph, recurrent, values)
-        again = engine.run({**named_inputs(graph, batch), **later}) if later else {}
-        part = Statistics(stimuli=len(batch))
-        states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
-        for name in outputs:
-            if np.isnan(values[name]).any():
-                raise _not_finite(name)
-        for name in wanted:
-            part.histograms[name] = _histogram(values.pop(name), name)
-            if name in again:
-                part.histograms[name].merge(_histogram(again.pop(name), name))
-        part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
-        return part
-
     digest = hashlib.sha256()
 
     def digested() -> Iterator[np.ndarray]:
@@ -201,7 +207,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
             yield batch
 
     result = Statistics(key=key)
-    for part in ordered_map(measure, digested()):
+    for part in ordered_map(_Observer(graph).measure, digested()):
         if result.stimuli:
             result.merge(part)
         else:  # a copy of all histograms is much for a deep network

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular, read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
@@ -89,7 +90,7 @@ class StoredRows:
 
 def rows_of_panels(panels: np.ndarray, rows: int, inputs: int, outputs: int, each: int, filled: int) -> np.ndarray:
     """(rows, inputs) of panels in the order that `StoredRows.panels` says. Raise ValueError when there are too few."""
-    result, depth, offset = np.empty((rows, inputs), panels.dtype), -(-inputs // each) * each, 0
+    result, depth, offset = np.empty((rows, inputs), panels.dtype), round_up(inputs, each), 0
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, _PANEL):
             count = min(_PANEL, group + outputs - first)

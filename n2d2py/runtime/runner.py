@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -180,3 +180,12 @@ class PackageRunner(Runner):
 
     def sizes(self) -> dict[str, int]:
         return {"model": (self._folder / self._details["file"]).stat().st_size}
+
+
+def stack_samples(samples: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the values of each tensor over all samples, (N, ...)."""
+    values: dict[str, list[np.ndarray]] = {}
+    for sample in samples:
+        for name, array in sample.items():
+            values.setdefault(name, []).append(array)
+    return {name: np.stack(arrays) for name, arrays in values.items()}

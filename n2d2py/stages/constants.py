@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from n2d2py import log
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
@@ -49,9 +50,9 @@ def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Para
 def _candidates(
     network: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
 ) -> Iterator[PlannedNetwork]:
-    """Plan that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller memories."""
+    """Yield plans that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller memories."""
     settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
-    whole = settings.memories[0].bytes if settings.memories else 0
+    whole = settings.tensor_memories[0].bytes if settings.tensor_memories else 0
     for room in sorted({int(whole * part) for part in _RESERVED}):
         try:
             candidate = _reserving(room, settings, params, planning) if room else network
@@ -67,7 +68,7 @@ def _candidates(
 
 def _reserving(room: int, settings: Settings, params: Params, planning: Callable[[Params], PlannedNetwork]) -> PlannedNetwork:
     """Return the planned network with so many bytes less in the first memory."""
-    first = settings.memories[0]
+    first = settings.tensor_memories[0]
     others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
     network = planning(params.with_values({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
     memories = (replace(network.plan.memories[0], reserved=room), *network.plan.memories[1:])
@@ -84,7 +85,7 @@ def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
     if memory is not None and not graph.states:
         log.warning("W109", f"the memory {memory.name} has no effect: the network has no states", remedy="remove it")
         return None
-    size = sum(-(-graph.tensors[name].bytes // _ALIGNMENT) * _ALIGNMENT for name in graph.state_inputs)
+    size = sum(round_up(graph.tensors[name].bytes, _ALIGNMENT) for name in graph.state_inputs)
     if memory is not None and size > memory.bytes:
         what = f"the memory {memory.name} has {memory.bytes:,} bytes, and the states take {size:,}"
         raise N2D2Error("E607", what, where="export parameters", remedy="make it larger")

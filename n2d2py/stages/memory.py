@@ -39,9 +39,9 @@ def plan_stage(
     constants: ConstantNeeds = lambda graph, plan, parameters: None,
 ) -> PlannedNetwork:
     """Run `plan_network` and report the result."""
-    state_bytes = graph.state_bytes
-    if state_bytes and params["MemoryBudget"] > 0 and Settings.of(params).state_memory is None:
-        params = params.with_values({"MemoryBudget": max(params["MemoryBudget"] - state_bytes, 1)})
+    state_bytes, settings = graph.state_bytes, Settings.of(params)
+    if state_bytes and settings.budget > 0 and settings.state_memory is None:
+        params = params.with_values({"MemoryBudget": max(settings.budget - state_bytes, 1)})
     network = place_in_memories(lambda each: plan_network(graph, each, adds_residuals, scratch), params, constants)
     plan = network.plan
     growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
@@ -57,7 +57,7 @@ def plan_stage(
     if state_bytes:
         where = f"in {plan.state_memory.name}" if plan.state_memory else "after the arena"
         log.notice("states: %s more bytes %s, kept between calls", f"{state_bytes:,}", where)
-    if params["PackActivations"] and graph.bits > 0:
+    if settings.pack_activations and graph.bits > 0:
         log_packing(network.graph, params)
     return network
 
@@ -81,7 +81,7 @@ def plan_network(
 
 def scratch_planner(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
     """Return the function that places the workspaces of a planned network, within MemoryBudget."""
-    budget = params["MemoryBudget"]
+    budget = Settings.of(params).budget
 
     def placed(network: PlannedNetwork) -> tuple[PlannedNetwork, bool]:
         needs = scratch(network.graph, network.plan, params.as_dict()) if scratch is not None else {}
@@ -93,20 +93,20 @@ def scratch_planner(params: Params, scratch: ScratchNeeds | None) -> ScratchPlan
 
 def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placer: ScratchPlanner) -> PlannedNetwork:
     """Return the network unchanged, in strips, or with packed tensors, whichever is allowed and needs the least memory."""
-    network, refused = None, None
+    network, refused, settings = None, None, Settings.of(params)
     try:
         network = _plan_unchanged(graph, params, adds_residuals)
     except N2D2Error as error:
-        if error.code != "E607" or Settings.of(params).memories:
+        if error.code != "E607" or settings.tensor_memories:
             raise
         refused = error
     if network is not None and network.plan.memories:
         return network
     network = plan_in_strips(graph, params, network, placer) or network
-    if params["PackActivations"] and graph.bits > 0:
+    if settings.pack_activations and graph.bits > 0:
         planning = partial(_plan_unchanged, params=params, adds_residuals=adds_residuals)
         smallest = partial(_plan_unchanged, params=params.with_values({"MemoryBudget": 0}), adds_residuals=adds_residuals)
-        network = plan_packed(graph, network.plan if network else None, planning, params["MemoryBudget"], smallest) or network
+        network = plan_packed(graph, network.plan if network else None, planning, settings.budget, smallest) or network
     if network is not None:
         return network
     if refused is None:
@@ -117,7 +117,7 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placer: S
 def _plan_unchanged(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
     """Return the network, its problem and its plan, with fused residual sums if these need no more memory."""
     settings, problem = Settings.of(params), memory_problem(graph)
-    sums = residual_sums(problem, fusable_pairs(graph)) if adds_residuals and params["FuseResidualAdd"] else []
+    sums = residual_sums(problem, fusable_pairs(graph)) if adds_residuals and settings.fuse_residuals else []
     if not sums:
         return PlannedNetwork(graph, problem, plan_memory(problem, settings))
     other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])
@@ -134,7 +134,7 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -
     """
     if not settings.optimize_buffer or settings.stream_input or settings.strategy not in WITH_SUMS:
         return problem, plan_memory(problem, settings)
-    if settings.memories:
+    if settings.tensor_memories:
         unfused, other = plan_memory(problem, settings), plan_memory(fused, settings)
         return (fused, other) if moving_cost(fused, other) <= moving_cost(problem, unfused) else (problem, unfused)
     if settings.by_strategy:

@@ -11,6 +11,7 @@ from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import PlannedNetwork, memory_problem
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.settings import Settings
 from n2d2py.passes.integer.pack_activations import low_bit_tensors, pack_activations, packable_tensors
 
 _ROUNDS = 2
@@ -112,7 +113,7 @@ def log_packing(graph: QuantGraph, params: Params) -> None:
         why = "no integer tensor has at most 4 bits"
     elif not able:
         why = f"tensors of at most 4 bits cannot be packed; '{tensors[0].name}': {tensors[0].refused}"
-    elif params["MemoryBudget"] > 0:
+    elif Settings.of(params).budget > 0:
         why = "packing does not decide whether the memory fits MemoryBudget"
     else:
         why = "packing does not reduce the arena"

@@ -11,7 +11,7 @@ from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem, network_macs, with_columns
 from n2d2py.memory.modes import plan_strips
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.settings import Settings, runs_by_lines
+from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
 
@@ -35,9 +35,9 @@ class StripTrials:
 
     def __init__(self, graph: QuantGraph, params: Params, placer: ScratchPlanner):
         self.graph, self.placed = graph, placer
-        self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
-        mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
-        self.settings = replace(Settings.of(params), clock="op", mode=mode)
+        settings = Settings.of(params)
+        self.budget, self.most = settings.budget, settings.extra_macs
+        self.settings = replace(settings, clock="op", mode="Small" if settings.mode == "Small" else "Minimum")
         self.known = KnownRows()
         problem = memory_problem(graph)
         self.search = StripSearch(problem, self.settings, by_columns(graph), by_channels(graph), network_macs(graph, problem))
@@ -105,9 +105,10 @@ def plan_in_strips(
     too little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where
     none without strips fits.
     """
-    budget, most = params["MemoryBudget"], params["MaxExtraMacs"]
-    if not most or not runs_by_lines(params.as_dict()):
+    settings = Settings.of(params)
+    if not settings.extra_macs or not settings.runs_by_lines:
         return None
+    budget = settings.budget
     full, served = placer(whole) if whole is not None else (None, False)
     inside = whole is not None and 0 < whole.plan.arena_bytes <= budget
     if inside and served:
@@ -122,9 +123,10 @@ def plan_in_strips(
 
 def suggest_strips(refused: N2D2Error, graph: QuantGraph, params: Params) -> N2D2Error:
     """Return the refusal of a budget (E607), with the least MaxExtraMacs whose strips meet it, if there is one."""
-    if not runs_by_lines(params.as_dict()):
+    settings = Settings.of(params)
+    if not settings.runs_by_lines:
         return refused
-    budget = params["MemoryBudget"]
+    budget = settings.budget
     trials = StripTrials(graph, params.with_values({"MaxExtraMacs": 100.0}), lambda network: (network, True))
     for point in trials.points():
         trial = trials.make(point, budget)

@@ -9,7 +9,10 @@ from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
+from n2d2py.exports.cpp.parameters import CppParameters
+from n2d2py.exports.mcu.parameters import McuParameters
 from n2d2py.exports.parameters import known_parameters, preset_names
+from n2d2py.exports.registry import built_in_targets
 from n2d2py.ini import Params
 
 _DEFAULTS = """
@@ -61,6 +64,22 @@ def test_values_comments_and_places(warned):
     assert str(params.where("MemoryAlignment")) == "params.ini:2"
     assert params.where("OpenMP") is None
     assert warned() == []
+
+
+def test_a_target_reads_its_parameters_as_attributes():
+    """A value of a parameter that the target does not read has no effect; what a class converts is converted."""
+    read = McuParameters.of({"Core": "cortex-m7", "OpenMP": False, "IncludeOutputInBuffer": "0", "Opset": 18})
+    assert (read.core.name, read.openmp, read.include_output, read.buffer_alignment) == ("cortex-m7", True, False, 4)
+    assert "OpenMP" in {key.name for key in CppParameters.schema("CPP").keys}
+    assert "OpenMP" not in {key.name for key in McuParameters.schema("CPP_MCU").keys}
+    with pytest.raises(N2D2Error, match="Memories and MemoryBudget=9 exclude each other"):
+        CppParameters.of({"Memories": ("A:1k:1",), "MemoryBudget": 9})
+
+
+@pytest.mark.parametrize("target", built_in_targets(), ids=lambda target: target.name)
+def test_a_parameter_without_a_value_has_its_default(target):
+    kind = target.parameter_type
+    assert kind.of({key.name: key.default for key in target.parameters.keys}) == kind.of({}) == kind()
 
 
 def test_wrong_values_are_listed_together():

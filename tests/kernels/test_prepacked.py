@@ -28,6 +28,11 @@ def code_of(case: harness.Case, prepacks: bool = True) -> LayerCode:
     return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=prepacks))
 
 
+def is_prepacked(case: harness.Case) -> bool:
+    storage = code_of(case).selection.storage
+    return bool(storage and storage.kept)
+
+
 def prepacked(seed: int) -> list[harness.Case]:
     """The layers of few bits that unpack once: fully connected ones, and convolutions of few pixels."""
     sweep, made = cases.Sweep(seed), few_bits(seed)
@@ -35,7 +40,7 @@ def prepacked(seed: int) -> list[harness.Case]:
         (16, 20, 64, 33), cycle((16, 40, 7)), cycle(((1, 1), (3, 4))), cycle(WEIGHTS | FEWER)
     ):
         made.append(winograd_case(sweep, channels, outputs, size, (1, 1, 1, 1), U8, "apart", kind, 3, U8))
-    return [replace(case, prepacks=True) for case in made if code_of(case).prepacked_bytes]
+    return [replace(case, prepacks=True) for case in made if is_prepacked(case)]
 
 
 def kept(seed: int) -> list[harness.Case]:
@@ -159,7 +164,7 @@ def test_inferences_that_begin_together(tmp_path):
     """Threads that make the first inference at once all get the results of one alone."""
     need("g++")
     (case,) = [replace(one, prepacks=True) for one in few_bits(1) if "fc" in one.title.lower()][-1:]
-    assert code_of(case).prepacked_bytes
+    assert is_prepacked(case)
     size = case.arena().size
     program = f"""#include <cstdio>
 #include <cstring>

@@ -44,10 +44,10 @@ def test_cases_use_the_panels():
         if re.search(r"typedef n2d2::((Real)?Native|Choose<n2d2::\w+, n2d2::Native, .*) Isa;", code.config)
     ]
     assert len(native) > 0.9 * len(made)
-    assert all(code.kernel for code in native)
+    assert all(code.selection.kernel.name for code in native)
     for code in native:
         portable = code.portable()
-        assert "Native" not in portable.config and not portable.kernel
+        assert "Native" not in portable.config and not portable.selection.kernel.name
         assert all(not array.forms for array in portable.arrays)
 
 

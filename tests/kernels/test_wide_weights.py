@@ -49,7 +49,7 @@ def test_the_cases_use_panels_of_16_bits():
     native = [code for code in codes if "typedef n2d2::Native Isa;" in code.config]
     assert len(codes) > 50 and len(native) > 0.8 * len(codes)
     for code in native:
-        assert "typedef std::int16_t Weight;" in code.config and "panels of 16 outputs" in code.kernel
+        assert "typedef std::int16_t Weight;" in code.config and "panels of 16 outputs" in code.selection.kernel.name
         (weights,) = [array for array in code.arrays if array.name.endswith("weights")]
         assert weights.ctype == "std::int16_t" and all(form.values.dtype == np.int16 for form in weights.forms)
 

@@ -19,7 +19,7 @@ from n2d2py.memory.access import Repacked
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.settings import MEMORY_PARAMETERS
+from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import PLANNERS, plan_memory
 from n2d2py.passes.integer.pack_activations import pack_activations, packable_tensors
 from n2d2py.runtime.graph_file import GRAPH_FILE
@@ -35,8 +35,8 @@ def network(tmp_path_factory) -> QuantGraph:
 
 
 def _params(**given) -> Params:
-    values = {key.name: key.default for key in MEMORY_PARAMETERS.keys}
-    return Params(MEMORY_PARAMETERS, {**values, **given}, {}, {})
+    values = {key.name: key.default for key in Settings.rows.values()}
+    return Params(Settings.schema("CPP"), {**values, **given}, {}, {})
 
 
 def _arena(graph: QuantGraph, **given) -> int:

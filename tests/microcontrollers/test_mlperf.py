@@ -18,7 +18,7 @@ from support.board_export import SHARED, compiled, export_for_boards, make, need
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.mcu.boards import board, core
-from n2d2py.exports.mcu.mlperf import benchmark_view
+from n2d2py.exports.mcu.mlperf import BENCHMARKS, benchmark_view
 from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
@@ -204,7 +204,6 @@ PIXELS = PixelMap((0.5, 1.0, 2.0), (0.0, 0.0, -1.0), (2, 1, 0))
 def test_stored_values_of_bytes(benchmark, scale, zero, pixels, tables, order):
     """The first three are the int8 files of MLPerf Tiny: the byte, or the byte - 128. Computed by hand, ties to even."""
     graph = SimpleNamespace(user_inputs=["x"], type=lambda name: NumType(8, scale=scale, zero_point=zero, full=True))
-    request = SimpleNamespace(parameters={"MLPerfTiny": benchmark}, contract=InputContract(pixels=pixels), graph=graph)
-    view = benchmark_view(request)  # type: ignore[arg-type]
-    assert view is not None
+    request = SimpleNamespace(contract=InputContract(pixels=pixels), graph=graph)
+    view = benchmark_view(BENCHMARKS[benchmark], request)  # type: ignore[arg-type]
     assert view.tables == tuple(", ".join(map(str, table)) for table in tables) and view.order == order

@@ -150,16 +150,17 @@ def _pool(kernel):
 
 def test_kernel_replaces_a_built_in_one_where_it_fits():
     code = _pool((2, 2))
-    assert "typedef several::OtherPool Isa;" in code.config and code.kernel.startswith("several::OtherPool")
+    assert "typedef several::OtherPool Isa;" in code.config and code.selection.kernel.name.startswith("several::OtherPool")
     assert [
         name.rpartition("/")[2]
         for name in needed_headers(code.headers, HERE.parents[1] / "kernels")
         if name.startswith("plugins/")
     ] == ["more.hpp", "several.hpp"]
-    assert (code.kernel, code.sets, code.reason) == ("several::OtherPool", ("all",), "a plug-in's kernel fits")
+    kernel = code.selection.kernel
+    assert (kernel.name, kernel.sets, code.selection.reason) == ("several::OtherPool", ("all",), "a plug-in's kernel fits")
     other = _pool((3, 3))
     assert "OtherPool" not in other.config
-    assert other.reason == "floating point; no several::OtherPool: the plug-in says that it does not fit"
+    assert other.selection.reason == "floating point; no several::OtherPool: the plug-in says that it does not fit"
 
 
 @compiled

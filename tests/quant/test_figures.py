@@ -12,7 +12,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.quant.correct.equalize import equalize
 from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
-from n2d2py.quant.weights.integers import quantize_weights, round_nearest
+from n2d2py.quant.weights.integers import LayerWeights, round_nearest
 
 BYTE = NumType(8)
 
@@ -80,14 +80,14 @@ def test_integers_of_weights_by_hand():
     """Rows of largest magnitudes 1.27, 0.635 and 0: steps of 0.01, 0.005 and, for none, of the largest one or 1."""
     weights = np.array([[1.27, -0.5, 0.016], [0.635, 0.0, -0.01], [0.0, 0.0, 0.0]])
     bias = np.array([1.0, -2.0, 0.5])
-    found = quantize_weights(weights, bias, 0.5, 10, bits=8, per_output=True)
+    found = LayerWeights(weights, bias, 0.5, 10).quantize()
     assert found.weights.tolist() == [[127, -50, 2], [127, 0, -2], [0, 0, 0]] and found.weights.dtype == np.int8
     assert found.scales.tolist() == pytest.approx([0.01, 0.005, 1.27 / 127])
     assert found.bias.tolist() == [200, -800, 100] and found.bias.dtype == np.int64
     assert (found.bound, found.widened, found.reduced) == (129 * 10 + 800, 0, 1.0)  # of the second one
-    one = quantize_weights(weights, bias, 0.5, 10, bits=8, per_output=False)
+    one = LayerWeights(weights, bias, 0.5, 10, per_output=False).quantize()
     assert one.scales.tolist() == pytest.approx([0.01] * 3) and one.weights[1].tolist() == [64, 0, -1]
-    wide = quantize_weights(weights, bias, 0.5, 10, bits=16, per_output=True)
+    wide = LayerWeights(weights, bias, 0.5, 10, bits=16).quantize()
     assert wide.weights.dtype == np.int16 and wide.weights[:, 0].tolist() == [32767, 32767, 0]
 
 

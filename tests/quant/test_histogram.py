@@ -15,7 +15,7 @@ from n2d2py.quant.observe.thresholds import (
     mse_threshold,
     quantile_threshold,
 )
-from n2d2py.quant.weights.integers import quantize_weights
+from n2d2py.quant.weights.integers import LayerWeights
 
 
 def _filled(parts):
@@ -212,8 +212,8 @@ def test_a_threshold_is_at_most_the_largest_value(mode):
 @pytest.mark.parametrize("mode", WEIGHT_CLIPPING_MODES)
 def test_weights_of_zero_have_some_scale(mode):
     weights = np.zeros((3, 4), np.float32)
-    found = quantize_weights(weights, np.ones(3), 0.5, 255, bits=8, per_output=True, clipping=mode)
+    found = LayerWeights(weights, np.ones(3), 0.5, 255, clipping=mode).quantize()
     assert not found.weights.any() and (found.scales == 1 / 127).all()
     weights[1, 2] = 2.0
-    found = quantize_weights(weights, np.ones(3), 0.5, 255, bits=8, per_output=True, clipping=mode)
+    found = LayerWeights(weights, np.ones(3), 0.5, 255, clipping=mode).quantize()
     assert found.weights[1, 2] == 127 and np.count_nonzero(found.weights) == 1

@@ -30,7 +30,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.bits import WidthChoice, front
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.weights.integers import quantize_weights
+from n2d2py.quant.weights.integers import LayerWeights
 from n2d2py.quant.weights.narrow import with_low_bit_weights, with_weight_bits
 from n2d2py.quant.weights.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine
@@ -105,7 +105,7 @@ def test_ranges_of_nothing_are_nothing():
 @every("bits", range(2, 8))
 def test_weights_stay_within_their_bits(bits):
     weights = np.random.default_rng(bits).standard_t(3, (5, 4, 3, 3))
-    found = quantize_weights(weights, np.zeros(5), 0.01, 255, bits=bits, per_output=True)
+    found = LayerWeights(weights, np.zeros(5), 0.01, 255, bits=bits).quantize()
     top = 2 ** (bits - 1) - 1
     assert found.weights.dtype == np.int8 and 0 < found.weights.max() <= top and found.weights.min() == -top - 1
     largest = np.abs(weights).reshape(5, -1).max(axis=1) / top

@@ -16,13 +16,13 @@ from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.mixed import Roundings
 from n2d2py.quant.search.wide_weights import weight_costs, wide_layers
-from n2d2py.quant.weights.integers import MAX_ACCUMULATOR, quantize_weights
+from n2d2py.quant.weights.integers import MAX_ACCUMULATOR, LayerWeights
 
 
 def test_dead_output_with_a_bias_keeps_the_accumulator_within_its_type():
     w = np.array([[1.0, -1.0], [1e-12, 0.0], [0.0, 0.0]])
     bias = np.array([0.0, 3.0, -2.0])
-    result = quantize_weights(w, bias, 0.01, 255, bits=8, per_output=True)
+    result = LayerWeights(w, bias, 0.01, 255).quantize()
     assert result.bound <= MAX_ACCUMULATOR and result.widened == 1
     restored = result.bias * 0.01 * result.scales
     assert restored == pytest.approx(bias, rel=1e-6)
@@ -33,8 +33,8 @@ def test_weight_clipping_lowers_the_error_of_outliers(mode):
     generator = np.random.default_rng(3)
     w = generator.normal(size=(2, 4096))
     w[:, 0] = 12.0
-    plain = quantize_weights(w, np.zeros(2), 1.0, 1, bits=8, per_output=True)
-    clipped = quantize_weights(w, np.zeros(2), 1.0, 1, bits=8, per_output=True, clipping=mode)
+    plain = LayerWeights(w, np.zeros(2), 1.0, 1).quantize()
+    clipped = LayerWeights(w, np.zeros(2), 1.0, 1, clipping=mode).quantize()
     bulk = np.s_[:, 1:]
     error = [np.mean((r.weights[bulk] * r.scales[:, None] - w[bulk]) ** 2) for r in (plain, clipped)]
     assert error[1] < error[0]
@@ -45,7 +45,7 @@ def test_few_bits_have_the_range_of_the_least_error(bits):
     """Of shares of the largest magnitude, a hundredth apart, down to a half."""
     levels = 2 ** (bits - 1) - 1
     w = np.random.default_rng(bits).normal(size=(6, 40)) * np.geomspace(0.01, 10, 6)[:, None]
-    found = quantize_weights(w, np.zeros(6), 1.0, 1, bits=bits, per_output=True)
+    found = LayerWeights(w, np.zeros(6), 1.0, 1, bits=bits).quantize()
     assert found.weights.max() == levels and found.weights.min() == -levels - 1
     largest = np.abs(w).max(axis=1)
     errors = []
@@ -56,13 +56,14 @@ def test_few_bits_have_the_range_of_the_least_error(bits):
     assert (mine <= np.min(errors, axis=0) * (1 + 1e-6)).all()
     share = found.scales * levels / largest
     assert (share > 0.5 - 1e-9).all() and (share < 1 + 1e-9).all()
-    assert np.allclose(quantize_weights(w, np.zeros(6), 1.0, 1, bits=8, per_output=True).scales, largest / 127)
+    assert np.allclose(LayerWeights(w, np.zeros(6), 1.0, 1).quantize().scales, largest / 127)
 
 
 def test_one_range_of_few_bits_for_the_layer_is_the_largest_of_its_outputs():
     w = np.random.default_rng(1).normal(size=(4, 30))
-    apart = quantize_weights(w, np.zeros(4), 1.0, 1, bits=3, per_output=True).scales
-    assert np.array_equal(quantize_weights(w, np.zeros(4), 1.0, 1, bits=3, per_output=False).scales, np.full(4, apart.max()))
+    apart = LayerWeights(w, np.zeros(4), 1.0, 1, bits=3).quantize().scales
+    one = LayerWeights(w, np.zeros(4), 1.0, 1, bits=3, per_output=False).quantize()
+    assert np.array_equal(one.scales, np.full(4, apart.max()))
 
 
 @every("per_output", [True, False])
@@ -70,7 +71,7 @@ def test_one_range_of_few_bits_for_the_layer_is_the_largest_of_its_outputs():
 def test_scales_grow_no_more_than_the_accumulator_asks(over, per_output):
     w, peak = np.ones((2, 50)) * [[1.0], [0.25]], 255
     limit = int(50 * 127 * peak / over)
-    found = quantize_weights(w, np.zeros(2), 1.0, peak, bits=8, per_output=per_output, limit=limit)
+    found = LayerWeights(w, np.zeros(2), 1.0, peak, per_output=per_output).quantize(limit=limit)
     assert found.bound <= limit and found.bound >= 0.95 * min(limit, 50 * 127 * peak) - 50 * peak
     assert found.widened == (0 if over <= 1 else 2 if per_output else 1 if over < 2 else found.widened)
     assert (found.scales[0] == 1 / 127) == (over <= 1) and found.reduced == 1
@@ -79,7 +80,7 @@ def test_scales_grow_no_more_than_the_accumulator_asks(over, per_output):
 def test_a_gain_that_the_shift_leaves_and_given_scales():
     w, bias = np.array([[1.0, -0.5], [0.25, 0.125]]), np.array([0.75, -0.5])
     gain, scales = np.array([1.5, 0.75]), np.array([0.02, 0.003])
-    found = quantize_weights(w, bias, 0.5, 255, bits=8, per_output=True, gain=gain, scales=scales)
+    found = LayerWeights(w, bias, 0.5, 255).quantize(gain=gain, scales=scales)
     assert np.array_equal(found.scales, scales)
     assert np.array_equal(found.weights, np.rint(np.clip(w * gain[:, None] / scales[:, None], -127, 127)))
     assert np.array_equal(found.bias, np.rint(bias * gain / (0.5 * scales)))
@@ -99,16 +100,14 @@ def test_sums_of_16_bit_inputs_get_64_bits_where_weights_would_be_a_tenth_coarse
 RNG = np.random.default_rng
 
 
-def quantized(rows: np.ndarray, **settings):
-    order = np.arange(rows.shape[1])
-    return quantize_weights(
-        rows, np.zeros(len(rows)), 0.02, 255, bits=8, **{"per_output": True, "reduced_order": order, **settings}
-    )
+def quantized(rows: np.ndarray, reduced: bool = True, **settings):
+    order = np.arange(rows.shape[1]) if reduced else None
+    return LayerWeights(rows, np.zeros(len(rows)), 0.02, 255, **settings).quantize(reduced_order=order)
 
 
 def test_four_products_fit_and_outputs_are_no_coarser_than_needed():
     rows = RNG(1).normal(size=(32, 200))
-    result, free = quantized(rows), quantized(rows, reduced_order=None)
+    result, free = quantized(rows), quantized(rows, reduced=False)
     growth = result.scales / free.scales
     assert largest_place(free.weights, 1).max() > PLACE_LIMIT >= largest_place(result.weights, 2).max()
     assert 1.2 < np.sqrt(np.mean(growth**2)) < 2 and growth.max() == result.reduced
@@ -126,7 +125,7 @@ def test_two_products_where_four_would_cost_more_than_a_bit():
 def test_weights_that_fit_stay():
     rows = RNG(2).normal(size=(4, 64)) * 0.001
     rows[:, 5] = 1
-    result, free = quantized(rows), quantized(rows, reduced_order=None)
+    result, free = quantized(rows), quantized(rows, reduced=False)
     np.testing.assert_array_equal(result.weights, free.weights)
     assert result.reduced == 1 and (result.scales == free.scales).all()
 
@@ -149,7 +148,7 @@ def test_dead_outputs_do_not_decide():
     """An output whose tiny weights have a large bias gets no weights at all; what they were says nothing of the others."""
     rows = RNG(5).normal(size=(16, 64))
     rows[3] = 1e-20
-    result = quantize_weights(rows, np.ones(16), 0.02, 255, bits=8, per_output=True, reduced_order=np.arange(64))
+    result = LayerWeights(rows, np.ones(16), 0.02, 255).quantize(reduced_order=np.arange(64))
     assert largest_place(result.weights, 2).max() <= PLACE_LIMIT and result.widened == 1 and not result.weights[3].any()
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
-from n2d2py.exports.cpp.conversion import audio_view
+from n2d2py.exports.cpp.audio_input import audio_view
 from support.post_cases import printing
 
 SPECS = (

@@ -201,7 +201,7 @@ def source(case: Case, index: int) -> str:
     includes = "\n".join(f'#include "{header}"' for header in code.headers)
     call = code.statement.replace("\n", "\n    ")
     if code.streamed:
-        tensor = case.node.inputs[0] if code.accumulates else case.node.output
+        tensor = case.node.inputs[0] if code.run.partial else case.node.output
         lines = height(case.graph.shape(tensor))
         step = 1 + index % 2
         call = (

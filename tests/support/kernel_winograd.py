@@ -15,7 +15,7 @@ def forced(*layer) -> LayerCode:
     """The layer with its Winograd form, which it must have, on all sets that can have it."""
     code = layer_code(*layer).choosing(FORCED)
     form = code.winograd
-    assert form is not None, code.reason
+    assert form is not None, code.selection.reason
     assert form.sets == (SETS if form.tile == 2 else sets_with(WEIGHTS_ON_STACK) if form.on_stack else tuple(FORCED))
     return code
 

@@ -77,9 +77,9 @@ def layer_records() -> dict[str, str]:
 
 def kernel_form(case: Case, code: LayerCode) -> str:
     """Return the name of the form: the kernel or its header, and the forms of the weights."""
-    kernel = code.kernel or f"portable {Path(code.headers[0]).stem}"
+    kernel = code.selection.kernel.name or f"portable {Path(code.headers[0]).stem}"
     winograd = code.winograd is not None and bool(code.winograd.sets)
-    return f"{case.node.op.kind}, {kernel}{', Winograd' * winograd}{', packed weights' * (code.storage is not None)}"
+    return f"{case.node.op.kind}, {kernel}{', Winograd' * winograd}{', packed weights' * (code.selection.storage is not None)}"
 
 
 def _code(case: Case) -> LayerCode:

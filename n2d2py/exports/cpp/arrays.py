@@ -87,7 +87,7 @@ def _string(values: np.ndarray) -> str:
     return "\n    " + "\n    ".join(f'"{text}"' for text in lines)
 
 
-# ---- orders that the build makes of the panels of SIMD kernels (`dnn/derive.cpp`): a line of `dnn/parameters/derived.list` names both files ----
+# Orders that the build makes of the panels of SIMD kernels (`dnn/derive.cpp`): a line of `dnn/parameters/derived.list` names both files.
 def panel_file(name: str) -> str:
     """Return the file of an array's panels, the first of its forms."""
     return f"{name}_1.bin"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
-from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Argument, Array, Call, Constants, LayerConfig, chosen
+from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen, substituted
 from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import comment
 from n2d2py.exports.cpp.winograd import Winograd
@@ -26,8 +24,8 @@ class LayerCode:
 
     Attributes:
         identifier: the layer's C identifier.
-        run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows if it
-            `accumulates`.
+        run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows where it
+            has partial results.
         headers: kernel headers to include, such as "n2d2/convolution.hpp".
         structs: configs of its kernels and constants they name, defined in the network's namespace after planes and `arrays`.
         calls: statements over in0, in1, ... (const unsigned char*) and out (unsigned char*).
@@ -50,44 +48,14 @@ class LayerCode:
         return self.run.streamed
 
     @property
-    def accumulates(self) -> bool:
-        """True if its rows are those of its input."""
-        return self.run.partial is not None
-
-    @property
     def sum(self) -> str:
         """The layer whose sum is fused into `calls`; "" for none."""
         return self.node.residual.layer if self.node.residual else ""
 
     @property
-    def kernel(self) -> str:
-        """Name of the specialized implementation; "" without one."""
-        return self.selection.kernel.name
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """Run-time names of the instruction sets of `kernel`; the portable one runs on others."""
-        return self.selection.kernel.sets
-
-    @property
-    def reason(self) -> str:
-        """Reason for this kernel, or against better ones."""
-        return self.selection.reason
-
-    @property
     def winograd(self) -> Winograd | None:
         """Its Winograd form, which some instruction sets may use instead of `calls`."""
         return self.selection.winograd
-
-    @property
-    def storage(self) -> Storage | None:
-        """Packing of its weights; None for whole bytes."""
-        return self.selection.storage
-
-    @property
-    def prepacked_bytes(self) -> int:
-        """Static memory of weights that are unpacked once, the maximum over the instruction sets."""
-        return self.storage.kept if self.storage else 0
 
     @property
     def weights(self) -> Array | None:
@@ -115,13 +83,12 @@ class LayerCode:
 
     @property
     def statement(self) -> str:
-        """`calls`, or the Winograd call on instruction sets that use it. With -DN2D2_TUNE both are timed."""
-        if not (self.winograd and self.winograd.sets):
-            return self.call
-        where, call = self.winograd.where, self.winograd.call(self.calls[0])
+        """`calls`, or the Winograd call on instruction sets that use it, in C++. With -DN2D2_TUNE both are timed."""
+        form = self.winograd if self.winograd and self.winograd.sets else None
         return (
-            f"#if ({where}) && defined(N2D2_TUNE)\nif (n2d2::tuneTile == 0)\n    {call}\nelse\n    {self.call}\n"
-            f"#elif {where}\n{call}\n#else\n{self.call}\n#endif"
+            templates("cpp")
+            .get_template("layers/statement.cpp.j2")
+            .render(direct=self.call, where=form.where if form else "", winograd=form.call(self.calls[0]) if form else "")
         )
 
     @property
@@ -195,7 +162,7 @@ class LayerCode:
         names = {row.name for row in sets}
         streams = self.selection.streams[::-1]
         streamed = [name for one in streams for name in one.form.sets]
-        left = tuple(dict.fromkeys(name for name in (*streamed, *self.sets) if name in names))
+        left = tuple(dict.fromkeys(name for name in (*streamed, *self.selection.kernel.sets) if name in names))
         problems = [f"no {one.kernel}: {one.problem}" for one in streams if one.problem]
         if not left:
             code, reason = self.portable(), "; ".join(problems) or "there is no other kernel for it"
@@ -208,7 +175,7 @@ class LayerCode:
         reason = "; ".join(["bytes, sums that are proved", *problems])
         code = self
         if not kernel:
-            kernel, reason = self.kernel, self.reason
+            kernel, reason = self.selection.kernel.name, self.selection.reason
             if names - set(left):  # some have the portable kernel
                 code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
         arrays = tuple(map(kept, self.arrays))
@@ -217,8 +184,29 @@ class LayerCode:
 
     def reading_copy(self, name: str, copy: str) -> LayerCode:
         """The same layer, whose calls read the array `name` at the address `copy`."""
-        calls = (replace(call, arguments=tuple(copy if one == name else one for one in call.arguments)) for call in self.calls)
-        return replace(self, calls=tuple(calls))
+        return replace(self, calls=tuple(substituted(call, {name: copy}) for call in self.calls))
+
+    def borrowing(self, arrays: Mapping[str, Array]) -> LayerCode:
+        """Return the layer with `arrays` in the place of those with these names; those of other names belong to other layers."""
+        names = {name: array.name for name, array in arrays.items() if name != array.name}
+        if not names:
+            return self
+        form = self.winograd
+        winograd = form and replace(
+            form,
+            name=names.get(form.name, form.name),
+            direct=names.get(form.direct, form.direct),
+            borrowed=form.borrowed or form.name in names,
+        )
+        return replace(
+            self,
+            calls=tuple(substituted(call, arrays) for call in self.calls),
+            structs=tuple(substituted(struct, arrays) for struct in self.structs),
+            arrays=tuple(
+                replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in self.arrays
+            ),
+            selection=replace(self.selection, winograd=winograd),
+        )
 
     def portable(self) -> LayerCode:
         """Return the layer with the portable kernel only."""
@@ -252,51 +240,14 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
     return template.render(tensor=comment(tensor), name=identifier, type=quant.type.cpp, sizes=sizes, plane=plane, wrap=wrap)
 
 
-# ---- constants that several layers have in common ------------------------------------------------
 def share_constants(codes: Sequence[LayerCode]) -> list[LayerCode]:
     """Return the layers with one array for all of the same values and conditions, such as those of one layer in several strips."""
-    known: dict[Hashable, str] = {}
-    shared = []
-    for code in codes:
-        names = {array.name: known.setdefault(_content(array), array.name) for array in code.constants}
-        others = {name: other for name, other in names.items() if name != other}
-        shared.append(_renamed(code, others) if others else code)
-    return shared
+    known: dict[Hashable, Array] = {}
+    return [
+        code.borrowing({array.name: known.setdefault(_content(array), array) for array in code.constants}) for code in codes
+    ]
 
 
 def _content(array: Array) -> Hashable:
     forms = tuple((form.sets, form.values.tobytes()) for form in array.forms)
     return array.ctype, array.where, array.values.tobytes(), forms
-
-
-def _renamed(code: LayerCode, names: Mapping[str, str]) -> LayerCode:
-    """The layer with other arrays instead of some that are its own, which it does not define."""
-    words = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
-
-    def other(text: Argument) -> Argument:
-        return words.sub(lambda found: names[found[1]], text) if isinstance(text, str) else text
-
-    def call(one: Call) -> Call:
-        template, arguments, declared = (tuple(map(other, each)) for each in (one.template, one.arguments, one.declared))
-        return replace(one, template=template, arguments=arguments, declared=declared)
-
-    def struct(one: LayerConfig | Constants) -> LayerConfig | Constants:
-        types = {key: str(other(str(value))) for key, value in one.types.items()}
-        if isinstance(one, LayerConfig):
-            return replace(one, types=types)
-        return replace(one, types=types, functions={key: other(value) for key, value in one.functions.items()})  # type: ignore[arg-type]
-
-    form = code.winograd
-    winograd = form and replace(
-        form,
-        name=names.get(form.name, form.name),
-        direct=names.get(form.direct, form.direct),
-        borrowed=form.borrowed or form.name in names,
-    )
-    return replace(
-        code,
-        calls=tuple(map(call, code.calls)),
-        structs=tuple(map(struct, code.structs)),
-        arrays=tuple(replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in code.arrays),
-        selection=replace(code.selection, winograd=winograd),
-    )

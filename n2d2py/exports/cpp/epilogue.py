@@ -19,7 +19,7 @@ from n2d2py.arithmetic import (
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import Array, Expression
+from n2d2py.exports.cpp.parts import Argument, Array, Expression
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import ResidualAdd
 from n2d2py.graph.shapes import Shape
@@ -34,7 +34,7 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
     if not layer.integer:
         real = layer.output.cpp
         activation = _activation(layer, real)
-        return Expression.of(f"n2d2::Activated<{real}, {activation} >", activation)
+        return Expression.type("n2d2::Activated", real, activation)
     node = layer.node
     if node.rescale is None:
         raise InternalError(f"{layer.name} has no rescale")
@@ -48,8 +48,8 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
 
 
 def _requantized(kind: NumType, factor: Expression, limits: tuple[int, int], centred: bool = True) -> Expression:
-    zero = f", {kind.zero_point}" if centred and kind.zero_point else ""
-    return Expression.of(f"n2d2::Requantized<{kind.cpp}, {factor}, {limits[0]}, {limits[1]}{zero}>", factor)
+    zero = (kind.zero_point,) if centred and kind.zero_point else ()
+    return Expression.type("n2d2::Requantized", kind.cpp, factor, *limits, *zero)
 
 
 def _with_residual(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
@@ -58,7 +58,7 @@ def _with_residual(layer: Layer, added: ResidualAdd, stored: Expression) -> Expr
     functions = {"weight": added.multiplier, "oldWeight": added.residual_multiplier, "offset": added.stored_offset(old)}
     operand = layer.constants("sum", "std::int32_t", functions, {"Old": old.cpp})
     last = _requantized(layer.output, _rescale(layer, layer.portable, added.rescale, added.bound, "_sum"), added.clamp)
-    return Expression.of(f"n2d2::Added<{stored}, {operand}, {last} >", stored, operand, last)
+    return Expression.type("n2d2::Added", stored, operand, last)
 
 
 def converting_epilogue(layer: Layer) -> Expression:
@@ -66,11 +66,9 @@ def converting_epilogue(layer: Layer) -> Expression:
     source, target = layer.inputs[0], layer.output
     if target.is_float:
         scale = layer.constants("scale", target.cpp, {"scale": source.scale})
-        return Expression.of(f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>", scale)
-    low, high = _clamp(layer)
+        return Expression.type("n2d2::Restored", target.cpp, scale, source.zero_point)
     factor = _rescale(layer, layer.portable, layer.node.rescaling, layer.node.bound)
-    zeros = f"{source.zero_point}, {target.zero_point}"
-    return Expression.of(f"n2d2::Converted<{target.cpp}, {factor}, {low}, {high}, {zeros}>", factor)
+    return Expression.type("n2d2::Converted", target.cpp, factor, *_clamp(layer), source.zero_point, target.zero_point)
 
 
 def moving_epilogue(layer: Layer, clamped: bool = False) -> Expression:
@@ -82,8 +80,8 @@ def moving_epilogue(layer: Layer, clamped: bool = False) -> Expression:
     kind, limits = layer.output.cpp, _clamp(layer)
     everything = (layer.output.qmin, layer.output.qmax)
     if not clamped or (limits == everything and (layer.output.full or not layer.output.signed)):
-        return Expression(f"n2d2::Moved<{kind}>")
-    return Expression(f"n2d2::Clamped<{kind}, {limits[0]}, {limits[1]}>")
+        return Expression.type("n2d2::Moved", kind)
+    return Expression.type("n2d2::Clamped", kind, *limits)
 
 
 def _clamp(layer: Layer) -> tuple[int, int]:
@@ -95,33 +93,35 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
     def per_output(role: str, values: np.ndarray, ctype: str) -> Array:
         return layer.array(role + suffix, values, ctype, selection.per_output(values))
 
-    def made(*arguments: Array | Expression | int, bounded: bool = False) -> Expression:
-        text = ", ".join([*map(str, arguments), *(["true"] if bounded else [])])
-        return Expression.of(f"n2d2::{type(rescale).__name__}<{text}>", *arguments)
+    def rescaling(*arguments: Argument) -> Expression:
+        return Expression.type(f"n2d2::{type(rescale).__name__}", *arguments)
 
     if isinstance(rescale, FloatRescale):
         bounded = 0 < bound * float(np.max(np.abs(rescale.factors))) < 2**30
-        return made(per_output("factors", rescale.factors, "float"), rescale.count, bounded=bounded)
+        return rescaling(per_output("factors", rescale.factors, "float"), rescale.count, *_if_true(bounded))
     if isinstance(rescale, FractionRescale):
         bounded = 0 < (bound + 1) * float(np.max(np.abs(rescale.factors))) < 2**30
         factors = per_output("factors", rescale.factors, "float")
         fractions = per_output("fractions", rescale.fractions, "float")
-        addend = Expression.of(f"n2d2::Fraction<{fractions}, {rescale.fractions.size}>", fractions)
-        text = f"n2d2::FloatRescale<{factors}, {rescale.count}, {str(bounded).lower()}, {addend} >"
-        return Expression.of(text, factors, addend)
+        addend = Expression.type("n2d2::Fraction", fractions, rescale.fractions.size)
+        return Expression.type("n2d2::FloatRescale", factors, rescale.count, bounded, addend)
     if isinstance(rescale, StepRescale):
         bounded = _real_bound(layer) / float(rescale.step) < 2**21
-        return made(layer.constants("step", "float", {"step": rescale.step}), bounded=bounded)
+        return rescaling(layer.constants("step", "float", {"step": rescale.step}), *_if_true(bounded))
     if isinstance(rescale, FixedPointRescale):
-        return made(per_output("multipliers", rescale.multipliers, "std::int32_t"), rescale.count, rescale.shift)
+        return rescaling(per_output("multipliers", rescale.multipliers, "std::int32_t"), rescale.count, rescale.shift)
     if isinstance(rescale, DoublingRescale):
         words = [per_output(role, getattr(rescale, role), "std::int32_t") for role in ("multipliers", "shifts")]
-        flags = [str(bool(flag)).lower() for flag in (rescale.twice, rescale.shifts.min() > 0)]
-        return Expression.of(f"n2d2::DoublingRescale<{', '.join(map(str, [*words, rescale.count, *flags]))}>", *words)
+        return rescaling(*words, rescale.count, bool(rescale.twice), bool(rescale.shifts.min() > 0))
     if isinstance(rescale, ShiftRescale):
         multipliers = per_output("multipliers", rescale.multipliers, "std::int64_t")
-        return made(multipliers, per_output("shifts", rescale.second, "std::uint8_t"), rescale.count)
+        return rescaling(multipliers, per_output("shifts", rescale.second, "std::uint8_t"), rescale.count)
     raise InternalError(f"{layer.name}: no C++ form of {type(rescale).__name__}")
+
+
+def _if_true(flag: bool) -> tuple[bool, ...]:
+    """Return the last argument of a template whose default is false."""
+    return (True,) if flag else ()
 
 
 def _real_bound(layer: Layer) -> float:
@@ -134,16 +134,13 @@ def _real_bound(layer: Layer) -> float:
 def _activation(layer: Layer, kind: str) -> Expression:
     function = layer.node.activation
     if function is None:
-        return Expression(f"n2d2::Linear<{kind}>")
+        return Expression.type("n2d2::Linear", kind)
     functor = function.functor()
-    values = None if functor.parameters is None else layer.constants("activation", kind, functor.parameters)
-    flags = [str(flag).lower() for flag in functor.flags]
-    arguments = ", ".join([kind, *([] if values is None else [str(values)]), *flags])
+    values = () if functor.parameters is None else (layer.constants("activation", kind, functor.parameters),)
     headers = (functor.header,) if functor.header else ()
-    return Expression(f"{functor.template}<{arguments}>", () if values is None else values.structs, headers=headers)
+    return Expression.type(functor.template, kind, *values, *functor.flags, headers=headers)
 
 
-# ---- layers that move values ---------------------------------------------------------------------
 _AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
 
 

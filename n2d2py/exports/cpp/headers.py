@@ -14,7 +14,6 @@ from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
 from n2d2py.resources import templates
 
-# ---- generated headers ---------------------------------------------------------------------------
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 """Headers below `kernels/` that are generated from the table."""
 

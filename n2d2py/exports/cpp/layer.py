@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import tags
-from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
+from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, LayerConfig, LayerForm, Needs, PanelOrder, Reference
 from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
@@ -286,15 +286,14 @@ class Layer:
 
     def constants(
         self, role: str, ctype: str, functions: Mapping[str, object], types: Mapping[str, str] | None = None
-    ) -> Expression:
+    ) -> Constants:
         """Return the struct `role` of the layer with constant functions of type `ctype`."""
-        struct = Constants(f"{self.identifier}_{role}", ctype, functions, types or {})
-        return Expression(struct.name, (struct,))
+        return Constants(f"{self.identifier}_{role}", ctype, functions, types or {})
 
     def config(
         self,
         description: str,
-        types: Mapping[str, str | Expression],
+        types: Mapping[str, Reference],
         constants: Mapping[str, int],
         selection: Selection | None = None,
         suffix: str = "config",
@@ -324,25 +323,18 @@ class Layer:
         needs = Needs.of(part for call in calls for part in call.parts)
         first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
         headers = (first, *needs.headers, *chosen.headers)
-        named = tuple(call.named(self.streamed) for call in calls)
-        return LayerCode(self.node, self.identifier, self.run, headers, needs.structs, named, needs.arrays, chosen)
+        by_rows = tuple(replace(call, rows=self.streamed) for call in calls)
+        return LayerCode(self.node, self.identifier, self.run, headers, needs.structs, by_rows, needs.arrays, chosen)
 
 
 LayerFunction = Callable[[Layer], LayerCode]
-F = TypeVar("F", bound=LayerFunction)
 LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
 """C++ forms by operator kind."""
 
 
-def cpp(*kinds: str) -> Callable[[F], F]:
+def cpp(*kinds: str) -> Callable[[LayerFunction], LayerFunction]:
     """Decorator: register a function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
-
-    def declare(function: F) -> F:
-        for kind in kinds:
-            LAYERS.add(kind, function)
-        return function
-
-    return declare
+    return LAYERS.declare(*kinds)
 
 
 def layer_code(
@@ -387,12 +379,13 @@ class _Override:
         answer = busy or self.fits(node)
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
-            noted = replace(code.selection, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))
+            noted = replace(code.selection, reason="; ".join(filter(None, (code.selection.reason, f"no {self.tag}: {reason}"))))
             return replace(code, selection=noted)
         code = code.configured(lambda config: replace(config, special=(*config.special, (self.isa, self.tag))))
-        others = f", elsewhere {code.kernel}" if self.isa and code.kernel else ""
-        sets = tuple(dict.fromkeys((tags()[self.isa].name, *code.sets))) if self.isa else ("all",)
-        kernel = replace(code.selection.kernel, name=f"{self.tag}{others}", sets=sets)
+        kernel = code.selection.kernel
+        others = f", elsewhere {kernel.name}" if self.isa and kernel.name else ""
+        sets = tuple(dict.fromkeys((tags()[self.isa].name, *kernel.sets))) if self.isa else ("all",)
+        kernel = replace(kernel, name=f"{self.tag}{others}", sets=sets)
         selection = replace(code.selection, kernel=kernel, reason="a plug-in's kernel fits", winograd=None)
         return replace(code, headers=(*code.headers, self.header), selection=selection)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
+
 _BITS = (1, 2, 4)
 
 
@@ -51,7 +53,7 @@ class Storage:
         """(O, ...) integers as bytes, flat; those of each output are filled up to whole bytes."""
         each = 8 // self.bits
         rows = weights.reshape(len(weights), -1)
-        return self._bytes(zero_padded(self._raw(rows), len(rows), -(-rows.shape[1] // each) * each))
+        return self._bytes(zero_padded(self._raw(rows), len(rows), round_up(rows.shape[1], each)))
 
     def run(self, weights: np.ndarray) -> np.ndarray:
         """Integers as bytes, in one run; zeros among odd numbers, which fill up panels, are replaced there when it is unpacked."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from n2d2py.exports.cpp.identifiers import KEYWORDS
-from n2d2py.ini.kinds import Unreadable
-from n2d2py.ini.schema import Key, Kind, Schema, keys
-from n2d2py.memory.settings import MEMORY_PARAMETERS
+from n2d2py.ini.kinds import Kind, Unreadable
+from n2d2py.ini.params import parameter
+from n2d2py.ini.schema import Key, Schema
+from n2d2py.memory.settings import Settings
 
 WEIGHTS_FORMATS = ("auto", "text", "string", "binary")
 
@@ -43,22 +45,35 @@ RuntimeDispatch: Compile the layers for several instruction sets of one CPU fami
     (docs/explanation/instruction_sets.md): x86, or 64-bit ARM with Linux. The environment variable N2D2_ISA overrides the
     choice. Weights are stored in each order that a set reads.
 """
-PARAMETERS = MEMORY_PARAMETERS.extended(
-    *keys(
-        _TEXTS,
-        Key("OpenMP", Kind.BOOL, True, "Build the project with OpenMP."),
-        Key("Namespace", Kind.STRING, "", "C++ namespace of the model. Default: its name.", check=_check_namespace),
-        Key("WeightsFormat", Kind.ENUM, "auto", choices=WEIGHTS_FORMATS),
-        Key("WeightsFile", Kind.BOOL, False),
-        Key("PackWeights", Kind.BOOL, True),
-        Key("PrepackWeights", Kind.BOOL, True),
-        Key("Winograd", Kind.BOOL, True),
-        Key("SmallCode", Kind.BOOL, False),
-        Key("SIMD", Kind.ENUM, "auto", choices=("auto", "none")),
-        Key("RuntimeDispatch", Kind.BOOL, False),
-    ),
-    name="export parameters of CPP",
-)
+
+
+@dataclass(frozen=True)
+class CppParameters(Settings, texts=_TEXTS):
+    """The export parameters of CPP. `namespace` is "" for the name of the model."""
+
+    openmp: bool = parameter("OpenMP", Kind.BOOL, True, "Build the project with OpenMP.")
+    namespace: str = parameter(
+        "Namespace", Kind.STRING, "", "C++ namespace of the model. Default: its name.", check=_check_namespace
+    )
+    weights_format: str = parameter("WeightsFormat", Kind.ENUM, "auto", choices=WEIGHTS_FORMATS)
+    weights_file: bool = parameter("WeightsFile", Kind.BOOL, False)
+    pack_weights: bool = parameter("PackWeights", Kind.BOOL, True)
+    prepack_weights: bool = parameter("PrepackWeights", Kind.BOOL, True)
+    winograd: bool = parameter("Winograd", Kind.BOOL, True)
+    small_code: bool = parameter("SmallCode", Kind.BOOL, False)
+    simd: str = parameter("SIMD", Kind.ENUM, "auto", choices=("auto", "none"))
+    runtime_dispatch: bool = parameter("RuntimeDispatch", Kind.BOOL, False)
+
+    @property
+    def portable(self) -> bool:
+        """True if all layers have the portable kernel only."""
+        return self.simd == "none"
+
+    @property
+    def trades_flash(self) -> bool:
+        """True if kernels may have larger constants to be faster."""
+        return False
+
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer of CPP",

@@ -1,14 +1,14 @@
 """Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
-An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a
-call need not know them: `needs` finds them.
+An `Expression` is a type or a value that refers to arrays and structs. Configs and calls hold these objects, not their names:
+`Needs` finds them, `substituted` replaces them, and printing writes their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -153,6 +153,9 @@ class Constants:
     types: Mapping[str, str] = field(default_factory=dict)
     constexpr: bool = True
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def text(self) -> str:
         """The struct in C++."""
@@ -176,7 +179,7 @@ class LayerConfig:
 
     name: str
     description: str
-    types: Mapping[str, str | Expression]
+    types: Mapping[str, Reference]
     constants: Mapping[str, int | str]
     isa: str = PORTABLE
     special: tuple[tuple[str, str], ...] = ()
@@ -204,25 +207,30 @@ class LayerConfig:
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A type or a value in C++, with the headers, arrays and structs that it needs."""
+    """A type or a value in C++.
+
+    Attributes:
+        text: a format string that names `parts`.
+        parts: what it refers to, in the order of definition.
+        headers: kernel headers that it needs.
+    """
 
     text: str
-    structs: tuple[Constants, ...] = ()
-    arrays: tuple[Array, ...] = ()
+    parts: tuple[Argument, ...] = ()
     headers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(text: str, *parts: Argument | Constants) -> Expression:
-        """`text`, which needs `parts`, the first ones first."""
-        needs = Needs.of(parts)
-        structs = tuple(each for each in needs.structs if isinstance(each, Constants))
-        return Expression(text, structs, needs.arrays, needs.headers)
+    def type(template: str, *arguments: Argument, headers: tuple[str, ...] = ()) -> Expression:
+        """Return the type `template` of some arguments."""
+        end = " >" if arguments and str(arguments[-1]).endswith(">") else ">"
+        return Expression(f"{template}<{', '.join(['{}'] * len(arguments))}{end}", arguments, headers)
 
     def __str__(self) -> str:
-        return self.text
+        return self.text.format(*map(_spelled, self.parts))
 
 
-Argument: TypeAlias = "str | bool | int | Array | LayerConfig | Expression"
+Reference: TypeAlias = "str | Expression | Constants"
+Argument: TypeAlias = "str | bool | int | Array | Constants | LayerConfig | Expression"
 
 
 def _spelled(argument: Argument) -> str:
@@ -249,10 +257,25 @@ class Call:
         """Its parts, in the order in which it is defined."""
         return (*self.arguments, *self.template, *self.declared)
 
-    def named(self, rows: bool) -> Call:
-        """The same with names instead of what they stand for."""
-        template, arguments, declared = (tuple(map(_spelled, each)) for each in (self.template, self.arguments, self.declared))
-        return Call(self.function, template, arguments, declared, rows)
+
+PartT = TypeVar("PartT")
+
+
+def substituted(part: PartT, arrays: Mapping[str, Argument]) -> PartT:
+    """Return a part of a layer's C++ that refers to `arrays` in the place of its arrays with these names."""
+
+    def every(parts: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        return tuple(substituted(one, arrays) for one in parts)
+
+    if isinstance(part, Array):
+        return arrays.get(part.name, part)  # type: ignore[return-value]
+    if isinstance(part, Expression):
+        return replace(part, parts=every(part.parts))
+    if isinstance(part, LayerConfig):
+        return replace(part, types={key: substituted(one, arrays) for key, one in part.types.items()})
+    if isinstance(part, Call):
+        return replace(part, template=every(part.template), arguments=every(part.arguments), declared=every(part.declared))
+    return part
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +287,13 @@ class Needs:
     headers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(parts: Iterable[Argument | Constants]) -> Needs:
-        """Needs of `parts`; a config needs its types, and has their names afterwards."""
+    def of(parts: Iterable[Argument]) -> Needs:
+        """Return the needs of `parts`; a config comes after those of its types."""
         structs: dict[str, LayerConfig | Constants] = {}
         arrays: dict[str, Array] = {}
         headers: dict[str, None] = {}
 
-        def visit(part: Argument | Constants, typed: bool = False) -> None:
+        def visit(part: Argument, typed: bool = False) -> None:
             if isinstance(part, Array):
                 arrays[part.name] = replace(part, typed=typed or (part.name in arrays and arrays[part.name].typed))
             elif isinstance(part, Constants):
@@ -278,9 +301,9 @@ class Needs:
             elif isinstance(part, LayerConfig):
                 for each in part.types.values():
                     visit(each, True)
-                structs.setdefault(part.name, replace(part, types={key: str(each) for key, each in part.types.items()}))
+                structs.setdefault(part.name, part)
             elif isinstance(part, Expression):
-                for each in (*part.structs, *part.arrays):
+                for each in part.parts:
                     visit(each, typed)
                 headers.update(dict.fromkeys(part.headers))
 

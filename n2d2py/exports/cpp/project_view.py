@@ -13,19 +13,22 @@ from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
+from n2d2py.exports.cpp.audio_input import AudioView, audio_view
 from n2d2py.exports.cpp.code import LayerCode, plane_struct, share_constants
-from n2d2py.exports.cpp.conversion import AudioView, FrameView, SensorView, audio_view, frame_view, sensor_view
+from n2d2py.exports.cpp.frame_input import FrameView, frame_view
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
 from n2d2py.exports.cpp.isa import FAMILIES, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.library import API_VERSION
+from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts, used_ranges
+from n2d2py.exports.cpp.sensor_input import SensorView, sensor_view
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
-from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, port_views, state_views
+from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, state_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
-from n2d2py.graph import QuantNode
+from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
 from n2d2py.graph.shapes import channels, height
 from n2d2py.postprocessing import parse_post
@@ -39,9 +42,9 @@ _OWN_FILES = tuple(
 """Stems of the files of `dnn` that belong to no layer."""
 
 
-def namespace_of(request: ExportRequest) -> str:
+def namespace_of(graph: QuantGraph, parameters: CppParameters) -> str:
     """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
-    return request.parameters.get("Namespace") or namespace_name(request.graph.name)
+    return parameters.namespace or namespace_name(graph.name)
 
 
 @dataclass(frozen=True)
@@ -88,23 +91,22 @@ class ProjectView:
     bits, literal = staticmethod(bit_literal), staticmethod(literal)
     sections, on_device = False, False
 
-    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
-        self._codes = codes
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode], parameters: CppParameters):
+        self._codes, self.parameters = codes, parameters
         self.request, self.graph, self.plan = request, request.graph, request.memory_plan
-        self.namespace = namespace_of(request)
+        self.namespace = namespace_of(self.graph, parameters)
         self.api, self.kernel_namespace = f"{self.namespace}_API", f"n2d2_{self.namespace}"
         self.network, self.network_literal = comment(self.graph.name), literal(self.graph.name)
         self.network_c = literal(self.network)[1:-1]
         self.contract, self.app = request.contract, request.app
-        self.dispatch, self.small_code = (bool(request.parameters.get(name)) for name in ("RuntimeDispatch", "SmallCode"))
-        self.has_weights_file = bool(request.parameters.get("WeightsFile"))
-        self.openmp = int(request.parameters.get("OpenMP", True))
+        self.dispatch, self.small_code = parameters.runtime_dispatch, parameters.small_code
+        self.has_weights_file, self.openmp = parameters.weights_file, int(parameters.openmp)
         self.identifiers = Identifiers(self.graph)
 
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
-        wanted = self.request.parameters.get("WeightsFormat", "auto")
+        wanted = self.parameters.weights_format
         return "once" if wanted in ("auto", "binary") and is_big(self.graph) and not self.has_weights_file else wanted
 
     @cached_property
@@ -231,9 +233,11 @@ class ProjectView:
         return self.states[-1].offset + self.states[-1].size - self.states[0].offset if self.states else 0
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
-        structs = [self.identifiers.plane(name) for name in names]
-        planes = {name: self.plan.local(self.plan.planes[name]) for name in names}
-        return port_views(role, names, self.graph, planes, structs)
+        return [self._port(role, str(index) if len(names) > 1 else "", name) for index, name in enumerate(names)]
+
+    def _port(self, role: str, number: str, name: str) -> PortView:
+        plane, memory = self.identifiers.plane(name), self.plan.local(self.plan.planes[name])
+        return PortView(role, number, name, self.graph.shape(name), self.graph.type(name), plane, memory)
 
     @cached_property
     def layers(self) -> list[LayerView]:
@@ -251,7 +255,7 @@ class ProjectView:
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = self._codes.get(node.name)
         if code is not None:
-            code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+            code = code.portable() if self.parameters.portable else code
             code = code if self.sets == instruction_sets() else code.only(self.sets)
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))

@@ -126,7 +126,6 @@ def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
     return merged
 
 
-# ---- inference of some outputs -------------------------------------------------------------------
 MOST = 64
 """Outputs, or inputs, that have a bit each."""
 

@@ -3,16 +3,15 @@
     @scratch("Mean")
     def needed(layer: Layer) -> ScratchNeed | None:
 
-A binary is made for one instruction set or for several, and which is not known when the memory is planned: a need is the
-largest over
-the sets. Kernels make blocks that fit in what they are given.
+A binary is built for one instruction set or several, which is not known when the memory is planned: a need is the largest over
+the sets. Kernels make blocks that fit into their scratch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import ExportChoices, Layer
 from n2d2py.graph import QuantGraph
@@ -22,7 +21,6 @@ from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
 
 ScratchFunction = Callable[[Layer], "ScratchNeed | None"]
-F = TypeVar("F", bound=ScratchFunction)
 _NEEDS: Registry[ScratchFunction] = Registry("the scratch of", "n2d2py.operators.catalog")
 _TAIL = 64
 """Bytes that copying may write after windows."""
@@ -35,19 +33,9 @@ _CONSTANTS = 384
 """Bytes of the constants of 16 channels of a depthwise layer."""
 
 
-def scratch(*kinds: str) -> Callable[[F], F]:
-    """Declare a function as the scratch of the kernels of operator kinds. It is given the layer, with the plan of its tensors.
-
-    Raises:
-        InternalError: when one has it already.
-    """
-
-    def declare(function: F) -> F:
-        for kind in kinds:
-            _NEEDS.add(kind, function)
-        return function
-
-    return declare
+def scratch(*kinds: str) -> Callable[[ScratchFunction], ScratchFunction]:
+    """Decorator: register a function of the planned layer as the scratch of operator kinds. Raise InternalError if one has it."""
+    return _NEEDS.declare(*kinds)
 
 
 def scratch_needs(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices = ExportChoices()) -> dict[str, ScratchNeed]:
@@ -104,5 +92,5 @@ def input_scratch(layer: Layer) -> ScratchNeed:
     shape = layer.input_shape
     inputs = channels(shape) * height(shape) * width(shape)
     window = (_window_bytes(layer, inputs) + 127) // 64 * 64
-    size = window + -(-inputs * layer.inputs[0].bytes // 4) * 4 + _TAIL
+    size = window + round_up(inputs * layer.inputs[0].bytes, 4) + _TAIL
     return ScratchNeed(size, size, size, size)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.arrays import is_string
@@ -14,7 +15,7 @@ from n2d2py.exports.cpp.byte_sums import PRODUCT_TIMES
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
-from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
+from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, WEIGHTS_FORMATS, CppParameters
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.processors import lacks_byte_products
 from n2d2py.exports.cpp.project import Project
@@ -29,7 +30,7 @@ from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import height, width
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
-from n2d2py.memory.settings import N2D2_STRATEGIES, runs_by_lines
+from n2d2py.memory.settings import N2D2_STRATEGIES
 
 _ALIGNMENT = 64
 """Of every constant array."""
@@ -41,7 +42,7 @@ class CppTarget(Target[Project]):
     name = "CPP"
     aliases = ("C",)
     stands_in_for = ("C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
-    parameters = PARAMETERS
+    parameter_type = CppParameters
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     keeps_states = True
@@ -53,9 +54,8 @@ class CppTarget(Target[Project]):
     project: type[Project] = Project
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
-        if parameters["SIMD"] == "none":
-            return {}
-        return scratch_needs(graph, plan, self.choices(parameters))
+        own = self.parameter_type.of(parameters)
+        return {} if own.portable else scratch_needs(graph, plan, self.choices(own))
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.
@@ -63,7 +63,7 @@ class CppTarget(Target[Project]):
         Raises:
             InternalError: where graph, plan, scored outputs and stimuli do not fit each other.
         """
-        graph, plan = request.graph, request.memory_plan
+        graph, plan, own = request.graph, request.memory_plan, self.parameter_type.of(request.parameters)
         if not graph.nodes:
             return Prepared(request, [no_layers(graph)])
         if graph.bits < 0 and not self.in_floats:
@@ -82,7 +82,7 @@ class CppTarget(Target[Project]):
         ]
         codes: dict[str, LayerCode] = {}
         if not problems:
-            identifiers, choices = Identifiers(graph), self.choices(request.parameters)
+            identifiers, choices = Identifiers(graph), self.choices(own)
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
@@ -90,70 +90,64 @@ class CppTarget(Target[Project]):
                         problems += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     problems.append(problem)
-        problems += _tile_problems(request, codes) + _parameter_problems(request)
+        problems += _tile_problems(request, own.portable, codes) + _parameter_problems(request, own)
         if problems:
             return Prepared(request, problems)
-        own = replace(request, parameters=self.own_parameters(request.parameters))
-        if own.parameters.get("WeightsFile") and (problem := _weights_file_problem(request, codes)):
+        if own.weights_file and (problem := _weights_file_problem(own, codes)):
             return Prepared(request, [problem])
         _check_consistent(request, plan)
-        return Prepared(request, (), self.project(own, codes))
+        return Prepared(request, (), self.project(request, codes, own))
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
         strategies of N2D2, and what concerns integers in floating point."""
-        reasons, strategy = {}, parameters["MemoryManagerStrategy"]
+        reasons, own = {}, self.parameter_type.of(parameters)
         if bits < 0:
-            if parameters["WeightsFormat"] == "string":
+            if own.weights_format == "string":
                 reasons["WeightsFormat"] = "only 8-bit integers can be written as string literals"
             reasons["PackWeights"] = reasons["PrepackWeights"] = "floating-point weights are not packed"
             reasons["PackActivations"] = "floating-point tensors are not packed"
             reasons["FuseResidualAdd"] = "floating-point sums are layers of their own"
             reasons["Winograd"] = "floating-point convolutions are computed directly"
-        if parameters["SmallCode"]:
+        if own.small_code:
             reasons["Winograd"] = "SmallCode=1 stores one copy of the weights"
-        if parameters["WeightsFile"]:
+        if own.weights_file:
             reasons["PrepackWeights"] = "weights of a file are unpacked in each inference"
-        if not parameters["PackWeights"]:
+        if not own.pack_weights:
             reasons["PrepackWeights"] = "with PackWeights=0 no weights are packed"
-        if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
+        if own.runtime_dispatch and own.portable:
             reasons["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
-        if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:
+        if own.stream_input and not own.include_input:
             reasons["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
-        if not runs_by_lines(parameters):
+        if not own.runs_by_lines:
             reasons["MaxExtraMacs"] = (
                 "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
             )
-        if strategy in N2D2_STRATEGIES:
-            reasons["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
+        if own.strategy in N2D2_STRATEGIES:
+            reasons["BufferAlignment"] = f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does"
         return reasons
 
-    def choices(self, parameters: Mapping[str, Any]) -> ExportChoices:
+    def choices(self, own: CppParameters) -> ExportChoices:
         """Return what the export parameters let the kernels do to constants."""
-        own = self.own_parameters(parameters)
         return ExportChoices(
-            packs_weights=bool(own.get("PackWeights", True)),
-            prepacks_weights=bool(own.get("PrepackWeights")) and not own.get("WeightsFile"),
-            trades_flash=self.trades_flash(own),
-            stores_winograd=bool(own.get("Winograd", True)) and not own.get("SmallCode"),
+            packs_weights=own.pack_weights,
+            prepacks_weights=own.prepack_weights and not own.weights_file,
+            trades_flash=own.trades_flash,
+            stores_winograd=own.winograd and not own.small_code,
         )
-
-    def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
-        """True if kernels may have larger constants to be faster."""
-        return False
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
         by tensor of packed activations; the working memory of the conversion of frames or sounds."""
         packed_weights = {
-            layer.node.name: {
-                "bits": layer.code.storage.bits,
-                "bytes": layer.code.weight_bytes,
-                "bytes_unpacked": int(layer.node.params["weights"].nbytes),
-                **({"bytes_prepacked": layer.code.prepacked_bytes} if layer.code.prepacked_bytes else {}),
+            code.node.name: {
+                "bits": storage.bits,
+                "bytes": code.weight_bytes,
+                "bytes_unpacked": int(code.node.params["weights"].nbytes),
+                **({"bytes_prepacked": storage.kept} if storage.kept else {}),
             }
-            for layer in (prepared.result.layers if prepared.result else ())
-            if layer.code is not None and layer.code.storage is not None
+            for code in (prepared.result.codes if prepared.result else ())
+            if (storage := code.selection.storage)
         }
         graph = prepared.request.graph
         packed_activations = {
@@ -167,7 +161,7 @@ class CppTarget(Target[Project]):
         }
         conversion = prepared.result.conversion if prepared.result else None
         return {
-            "namespace": namespace_of(prepared.request),
+            "namespace": namespace_of(graph, self.parameter_type.of(prepared.request.parameters)),
             "ports": {
                 "inputs": [port.fields() for port in graph.user_input_ports],
                 "outputs": [port.fields() for port in graph.user_output_ports],
@@ -195,7 +189,7 @@ class CppTarget(Target[Project]):
         """By the rates of the kernels; other layers than 8-bit matrix products count with their full time."""
         if (
             self.runner is not CompiledExport
-            or prepared.request.parameters.get("SIMD") != "auto"
+            or prepared.result.parameters.portable
             or not lacks_byte_products(cpu_info("flags"))
         ):
             return 1.0
@@ -212,7 +206,7 @@ class CppTarget(Target[Project]):
         """Raise E808 if `-tune` has nothing to measure: the layers have no tiles, or there are several instruction sets."""
         if not self.layer_parameters.keys:
             super().check_tunable(parameters)
-        if parameters["RuntimeDispatch"]:
+        if self.parameter_type.of(parameters).runtime_dispatch:
             raise N2D2Error("E808", "-tune is not supported with RuntimeDispatch", remedy="remove -tune or RuntimeDispatch")
 
     def tune(
@@ -227,20 +221,20 @@ def _chosen(layer: LayerView) -> KernelChoice:
     code = layer.code
     if code is None:
         return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
-    reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
-    sets, used = code.sets if code.kernel else (), ", ".join(code.winograd_sets)
-    kernel = f"Winograd ({used}), else {code.kernel}" if used else code.kernel or "portable"
-    choice = KernelChoice(layer.node.name, kernel, sets, reason, code.selection.kernel.tiled)
-    if code.storage is None:
+    selection, kernel, used = code.selection, code.selection.kernel, ", ".join(code.winograd_sets)
+    reason = f"{selection.reason}; {code.sum} is in its epilogue" if code.sum else selection.reason
+    name = f"Winograd ({used}), else {kernel.name}" if used else kernel.name or "portable"
+    choice = KernelChoice(layer.node.name, name, kernel.sets if kernel.name else (), reason, kernel.tiled)
+    if (storage := selection.storage) is None:
         return choice
-    return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=code.prepacked_bytes)
+    return replace(choice, weight_bits=storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=storage.kept)
 
 
 def _section_bytes(array: Array, weights_format: str) -> int:
     """Bytes of an array with what fills up its alignment; a string ends with a zero."""
     forms = [array.values, *(form.values for form in array.forms)]
     size = max(values.nbytes + is_string(values, weights_format) * values.itemsize for values in forms)
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    return round_up(size, _ALIGNMENT)
 
 
 def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
@@ -260,9 +254,9 @@ def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
             raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
 
 
-def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]) -> N2D2Error | None:
+def _weights_file_problem(own: CppParameters, codes: Mapping[str, LayerCode]) -> N2D2Error | None:
     """E705 where WeightsFile=1 has nothing to hold, or several instruction sets would need several orders."""
-    if request.parameters.get("RuntimeDispatch"):
+    if own.runtime_dispatch:
         what = "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights"
         return N2D2Error("E705", what, remedy="remove one of them")
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
@@ -277,14 +271,17 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     possible = code.winograd.possible if code.winograd is not None else ()
     if all(one in possible for one in wanted):
         return []
-    what, remedy = f"no Winograd form ({code.reason})", "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1"
+    what, remedy = (
+        f"no Winograd form ({code.selection.reason})",
+        "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1",
+    )
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
         remedy = "remove it; direct convolution is as fast with dot-product instructions"
     return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.node.name}] is not valid: the layer has {what}", remedy=remedy)]
 
 
-def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
+def _tile_problems(request: ExportRequest, is_portable: bool, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
     """E705 for a Tile of a layer that does not work in tiles, or that is a part of another one."""
     tiles = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
     problems = []
@@ -298,16 +295,16 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
                 continue  # that is another problem
             else:
                 code = codes[node.name]
-                code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
-                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.reason})"
+                code = code.portable() if is_portable else code
+                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.selection.reason})"
             if why:
                 remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
                 problems.append(N2D2Error("E705", f"Tile={tiles[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
     return problems
 
 
-def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
-    namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
+def _parameter_problems(request: ExportRequest, own: CppParameters) -> list[N2D2Error]:
+    namespace, weights = namespace_of(request.graph, own), own.weights_format
     problems: list[tuple[str, str]] = []
     if namespace_name(namespace) != namespace:
         remedy = f"use letters, digits and single underscores, such as {namespace_name(namespace)}"

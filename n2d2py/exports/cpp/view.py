@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.fixed_scale import FixedScale
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.arrays import file_bytes, initializer, is_file, is_string
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
@@ -40,20 +41,29 @@ class PortView:
     """An input or an output of the network.
 
     Attributes:
-        role: "input" or "output".
-        struct, typedef, variable: its names in the public interface.
+        role, number: "input" or "output", and its number, "" for the only one.
         plane: name of its plane struct; `memory` is the plane itself.
     """
 
     role: str
+    number: str
     name: str
     shape: Shape
     type: NumType
-    struct: str
-    typedef: str
-    variable: str
     plane: str
     memory: Plane
+
+    @property
+    def variable(self) -> str:
+        return self.role + self.number
+
+    @property
+    def struct(self) -> str:
+        return self.variable.capitalize()
+
+    @property
+    def typedef(self) -> str:
+        return f"{self.variable}_t"
 
     @property
     def label(self) -> str:
@@ -117,29 +127,6 @@ class PortView:
 def arena_of(plane: Plane) -> str:
     """The pointer in C++ that the offsets of a plane are relative to: the caller's arena, or another memory."""
     return f"memory_{plane.memory.lower()}" if plane.memory else "arena"
-
-
-def port_views(
-    role: str, names: Sequence[str], graph: QuantGraph, planes: dict[str, Plane], structs: Sequence[str]
-) -> list[PortView]:
-    """The inputs or outputs; their names are numbered when there are several."""
-    views = []
-    for index, (name, plane) in enumerate(zip(names, structs, strict=True)):
-        number = str(index) if len(names) > 1 else ""
-        views.append(
-            PortView(
-                role,
-                name,
-                graph.shape(name),
-                graph.type(name),
-                f"{role.capitalize()}{number}",
-                f"{role}{number}_t",
-                f"{role}{number}",
-                plane,
-                planes[name],
-            )
-        )
-    return views
 
 
 @dataclass(frozen=True)
@@ -326,7 +313,7 @@ class LayerView:
     @property
     def accumulates(self) -> bool:
         """True if the lines are those of its input."""
-        return self.code is not None and self.code.accumulates
+        return self.code is not None and self.code.run.partial is not None
 
     @property
     def lines(self) -> int:
@@ -359,7 +346,6 @@ class LayerView:
         return _initializer(self.node.name, self.operation, self.graph.shape(name), self.graph.type(name))
 
 
-# ---- post-processing -----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class PostView:
     """A post-processing as the templates see it.
@@ -403,7 +389,6 @@ def _scale_members(scale: FixedScale) -> tuple[str, str]:
     return "FixedScale", f"{scale.multiplier}, {scale.shift}, {scale.zero_point}"
 
 
-# ---- states --------------------------------------------------------------------------------------
 _ALIGNMENT = 8
 """Of each state, and of the first one after the tensors: that of the largest element."""
 
@@ -438,7 +423,7 @@ def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -
     ends = zip(graph.state_inputs, graph.state_outputs, strict=True)
     for index, (name, output) in enumerate(ends):
         kind, count = graph.type(name), elements(graph.shape(name))
-        at = -(-at // _ALIGNMENT) * _ALIGNMENT
+        at = round_up(at, _ALIGNMENT)
         views.append(
             StateView(
                 f"{comment(name)}, then {comment(output)}",

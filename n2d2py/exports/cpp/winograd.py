@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.byte_sums import long_run, short_run
 from n2d2py.exports.cpp.isa import condition
 from n2d2py.exports.cpp.packing import Storage, zero_padded
-from n2d2py.exports.cpp.parts import Array, Call
+from n2d2py.exports.cpp.parts import Array, Call, substituted
 from n2d2py.memory.scratch import ScratchNeed
 
 _MATRICES = {
@@ -115,14 +116,13 @@ class Winograd:
 
     def call(self, direct: Call) -> Call:
         """The call that runs it, of that of the direct form."""
-        name = self.direct if self.on_stack else self.name
-        arguments = tuple(name if one == self.direct else one for one in direct.arguments)
-        return replace(direct, function="n2d2::winograd", arguments=arguments)
+        weights = {} if self.on_stack else {self.direct: self.name}
+        return replace(substituted(direct, weights), function="n2d2::winograd")
 
     @property
     def bytes(self) -> int:
         outputs, channels = len(self.weights), self.weights.shape[-1]
-        return (self.tile + 2) ** 2 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
+        return (self.tile + 2) ** 2 * 2 * round_up(outputs, 8) * round_up(channels, 2)
 
     def products(self, size: tuple[int, int]) -> int:
         """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for
@@ -189,22 +189,22 @@ def _has_fours(weights: np.ndarray, geometry: WinogradFacts) -> bool:
 
 def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
     """Bytes of `WinogradStack` of `kernels/n2d2/panels/winograd_fours.hpp`, the most over the instruction sets."""
-    tile, columns = 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE), -(-geometry.size[1] // 4)
+    tile, columns = 72 * round_up(channels, _CHANNEL_MULTIPLE), -(-geometry.size[1] // 4)
     tiles = columns * tile if geometry.serial else max(_GROUP_TILES * tile, 65536)
-    return -(-channels // 64) * 64 + 2304 * _GROUP_TILES + tiles
+    return round_up(channels, 64) + 2304 * _GROUP_TILES + tiles
 
 
 def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
     """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed
     inputs of that many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles
     of a group are as fast as six."""
-    tile, pixel = 32 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE), -(-channels // 64) * 64
+    tile, pixel = 32 * round_up(channels, _CHANNEL_MULTIPLE), round_up(channels, 64)
     columns = (geometry.size[1] + 1) // 2
     tiles = columns if geometry.streamed else columns * ((geometry.size[0] + 1) // 2)
     ordered, group = geometry.serial and not geometry.streamed, min(_GROUP_TILES, tiles)
     unit = columns if ordered else group
     whole = min(tiles * tile, max(65536, unit * tile))
-    copy = -(-geometry.line // 64) * 64 if ordered else 0
+    copy = round_up(geometry.line, 64) if ordered else 0
     least = pixel + copy + _PRODUCT_BYTES + tile
     enough = max(least, pixel + copy + min(2, group) * (_PRODUCT_BYTES + tile))
     return ScratchNeed(least, least, enough, max(enough, pixel + _GROUP_TILES * _PRODUCT_BYTES + max(whole, unit * tile)))
@@ -309,13 +309,17 @@ def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray]
 
 def kept_byte_fours(weights: np.ndarray) -> int:
     """Bytes of static memory of its transformed weights (`ByteFourPanel`)."""
-    panels = [16] * (len(weights) // 16) + ([len(weights) % 16] if len(weights) % 16 else [])
-    return sum(-(-46 * (weights.shape[-1] + 4) * each // 64) * 64 for each in panels)
+    return sum(round_up(46 * (weights.shape[-1] + 4) * outputs, 64) for outputs in _panels(len(weights)))
+
+
+def _panels(outputs: int) -> list[int]:
+    """The outputs of each panel."""
+    return [min(16, outputs - first) for first in range(0, outputs, 16)]
 
 
 def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
     places = {2: 16, 4: 46}[edge]
-    return _block_scratch(channels, geometry, edge, places * (-(-channels // _BYTE_MULTIPLE) * _BYTE_MULTIPLE), places=places)
+    return _block_scratch(channels, geometry, edge, places * round_up(channels, _BYTE_MULTIPLE), places=places)
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
@@ -335,8 +339,7 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
         return 0
     outputs, channels = len(weights), weights.shape[-1]
     parts = _parts(channels)
-    panels = [16] * (outputs // 16) + ([outputs % 16] if outputs % 16 else [])
-    return sum(parts * 36 * (2 * channels // parts * each + _POSITION_GAP) for each in panels)
+    return sum(parts * 36 * (2 * channels // parts * each + _POSITION_GAP) for each in _panels(outputs))
 
 
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
@@ -389,18 +392,18 @@ def _block_scratch(
     """Bytes with which weights are transformed for _PANEL_TILES tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
     unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP_TILES
     units = max(1, min(-(-min(_PANEL_TILES, _tiles(geometry, edge)) // unit), most // (unit * tile)))
-    return -(-channels // 64) * 64 + _GROUP_TILES * 64 * places + units * unit * tile
+    return round_up(channels, 64) + _GROUP_TILES * 64 * places + units * unit * tile
 
 
 def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """The same of tiles of four."""
     panel = 2304 if _parts(channels) > 1 else 0
-    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE) + panel, most)
+    wanted = _block_scratch(channels, geometry, 4, 72 * round_up(channels, _CHANNEL_MULTIPLE) + panel, most)
     return max(wanted, _fours_scratch(channels, geometry))
 
 
 def _depth(weights: np.ndarray) -> int:
-    return -(-weights.shape[-1] // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE
+    return round_up(weights.shape[-1], _CHANNEL_MULTIPLE)
 
 
 def positions(weights: np.ndarray, tile: int = 2) -> np.ndarray:
@@ -413,7 +416,7 @@ def transformed(weights: np.ndarray, tile: int = 2) -> np.ndarray:
     """(O, 3, 3, C) -> (S G) w (S G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 or 36
     positions] [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8."""
     outputs, channels = len(weights), weights.shape[-1]
-    padded = zero_padded(weights.astype(np.int64), -(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2)
+    padded = zero_padded(weights.astype(np.int64), round_up(outputs, 8), 3, 3, round_up(channels, 2))
     by_pair = positions(padded, tile).astype("<i2").reshape((tile + 2) ** 2, len(padded), -1, 2)
     pairs = by_pair.transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
     panels = (np.ascontiguousarray(pairs[:, :, first : first + 16]) for first in range(0, len(padded), 16))

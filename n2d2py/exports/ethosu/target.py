@@ -13,6 +13,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
 from n2d2py.exports.ethosu.vela import NPU, Compiled, Program, compile_model, missing_vela
+from n2d2py.exports.model_file import hex_rows, model_file, precision_problem, write_rendered
 from n2d2py.exports.ncnn.file import identifier
 from n2d2py.exports.registry import register
 from n2d2py.exports.tflite.file import int8_grid
@@ -20,10 +21,10 @@ from n2d2py.exports.tflite.layers import TfliteModel
 from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
 from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference
-from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import ExportParameters, parameter
 
 _TEXTS = """
 Accelerator: The NPU and its multiplications per cycle.
@@ -35,24 +36,26 @@ VelaArenaCacheSize: Bytes of fast memory that the compiler may use; 0 for what V
 ModelArray: Also write the compiled file as a C array, with the list of operators for the TFLite Micro resolver.
 """
 _SIZES = {"u55": (32, 64, 128, 256), "u65": (256, 512), "u85": (128, 256, 512, 1024, 2048)}
-PARAMETERS = Schema(
-    "export parameters of EthosU",
-    keys(
-        _TEXTS,
-        Key(
-            "Accelerator",
-            Kind.ENUM,
-            "ethos-u55-128",
-            choices=tuple(f"ethos-{series}-{size}" for series, sizes in _SIZES.items() for size in sizes),
-        ),
-        Key("VelaSystemConfig", Kind.STRING, ""),
-        Key("VelaMemoryMode", Kind.STRING, ""),
-        Key("VelaConfig", Kind.STRING, "Arm/vela.ini"),
-        Key("VelaOptimise", Kind.ENUM, "Performance", choices=("Performance", "Size")),
-        Key("VelaArenaCacheSize", Kind.INT, 0, minimum=0),
-        Key("ModelArray", Kind.BOOL, True),
-    ),
-)
+
+
+@dataclass(frozen=True)
+class EthosUParameters(ExportParameters, texts=_TEXTS):
+    """The export parameters of EthosU."""
+
+    accelerator: str = parameter(
+        "Accelerator",
+        Kind.ENUM,
+        "ethos-u55-128",
+        choices=tuple(f"ethos-{series}-{size}" for series, sizes in _SIZES.items() for size in sizes),
+    )
+    system_config: str = parameter("VelaSystemConfig", Kind.STRING, "")
+    memory_mode: str = parameter("VelaMemoryMode", Kind.STRING, "")
+    config: str = parameter("VelaConfig", Kind.STRING, "Arm/vela.ini")
+    optimise: str = parameter("VelaOptimise", Kind.ENUM, "Performance", choices=("Performance", "Size"))
+    cache_size: int = parameter("VelaArenaCacheSize", Kind.INT, 0, minimum=0)
+    model_array: bool = parameter("ModelArray", Kind.BOOL, True)
+
+
 _FILE_PARAMETERS = {"IntegerIO": True, "Kernels": "Reference"}
 """Parameters of the .tflite file: the NPU computes the results of TFLite's reference kernels."""
 
@@ -68,33 +71,35 @@ class EthosUTarget(TfliteTarget):
     """Target for Arm's Ethos-U, compiled by Vela."""
 
     name = "EthosU"
-    parameters = PARAMETERS
+    parameter_type = EthosUParameters
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """The configuration file has no effect if no entry of it is selected."""
-        selected = parameters.get("VelaSystemConfig") or parameters.get("VelaMemoryMode")
-        return {} if selected else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
+        own = EthosUParameters.of(parameters)
+        return (
+            {}
+            if own.system_config or own.memory_mode
+            else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
+        )
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_reference(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """Raise the errors of the TFLite target, E705 in floating point, E721 without Vela, E802 if Vela fails."""
-        if request.graph.nodes and request.graph.bits != 8:
-            text = f"the export EthosU supports 8-bit integers, not -nbbits {request.graph.bits}"
-            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
-        if missing := missing_vela():
-            return Prepared(request, [missing])
-        named = [name for name in ("VelaSystemConfig", "VelaMemoryMode") if request.parameters.get(name)]
-        if len(named) == 1:
-            text = f"{named[0]} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
+        wrong = precision_problem(request, "EthosU supports 8-bit integers", (8,), "use -nbbits 8")
+        if problem := wrong or missing_vela():
+            return Prepared(request, [problem])
+        own = EthosUParameters.of(request.parameters)
+        if bool(own.system_config) != bool(own.memory_mode):
+            name = "VelaSystemConfig" if own.system_config else "VelaMemoryMode"
+            text = f"{name} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
             return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
-        parameters = {**{key.name: key.default for key in PARAMETERS.keys}, **request.parameters, **_FILE_PARAMETERS}
-        prepared = super().prepare(replace(request, parameters=parameters))
+        prepared = super().prepare(replace(request, parameters={**request.parameters, **_FILE_PARAMETERS}))
         if prepared.problems:
             return prepared
-        return Prepared.of(prepared.request, partial(_compile, prepared.result, _options(parameters)))
+        return Prepared.of(prepared.request, partial(_compile, prepared.result, _options(own)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
         model = prepared.result
@@ -102,17 +107,18 @@ class EthosUTarget(TfliteTarget):
         compiled = model.compiled
         figures = {"cycles": compiled.cycles, "RAM": compiled.ram, "flash": compiled.flash}
         figures["operators left to the CPU"] = compiled.cpu_ops
-        estimate = {"estimated by Vela": f"an inference on {prepared.request.parameters['Accelerator']}"}
+        accelerator = EthosUParameters.of(prepared.request.parameters).accelerator
+        estimate = {"estimated by Vela": f"an inference on {accelerator}"}
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        request, model = prepared.request, prepared.result
+        request, model, own = prepared.request, prepared.result, EthosUParameters.of(prepared.request.parameters)
         assert isinstance(model, NpuModel)
         self.write_model(prepared, folder)
         compiled, name = model.compiled, request.graph.name
         stem = model_file(name, "tflite").removesuffix(".tflite")
         (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
-        if request.parameters["ModelArray"]:
+        if own.model_array:
             write_c_arrays(folder, compiled.model, compiled.codes)
         if compiled.program is not None:
             write_program(request, compiled.program, folder)
@@ -121,7 +127,7 @@ class EthosUTarget(TfliteTarget):
         write_readme(request, compiled, stem, folder)
         log.notice(
             "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
-            request.parameters["Accelerator"],
+            own.accelerator,
             compiled.cpu_ops or "no",
             f"{compiled.cycles:,}",
             f"{compiled.ram:,}",
@@ -133,27 +139,22 @@ def _compile(model: TfliteModel, options: list[str]) -> NpuModel:
     return NpuModel(model.data, model.codes, model.index, compile_model(model.data, options))
 
 
-def _options(parameters: Mapping[str, Any]) -> list[str]:
+def _options(own: EthosUParameters) -> list[str]:
     """Return Vela's command line for the export parameters."""
-    words = ["--accelerator-config", parameters["Accelerator"], "--optimise", parameters["VelaOptimise"]]
-    if parameters["VelaSystemConfig"] or parameters["VelaMemoryMode"]:
-        words += ["--config", parameters["VelaConfig"]]
-    named = {
-        "VelaSystemConfig": "--system-config",
-        "VelaMemoryMode": "--memory-mode",
-        "VelaArenaCacheSize": "--arena-cache-size",
-    }
-    return words + [word for name, option in named.items() if parameters[name] for word in (option, str(parameters[name]))]
+    words = ["--accelerator-config", own.accelerator, "--optimise", own.optimise]
+    if own.system_config or own.memory_mode:
+        words += ["--config", own.config]
+    named = {"--system-config": own.system_config, "--memory-mode": own.memory_mode, "--arena-cache-size": own.cache_size}
+    return words + [word for option, value in named.items() if value for word in (option, str(value))]
 
 
-# ---- files ---------------------------------------------------------------------------------------
 def write_program(request: ExportRequest, program: Program, folder: Path) -> None:
     """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that passes them to the NPU driver."""
     stem = identifier(request.graph.name).lower()
     regions = [program.regions[0], program.regions[1], *([program.regions[2]] if program.fast else [])]
     values = {
         "name": request.graph.name,
-        "accelerator": request.parameters["Accelerator"],
+        "accelerator": EthosUParameters.of(request.parameters).accelerator,
         "stem": stem,
         "macro": stem.upper(),
         "program": program,
@@ -186,7 +187,7 @@ def write_readme(request: ExportRequest, compiled: Compiled, model: str, folder:
         folder / "README.md",
         "ethosu/README.md",
         graph=request.graph,
-        parameters=request.parameters,
+        parameters=EthosUParameters.of(request.parameters),
         compiled=compiled,
         on_cpu=[code for code in compiled.codes if code != NPU],
         model=model,

@@ -9,7 +9,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.conversion import byte_tables
+from n2d2py.exports.cpp.frame_input import byte_tables
+from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 
@@ -69,15 +70,12 @@ class BenchmarkView:
     order: tuple[int, ...]
 
 
-def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
-    """The benchmark of the parameter MLPerfTiny, for a network that fits it; None without one.
+def benchmark_view(benchmark: Benchmark, request: ExportRequest) -> BenchmarkView:
+    """The view of a benchmark, for a network that fits it.
 
     The byte of an image means the same as in the calibration data where that is known, else the same as for the reference
     model.
     """
-    benchmark = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
-    if benchmark is None:
-        return None
     if benchmark.sample == np.float32:
         return BenchmarkView(benchmark, (), ())
     count = 3 if benchmark.shape[0] == 3 else 1
@@ -88,11 +86,8 @@ def benchmark_view(request: ExportRequest) -> BenchmarkView | None:
     return BenchmarkView(benchmark, byte_tables(pixels, elements_of_bytes, kind), pixels.order)
 
 
-def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
-    """E705 for a network that does not fit the benchmark of the parameter MLPerfTiny."""
-    benchmark, graph = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none")), request.graph
-    if benchmark is None:
-        return None
+def benchmark_problem(benchmark: Benchmark, graph: QuantGraph) -> N2D2Error | None:
+    """E705 for a network that does not fit the benchmark."""
     shapes = [graph.shape(name) for name in graph.user_inputs]
     sizes = [elements(graph.shape(name)) for name in graph.user_outputs]
     fits = list(map(_planes, shapes)) == [_planes((1, *benchmark.shape))] and sizes == [benchmark.outputs]
@@ -107,11 +102,10 @@ def benchmark_problem(request: ExportRequest) -> N2D2Error | None:
     )
 
 
-def warn_of_negative_results(request: ExportRequest) -> None:
+def warn_of_negative_results(benchmark: Benchmark, graph: QuantGraph) -> None:
     """W706 where outputs can be negative: MLCommons' runner divides the results of a sample by their sum."""
-    benchmark = BENCHMARKS.get(request.parameters.get("MLPerfTiny", "none"))
-    kind = request.graph.type(request.graph.user_outputs[0])
-    if benchmark is not None and not benchmark.reconstructs and kind.qmin < kind.zero_point:
+    kind = graph.type(graph.user_outputs[0])
+    if not benchmark.reconstructs and kind.qmin < kind.zero_point:
         what = "results can be negative, which the score of MLCommons' runner does not expect: it divides them by their sum"
         log.warning("W706", f"MLPerfTiny={benchmark.name}: {what}", remedy="end the model with Softmax")
 

@@ -18,8 +18,9 @@ from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_se
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parts import Array, Stream
 from n2d2py.exports.cpp.project import Project, wanted_names
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, board, core, transforming_cores
+from n2d2py.exports.mcu.boards import BOARDS, CORES, HARDWARE, Board, board, transforming_cores
 from n2d2py.exports.mcu.mlperf import benchmark_view
+from n2d2py.exports.mcu.parameters import McuParameters
 from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.stack import StackBound, stack_bounds
 from n2d2py.exports.mcu.steady import varying_layers
@@ -31,7 +32,6 @@ from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.simulator import simulate
 
-# ---- constants of the layers ---------------------------------------------------------------------
 _PIXELS = 2
 """Pixels of the output for which a kernel reads its weights once; kernels with vectors have more."""
 
@@ -70,7 +70,7 @@ def most_bytes(array: Array) -> int:
 def copyable(code: LayerCode) -> str:
     """The name of the array that a layer may read from a copy: its weights, where its calls are given their address. "" for none."""
     name = f"{code.identifier}_weights"
-    is_argument = any(name in call.arguments for call in code.calls)
+    is_argument = any(name in map(str, call.arguments) for call in code.calls)
     return name if is_argument and not any(array.typed for array in code.arrays if array.name == name) else ""
 
 
@@ -125,18 +125,17 @@ class McuProject(Project):
     constant_alignment = 4
     sections, cores, boards = True, CORES, BOARDS
 
-    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
-        super().__init__(request, codes)
-        parameters = request.parameters
-        self.core, self.hardware = core(parameters.get("Core", DEFAULT_CORE)), HARDWARE if request.app else ()
-        self.single_file, self.vectors = bool(parameters.get("SingleFile", False)), int(parameters.get("TestVectors", 3))
-        self.mlperf, self.varying = benchmark_view(request), varying_layers(self.graph)
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode], parameters: McuParameters):
+        super().__init__(request, codes, parameters)
+        self.core, self.hardware = parameters.core, HARDWARE if request.app else ()
+        self.single_file, self.vectors = parameters.single_file, parameters.test_vectors
+        self.mlperf = benchmark_view(parameters.benchmark, request) if parameters.benchmark else None
+        self.varying = varying_layers(self.graph)
 
     @cached_property
     def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
-        wanted = self.request.parameters.get("WeightsFormat", "auto")
-        return "inline" if wanted == "auto" else wanted
+        return "inline" if self.parameters.weights_format == "auto" else self.parameters.weights_format
 
     @property
     def sets(self) -> tuple[InstructionSet, ...]:

@@ -14,7 +14,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import BuiltCopy, run_make, start
-from n2d2py.exports.mcu.boards import DEFAULT_CORE, board, core
+from n2d2py.exports.mcu.boards import board, core
+from n2d2py.exports.mcu.parameters import McuParameters
 from n2d2py.exports.stimuli import hwc
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
@@ -35,7 +36,7 @@ class BoardExport(BuiltCopy):
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
         """make, the core's compiler and the QEMU of its board are needed."""
-        one = core(parameters.get("Core", DEFAULT_CORE))
+        one = McuParameters.of(parameters).core
         for program in ("make", one.compiler, f"{one.prefix}gcc", board(one.board).emulator.split()[0]):
             if shutil.which(program) is None:
                 return f"no {program}"

@@ -7,7 +7,7 @@ What no compiler of a microcontroller reads, such as kernels on panels of weight
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from n2d2py.resources import templates
@@ -20,8 +20,6 @@ _BIND = re.compile(r"defined\(N2D2_BIND_(\w+)\)$")
 _MARK = re.compile(r"#define N2D2_BIND_(\w+)$")
 _MACRO = re.compile(r"^\s*#\s*define\s+(N2D2_\w+)", re.MULTILINE)
 _VALUE = re.compile(r"^#define (N2D2_\w+) (\d+)$", re.MULTILINE)
-
-
 _FOREIGN = tuple("min max abs round bit word sq constrain radians degrees F B0 B1 B10 _N PI".split())
 """Macros of Arduino's headers with names that C++ libraries, kernels or networks use."""
 
@@ -58,34 +56,15 @@ class _Inliner:
         return False if word == "if" and condition in self._never else None
 
     def add(self, path: Path) -> None:
+        """Append a file, unless it is there under the same conditions."""
         path = path.resolve()
         if any(conditions <= {*self._under, ""} for conditions in self._seen.get(path, ())):
             return
         text = path.read_text(encoding="utf-8")
         guard = _GUARD.search(text)
-        opened = text[: guard.start()].count("\n") if guard else -1
         if guard:  # bindings.hpp and what it includes have none: they are put in each time
             self._seen.setdefault(path, []).append(set(self._under))
-        outer, skipped = len(self._under), 0
-        for number, line in enumerate(text.splitlines()):
-            directive = _DIRECTIVE.match(line)
-            if directive and number != opened:
-                word, condition = directive[1], directive[2]
-                if skipped:
-                    skipped += word.startswith("if") - (word == "endif")
-                    continue
-                if word.startswith("if"):
-                    if self._known(word, condition) is False:
-                        skipped = 1
-                        continue
-                    bound = self._known(word, condition)
-                    self._under.append(line if not bound else "")
-                elif len(self._under) > outer:
-                    self._under.pop()
-                    if word != "endif":
-                        self._under.append(f"{path}:{number}")
-            if skipped:
-                continue
+        for line in self._needed_lines(path, text, text[: guard.start()].count("\n") if guard else -1):
             mark, quoted, system = _MARK.match(line), _QUOTED.match(line), _SYSTEM.match(line)
             if mark:
                 self._mark = mark[1]
@@ -93,6 +72,27 @@ class _Inliner:
                 self.add(self._found(quoted[1], path.parent))
             elif not (system and system[1] in self._own):
                 self.text.append(line)
+
+    def _needed_lines(self, path: Path, text: str, guard: int) -> Iterator[str]:
+        """Yield the lines of a file, without those under a condition that never holds; `guard`: number of the line of its guard."""
+        outer, skipped = len(self._under), 0
+        for number, line in enumerate(text.splitlines()):
+            directive = _DIRECTIVE.match(line) if number != guard else None
+            word = directive[1] if directive else ""
+            if skipped:
+                skipped += word.startswith("if") - (word == "endif")
+                continue
+            if directive and word.startswith("if"):
+                holds = self._known(word, directive[2])
+                if holds is False:
+                    skipped = 1
+                    continue
+                self._under.append("" if holds else line)
+            elif word and len(self._under) > outer:
+                self._under.pop()
+                if word != "endif":
+                    self._under.append(f"{path}:{number}")
+            yield line
 
 
 def _inlined(folder: Path, names: Sequence[str], own: Sequence[str]) -> str:

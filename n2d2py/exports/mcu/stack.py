@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.isa import PORTABLE, InstructionSet, instruction_sets
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.mcu.boards import CORES
@@ -61,7 +62,7 @@ def _layer_bytes(layer: LayerView, row: InstructionSet) -> int:
     if layer.code is None:
         return 0
     streams = [one for one in layer.code.selection.streams if one.values is not None and row.name in one.sets]
-    return -(-(streams[-1].stack if streams else _portable_bytes(layer, row)) // 8) * 8
+    return round_up(streams[-1].stack if streams else _portable_bytes(layer, row), 8)
 
 
 def _portable_bytes(layer: LayerView, row: InstructionSet) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
 from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
 from n2d2py.exports.ncnn.functions import Unary, function_layers, limit_layers, rounding_layers, scale_layer, shift_layer
@@ -21,14 +22,6 @@ _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
 _SYMMETRIC = "quantize the float model with n2d2py for this export"
 _SCALES, _REQUANTIZED = 1, 101
 """Values of int8_scale_term: scales after the weights, and also one of the result."""
-
-
-class NoNcnnForm(Exception):
-    """A layer cannot be written; the message is the reason."""
-
-    def __init__(self, text: str, remedy: str = "use -export CPP, or replace the layer"):
-        super().__init__(text)
-        self.remedy = remedy
 
 
 @dataclass(frozen=True)
@@ -87,14 +80,14 @@ class NcnnLayers:
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
     def write(self, node: QuantNode) -> None:
-        """Write a layer. Raise NoNcnnForm if ncnn cannot express it."""
+        """Write a layer. Raise NoForm if ncnn cannot express it."""
         if node.op.kind not in LOWERINGS:
-            raise NoNcnnForm(node.op.kind)
+            raise NoForm(node.op.kind)
         for name in [*node.inputs, *node.outputs]:
             if self.graph.type(name).plain:
-                raise NoNcnnForm(f"'{name}' has plain integers without a scale")
+                raise NoForm(f"'{name}' has plain integers without a scale")
             if len(self.graph.shape(name)) not in (2, 3, 4):
-                raise NoNcnnForm(f"'{name}' has {len(self.graph.shape(name))} axes")
+                raise NoForm(f"'{name}' has {len(self.graph.shape(name))} axes")
         LOWERINGS[node.op.kind](self, node)
 
     def outputs(self) -> list[str]:
@@ -114,7 +107,7 @@ class NcnnLayers:
         """Return the layers that follow a layer: its activation, or its integer limits.
 
         Raises:
-            NoNcnnForm: ncnn does not have the function.
+            NoForm: ncnn does not have the function.
         """
         if node.activation is not None:
             return self.function(node.activation)
@@ -127,10 +120,10 @@ class NcnnLayers:
         return [*limit_layers(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
-        """Return the layers of a function. Raise NoNcnnForm if ncnn does not have it."""
+        """Return the layers of a function. Raise NoForm if ncnn does not have it."""
         unary = function_layers(function)
         if unary is None:
-            raise NoNcnnForm(f"the function {function}")
+            raise NoForm(f"the function {function}")
         return unary
 
     def emit(
@@ -183,33 +176,33 @@ class NcnnLayers:
         return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
 
     def constants(self, node: QuantNode) -> RealOrIntegers:
-        """Return the constants of a weighted layer. Raise NoNcnnForm if ncnn does not have integers of this width."""
+        """Return the constants of a weighted layer. Raise NoForm if ncnn does not have integers of this width."""
         if self.graph.is_float(node):
             if self.graph.bits > 0:
                 self.real.append(node.name)
             weights, bias = node.params["weights"], node.params["bias"]
             return RealOrIntegers(self.real_values(weights), bias.astype(np.float32))
         if not isinstance(node.form, Weighted):
-            raise NoNcnnForm(f"{node.op.kind} between integers and real numbers")
+            raise NoForm(f"{node.op.kind} between integers and real numbers")
         real, kind = real_weights(self.graph, node), self.graph.type(node.inputs[0])
         if not self.runs_in_integers(node):
             self.real.append(node.name)
             return RealOrIntegers(self.real_values(real.real_weights), real.real_bias)
         if kind.bits != 8 or not kind.signed or kind.zero_point or kind.qmax != 127:
             text = f"{kind.name} with the zero point {kind.zero_point}" if kind.zero_point else f"{kind.name} up to {kind.qmax}"
-            raise NoNcnnForm(f"it multiplies '{node.inputs[0]}', which is {text}", _SYMMETRIC)
+            raise NoForm(f"it multiplies '{node.inputs[0]}', which is {text}", _SYMMETRIC)
         if real.weights.dtype != np.int8 or real.weights.min(initial=0) < -127:
-            raise NoNcnnForm(f"its weights are {real.weights.dtype.name}", _SYMMETRIC)
+            raise NoForm(f"its weights are {real.weights.dtype.name}", _SYMMETRIC)
         sums = np.abs(real.weights.reshape(len(real.bias), -1).astype(np.int64)).sum(axis=1)
         if 127 * int(sums.max(initial=0)) >= 2**31:
-            raise NoNcnnForm("sums beyond 32 bits")
+            raise NoForm("sums beyond 32 bits")
         self.integer.append(node.name)
         return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights as float32. Raise NoNcnnForm for weights beyond the range of requested half precision."""
+        """Return weights as float32. Raise NoForm for weights beyond the range of requested half precision."""
         if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
-            raise NoNcnnForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
+            raise NoForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
         return weights.astype(np.float32)
 
     def requantizes(self, node: QuantNode) -> bool:
@@ -276,9 +269,9 @@ def _pad_parameters(pads: Sequence[int]) -> dict[int, Value]:
 def _conv(layers: NcnnLayers, node: QuantNode) -> None:
     op = node.op
     if len(node.inputs) > 1:
-        raise NoNcnnForm("a convolution that adds its second input")
+        raise NoForm("a convolution that adds its second input")
     if min(op.pads) < 0:
-        raise NoNcnnForm("its pads are negative")
+        raise NoForm("its pads are negative")
     constants = layers.constants(node)
     parameters = {0: len(constants.bias), 5: 1, 6: constants.weights.size}
     parameters |= {**_window(constants.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(op.pads)}
@@ -297,7 +290,7 @@ def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a transposed convolution in floating point; ncnn has no integer one."""
     op, constants = node.op, layers.constants(node)
     if min(op.pads[:2]) < 0:
-        raise NoNcnnForm("its first pads are negative")
+        raise NoForm("its first pads are negative")
     pads, more = [max(pad, 0) for pad in op.pads], [max(-pad, 0) for pad in op.pads]
     parameters = {0: len(constants.bias), 5: 1, 6: constants.weights.size, 18: more[3], 19: more[2]}
     parameters |= {**_window(constants.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(pads)}
@@ -317,7 +310,7 @@ def _pool(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a pool with explicit padding (mode 1), whose windows are the tool's."""
     op = node.op
     if min(op.pads) < 0:
-        raise NoNcnnForm("its pads are negative")
+        raise NoForm("its pads are negative")
     average = op.mode == "Average"
     top, left, bottom, right = op.pads
     layers.emit(
@@ -346,7 +339,7 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     euclidean = op.operation == "EuclideanSum"
     code = {"Sum": _ADD, "EuclideanSum": _ADD, "Prod": _MULTIPLY, "Max": _MAXIMUM, "Min": _MINIMUM}.get(op.operation)
     if code is None or (euclidean and any(shifts)):
-        raise NoNcnnForm(f"{op.operation} of tensors{' with shifts' if code else ''}")
+        raise NoForm(f"{op.operation} of tensors{' with shifts' if code else ''}")
     inputs = layers.sources(node)
     after: list[Unary] = []
     if op.operation in ("Sum", "EuclideanSum"):
@@ -370,7 +363,7 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
 def _concat(layers: NcnnLayers, node: QuantNode) -> None:
     op = node.op
     if op.slots or (op.rows > 1 and len(layers.graph.shape(node.output)) == 2):
-        raise NoNcnnForm("a concatenation of rows or constants")
+        raise NoForm("a concatenation of rows or constants")
     layers.emit(node, "Concat", {0: op.axis - 1})
 
 
@@ -382,7 +375,7 @@ def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
     shape = layers.graph.shape(node.output)
     axis = axis_along(shape, *node.op.rows(shape)[1:])
     if axis is None:
-        raise NoNcnnForm("a Softmax of groups")
+        raise NoForm("a Softmax of groups")
     log = [Unary("UnaryOp", {0: 8})] if node.op.log else []
     layers.emit(node, "Softmax", {0: axis - 1, 1: 1}, steps=[*log, *layers.steps(node)])
 
@@ -394,9 +387,9 @@ def _resize(layers: NcnnLayers, node: QuantNode) -> None:
             scale = np.float32(inputs) / np.float32(outputs)
             nearest = np.minimum((np.arange(outputs, dtype=np.float32) * scale).astype(np.int64), inputs - 1)
             if not np.array_equal(nearest, op.taps(inputs, outputs)[0]):
-                raise NoNcnnForm(f"the nearest of {inputs} positions at {outputs}, which it rounds otherwise")
+                raise NoForm(f"the nearest of {inputs} positions at {outputs}, which it rounds otherwise")
     elif op.coordinates == "Asymmetric":
-        raise NoNcnnForm("asymmetric coordinates between positions")
+        raise NoForm("asymmetric coordinates between positions")
     aligned = op.mode != "Nearest" and op.coordinates == "AlignCorners"
     layers.emit(node, "Interp", {0: 1 if op.mode == "Nearest" else 2, 3: op.size[0], 4: op.size[1], 6: int(aligned)})
 
@@ -426,22 +419,22 @@ def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
 
 def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
     if len(node.op.perm) != 4:
-        raise NoNcnnForm(f"a transposition of {len(node.op.perm)} axes")
+        raise NoForm(f"a transposition of {len(node.op.perm)} axes")
     names = "".join("NCHW"[axis] for axis in node.op.perm[:0:-1])
     if "N" in names:
-        raise NoNcnnForm("it moves the batch axis")
+        raise NoForm("it moves the batch axis")
     layers.emit(node, "Permute", {0: ("WHC", "HWC", "WCH", "CWH", "HCW", "CHW").index(names)})
 
 
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a range of each axis, or a channel shuffle."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
-        raise NoNcnnForm("it takes elements of an array in another order")
+        raise NoForm("it takes elements of an array in another order")
     axes = [(axis, positions) for axis, positions in enumerate(node.op.indices) if positions is not None]
     if len(axes) == 1 and (groups := _shuffled_groups(node.op.indices[0], layers.graph.shape(node.inputs[0])[1])):
         return layers.emit(node, "ShuffleChannel", {0: groups})
     if any(tuple(positions) != tuple(range(positions[0], positions[0] + len(positions))) for _, positions in axes):
-        raise NoNcnnForm("it takes positions that do not follow each other")
+        raise NoForm("it takes positions that do not follow each other")
     begins, ends = [positions[0] for _, positions in axes], [positions[-1] + 1 for _, positions in axes]
     layers.chain(node, [("Crop", {9: begins, 10: ends, 11: [axis for axis, _ in axes]}, ())] if axes else [])
 
@@ -462,7 +455,7 @@ def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
     """Write LRN across channels; ncnn divides by the size."""
     op = node.op
     if op.size % 2 == 0:
-        raise NoNcnnForm("a window of an even number of channels")
+        raise NoForm("a window of an even number of channels")
     layers.emit(node, "LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)})
 
 

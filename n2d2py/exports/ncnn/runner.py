@@ -13,7 +13,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
+from n2d2py.runtime.runner import STEP_SLACK, PackageRunner, stack_samples
 
 _UNROUNDED_SLACK = 8.5 / 255
 """Tolerance without RoundBlobs: float layers read unrounded values, half a step off, and may magnify this."""
@@ -46,13 +46,10 @@ class NcnnRunner(PackageRunner):
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         net, wanted = open_network(self._folder, self._details, self.settings), list(graph.outputs)
-        results: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
-        for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
-            for name, values in _run_sample(net, self._details, sample, wanted).items():
-                results[name].append(values)
+        samples = log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus")
+        results = stack_samples(_run_sample(net, self._details, sample, wanted) for sample in samples)
         return {
-            name: graph.type(name).quantize(np.stack(values).reshape(count, *graph.shape(name)[1:]))
-            for name, values in results.items()
+            name: graph.type(name).quantize(values.reshape(count, *graph.shape(name)[1:])) for name, values in results.items()
         }
 
     def network(self) -> Any:
@@ -69,11 +66,8 @@ class _Layers:
         self._details, self._net = details, net
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        results: dict[str, list[np.ndarray]] = {}
-        for sample in zip(*inputs, strict=True):
-            for name, values in _run_sample(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
-                results.setdefault(name, []).append(values)
-        return {name: np.stack(values) for name, values in results.items()}
+        net, details, blobs = self._net, self._details, list(self._details["blobs"])
+        return stack_samples(_run_sample(net, details, sample, blobs, keep=True) for sample in zip(*inputs, strict=True))
 
 
 def open_network(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.errors import ErrorList
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
+from n2d2py.exports.model_file import (
+    NoForm,
+    computed_tensors,
+    hex_rows,
+    model_file,
+    precision_problem,
+    type_fields,
+    unsupported,
+    write_rendered,
+)
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
-from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers, NoNcnnForm
+from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
-from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import ExportParameters, parameter
 
 
 @dataclass(frozen=True)
@@ -40,15 +50,16 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     for name in graph.inputs:
         if graph.type(name).plain:
             remedy = "make it a float input"
-            problems.append(_form_error(f"the input '{name}' is {graph.type(name).name}", graph.name, remedy))
+            problems.append(unsupported(f"the input '{name}' is {graph.type(name).name}", "ncnn", graph.name, remedy))
             layers.blobs[name] = name
         else:
             layers.input(name)
     for node in graph.nodes:
         try:
             layers.write(node)
-        except NoNcnnForm as reason:
-            problems.append(_form_error(f"layer '{node.name}': {reason}", node.location or graph.name, reason.remedy))
+        except NoForm as reason:
+            where = node.location or graph.name
+            problems.append(unsupported(f"layer '{node.name}': {reason}", "ncnn", where, reason.remedy))
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
     network = file.finish(layers.outputs())
@@ -57,31 +68,29 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     return NcnnModel(network, layers, simulated)
 
 
-def _form_error(what: str, where: Location | str, remedy: str) -> N2D2Error:
-    return N2D2Error("E701", f"{what}, which ncnn does not support", where=where, remedy=remedy)
-
-
 _TEXTS = """
 Fp16Storage: Store real weights of convolutions and fully connected layers as float16. Always on with -nbbits -16.
 RoundBlobs: For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding takes
     three layers.
 """
-PARAMETERS = Schema(
-    "export parameters of NCNN",
-    keys(
-        _TEXTS,
-        Key("Fp16Storage", Kind.BOOL, False),
-        Key("RoundBlobs", Kind.BOOL, False),
-        Key("ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."),
-    ),
-)
+
+
+@dataclass(frozen=True)
+class NcnnParameters(ExportParameters, texts=_TEXTS):
+    """The export parameters of NCNN."""
+
+    fp16_storage: bool = parameter("Fp16Storage", Kind.BOOL, False)
+    round_blobs: bool = parameter("RoundBlobs", Kind.BOOL, False)
+    model_array: bool = parameter(
+        "ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."
+    )
 
 
 class NcnnTarget(Target[NcnnModel]):
     """ncnn target: int8 with scales in the file, or float with `-nbbits -32` and `-16`."""
 
     name = "NCNN"
-    parameters = PARAMETERS
+    parameter_type = NcnnParameters
     quantization = QuantDefaults(
         unsigned=False,
         own_rescaling=True,
@@ -104,9 +113,9 @@ class NcnnTarget(Target[NcnnModel]):
 
     def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
         """Raise E704 without layers, E705 for types other than int8 and float32, E701 for unsupported layers."""
-        if request.graph.nodes and request.graph.bits not in (8, -32, -16):
-            text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
-            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
+        supported, remedy = "NCNN supports 8-bit integers and float32", "use -nbbits 8, -32 or -16"
+        if problem := precision_problem(request, supported, (8, -32, -16), remedy):
+            return Prepared(request, [problem])
         prepared = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
         if prepared.content is not None:
             _warn_without_effect(request, prepared.content.layers)
@@ -114,7 +123,6 @@ class NcnnTarget(Target[NcnnModel]):
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
-        produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "param": model_file(graph.name, "param"),
             "bin": model_file(graph.name, "bin"),
@@ -124,9 +132,9 @@ class NcnnTarget(Target[NcnnModel]):
             "unpacked": model.layers.unpacked,
             "inputs": list(graph.inputs),
             "layers": model.network.types,
-            "blobs": {name: model.layers.blobs[name] for name in [*graph.inputs, *produced]},
+            "blobs": {name: model.layers.blobs[name] for name in [*graph.inputs, *computed_tensors(graph)]},
             "stored": model.layers.stored,
-            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+            "types": type_fields(graph),
         }
 
     def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
@@ -134,19 +142,19 @@ class NcnnTarget(Target[NcnnModel]):
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())
         path.with_suffix(".bin").write_bytes(network.weights())
-        if request.parameters.get("ModelArray", True):
+        if NcnnParameters.of(request.parameters).model_array:
             path.with_suffix(".param.bin").write_bytes(network.binary())
             _write_headers(path, network)
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder)
+        write_arrays(request.stimuli, folder)
         _write_readme(folder, request, prepared.result, path.stem)
 
 
 def _warn_without_effect(request: ExportRequest, layers: NcnnLayers) -> None:
     """Warn W703 for parameters that change nothing in this network."""
-    if request.parameters.get("Fp16Storage") and not layers.halves:
+    own = NcnnParameters.of(request.parameters)
+    if own.fp16_storage and not layers.halves:
         log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
-    if request.graph.bits > 0 and request.parameters.get("RoundBlobs") and not layers.rounded:
+    if request.graph.bits > 0 and own.round_blobs and not layers.rounded:
         what = "RoundBlobs has no effect, as no input of a float layer is an integer tensor"
         log.warning("W703", what, remedy="remove it")
 
@@ -182,14 +190,14 @@ def _write_readme(folder: Path, request: ExportRequest, model: NcnnModel, stem: 
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
         first=model.layers.blobs[graph.inputs[0]],
         last=model.layers.blobs[graph.outputs[0]],
-        arrays=request.parameters.get("ModelArray", True),
+        arrays=NcnnParameters.of(request.parameters).model_array,
         **_NAMES,
     )
 
 
 def _choices(request: ExportRequest) -> NcnnChoices:
-    half = request.graph.bits == -16 or bool(request.parameters.get("Fp16Storage"))
-    return NcnnChoices(half, bool(request.parameters.get("RoundBlobs")))
+    own = NcnnParameters.of(request.parameters)
+    return NcnnChoices(request.graph.bits == -16 or own.fp16_storage, own.round_blobs)
 
 
 register(NcnnTarget())

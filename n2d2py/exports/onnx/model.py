@@ -17,7 +17,8 @@ import onnx.version_converter
 from onnx import helper
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.exports.onnx.writer import Choices, QdqWriter
+from n2d2py.exports.onnx.target import OnnxParameters
+from n2d2py.exports.onnx.writer import QdqWriter
 from n2d2py.exports.real_weights import RealWeights, real_weights
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
@@ -52,10 +53,10 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
     Raises:
         ErrorList: E701 for every layer without ONNX form; E705 for an opset that lacks a feature.
     """
-    choices = Choices(bool(parameters.get("IntegerIO")), bool(parameters.get("Int4Weights")))
-    writer = QdqWriter(graph, choices)
+    own = OnnxParameters.of(parameters)
+    writer = QdqWriter(graph, own)
     _write_layers(writer)
-    opset = _choose_opset(parameters.get("Opset", 0), writer.wide)
+    opset = _choose_opset(own.opset, writer.wide)
     inputs, outputs = writer.ports(True), writer.ports(False)
     network = helper.make_graph(writer.nodes, graph.name or "network", inputs, outputs, writer.initializers)
     model = _build_model(network, opset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,12 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import require
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
+from n2d2py.exports.model_file import computed_tensors, model_file, type_fields, write_rendered
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
-from n2d2py.exports.writer import model_file, write_rendered
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import ExportParameters, parameter
 from n2d2py.reference.engine import open_session
 from n2d2py.runtime.runner import PackageRunner
 
@@ -99,16 +100,17 @@ ExactRange: 1: limit int8 to -127 to 127 with a Clip (QCDQ) of each tensor. 0: -
     Pre-quantized models keep their range.
 Int4Weights: 1: store weights of up to 4 bits as INT4. 0: store them as INT8, which more runtimes support.
 """
-PARAMETERS = Schema(
-    "export parameters of ONNX",
-    keys(
-        _TEXTS,
-        Key("Opset", Kind.UINT, 0, maximum=23),
-        Key("IntegerIO", Kind.BOOL, False),
-        Key("ExactRange", Kind.BOOL, False),
-        Key("Int4Weights", Kind.BOOL, False),
-    ),
-)
+
+
+@dataclass(frozen=True)
+class OnnxParameters(ExportParameters, texts=_TEXTS):
+    """The export parameters of ONNX."""
+
+    opset: int = parameter("Opset", Kind.UINT, 0, maximum=23)
+    integer_io: bool = parameter("IntegerIO", Kind.BOOL, False)
+    exact_range: bool = parameter("ExactRange", Kind.BOOL, False)
+    int4_weights: bool = parameter("Int4Weights", Kind.BOOL, False)
+
 
 _MAX_INLINE_BYTES = 1 << 30
 """Model size in bytes above which constants are stored in a separate file; protobuf ends at 2 GiB."""
@@ -118,14 +120,14 @@ class OnnxTarget(Target["QdqModel"]):
     """ONNX target: a QDQ model with the tool's integers, or a float model with `-nbbits -32`."""
 
     name = "ONNX"
-    parameters = PARAMETERS
+    parameter_type = OnnxParameters
     quantization = QuantDefaults(softmax_rows=False, full_range=True)
     needs_plan = False
     runner = OnnxRunner
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""
-        return replace(self.quantization, full_range=not parameters.get("ExactRange"))
+        return replace(self.quantization, full_range=not OnnxParameters.of(parameters).exact_range)
 
     def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
         """Raise E704 without layers, E701 for layers without ONNX form, E705 for parameters."""
@@ -137,14 +139,13 @@ class OnnxTarget(Target["QdqModel"]):
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
-        produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "onnx"),
             "integers": graph.bits > 0,
-            "integer_io": bool(prepared.request.parameters.get("IntegerIO")),
+            "integer_io": OnnxParameters.of(prepared.request.parameters).integer_io,
             "inputs": list(graph.inputs),
-            "tensors": {name: model.stored.get(name, name) for name in produced},
-            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+            "tensors": {name: model.stored.get(name, name) for name in computed_tensors(graph)},
+            "types": type_fields(graph),
         }
 
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
@@ -156,14 +157,13 @@ class OnnxTarget(Target["QdqModel"]):
             onnx.save_model(written.model, path, save_as_external_data=True, location=f"{path.name}.data")
         else:
             path.write_bytes(written.model.SerializeToString(deterministic=True))
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder)
+        write_arrays(request.stimuli, folder)
         _write_readme(folder, request, written, path.name)
 
 
 def _write_readme(folder: Path, request: ExportRequest, model: QdqModel, file: str) -> None:
     """Write the contents of the model, how to run it, and where its results may differ."""
-    graph, integer_io = request.graph, bool(request.parameters.get("IntegerIO"))
+    graph, integer_io = request.graph, OnnxParameters.of(request.parameters).integer_io
 
     def numbers(kind: NumType) -> str:
         if kind.plain or kind.is_float:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
 from n2d2py.arithmetic import NumType
+from n2d2py.exports.onnx.target import OnnxParameters
 from n2d2py.exports.real_weights import RealWeights
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.graph import Tensor
 from n2d2py.reference.contract import OnnxWriter
 
 _INT4 = (-8, 7)
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The export parameters of the same names."""
-
-    integer_io: bool
-    int4_weights: bool
 
 
 class QdqWriter(OnnxWriter):
@@ -36,8 +29,8 @@ class QdqWriter(OnnxWriter):
         weighted: layers with integer constants, in some only the bias.
     """
 
-    def __init__(self, graph: QuantGraph, choices: Choices):
-        self.quant, self.choices = graph, choices
+    def __init__(self, graph: QuantGraph, parameters: OnnxParameters):
+        self.quant, self.parameters = graph, parameters
         super().__init__(_real_graph(graph))
         self.read: dict[str, str] = {}
         self.stored: dict[str, str] = {}
@@ -53,7 +46,7 @@ class QdqWriter(OnnxWriter):
             if kind.plain:
                 tensor = self.graph.tensors[name]
                 element = self.element(np.dtype(tensor.kind or kind.dtype))
-            elif kind.is_float or not self.choices.integer_io:
+            elif kind.is_float or not self.parameters.integer_io:
                 element = self.element(kind.dtype if kind.is_float else np.dtype(np.float32))
             else:
                 element = self.element(kind.dtype)
@@ -70,7 +63,7 @@ class QdqWriter(OnnxWriter):
         kind = self.quant.type(name)
         if self.is_real(name) or self.stays_real(name):
             self.read[name] = name
-        elif self.choices.integer_io:
+        elif self.parameters.integer_io:
             self._note(name, kind, name)
             self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
             self._dequantize(name, kind, self.read[name])
@@ -87,7 +80,7 @@ class QdqWriter(OnnxWriter):
         """True if a 16-bit tensor is not quantized in the model: it is unused, or in an 8-bit network, where it only avoids
         rounding. Integer model outputs are always quantized."""
         outside = name in self.quant.inputs or name in self.quant.outputs
-        if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.choices.integer_io):
+        if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.parameters.integer_io):
             return False
         return self.quant.bits == 8 or (name in self.quant.outputs and not self.quant.consumers(name))
 
@@ -99,7 +92,7 @@ class QdqWriter(OnnxWriter):
         if self.stays_real(name):
             self.read[name] = self.emit("Identity", [limited], name)
             return
-        integer = name in self.quant.outputs and self.choices.integer_io
+        integer = name in self.quant.outputs and self.parameters.integer_io
         self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
         self._quantize(limited, name, kind, self.read[name], low, integer)
 
@@ -156,7 +149,7 @@ class QdqWriter(OnnxWriter):
             return super().weights(node, ordered, axis)
         name, integers = node.name, real.weights if ordered is None else ordered(real.weights)
         fits = integers.min(initial=0) >= _INT4[0] and integers.max(initial=0) <= _INT4[1]
-        if self.choices.int4_weights and integers.dtype == np.int8 and fits:
+        if self.parameters.int4_weights and integers.dtype == np.int8 and fits:
             stored, element = self._int4(name, integers), TensorProto.INT4
             self.wide = True
         else:

@@ -6,8 +6,9 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.tflite.file import PROBABILITIES, Grid
-from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last
+from n2d2py.exports.tflite.writer import Layers, channels_last
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Shifted
 from n2d2py.graph.shapes import elements
@@ -107,10 +108,10 @@ def array_map(layers: Layers, node: QuantNode) -> None:
     """Write a map in floating point."""
     op, grid = node.op, layers.grid(node.output)
     if grid is not None or op.function not in MAPS or op.result:
-        raise NoTfliteForm(f"the function {op.function} of arrays of {layers.graph.type(node.output).name}")
+        raise NoForm(f"the function {op.function} of arrays of {layers.graph.type(node.output).name}")
     dims, shapes = merge_axes(op.dims, op.shapes)
     if len(dims) > _MOST_AXES:
-        raise NoTfliteForm(f"it repeats elements along axes of {'x'.join(map(str, dims))}")
+        raise NoForm(f"it repeats elements along axes of {'x'.join(map(str, dims))}")
     operands = []
     for number, (slot, shape) in enumerate(zip(op.slots, shapes, strict=True)):
         if slot < 0:
@@ -175,10 +176,10 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
     """Write BATCH_MATMUL; an operand that is stored transposed is passed with adjX or adjY."""
     op = node.op
     if op.result or (min(op.slots) < 0 and node.output not in layers.real):
-        raise NoTfliteForm("a product of a constant array of integers, or of whole numbers")
+        raise NoForm("a product of a constant array of integers, or of whole numbers")
     views, dims = op.full_views(), (op.left, op.right, op.dims)
     if len(op.dims) > _MOST_AXES + 1:
-        raise NoTfliteForm(f"a product of {len(op.dims)} axes")
+        raise NoForm(f"a product of {len(op.dims)} axes")
     operands, across = [], []
     for number, (slot, view, shape) in enumerate(zip(op.slots, views, dims, strict=False)):
         name = f"{node.name}/operand_{number}"
@@ -234,7 +235,7 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
     """Write a Softmax along the middle of three axes, transposed to the last one."""
     op, (index,), source = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.log and source is not None:
-        raise NoTfliteForm("the logarithm of a Softmax of integers")
+        raise NoForm("the logarithm of a Softmax of integers")
     grid, name = layers.required_grid(node, PROBABILITIES), node.output
     order, swapped = (0, 2, 1), (dims[0], dims[2], dims[1])
     rows = reshape(layers, f"{name}/lines", index, dims[:2] if dims[2] == 1 else dims, source)
@@ -249,17 +250,12 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
 
 def normalize(layers: Layers, node: QuantNode) -> None:
     """Write a normalization in float32, also for integers: TFLite has none."""
-    op, (index,), grid = node.op, layers.sources(node), layers.grid(node.inputs[0])
-    if op.part:
-        raise NoTfliteForm("a part of a normalisation")
-    params = node.params
-    if grid is not None:
-        params = QUANTIZERS[node.op.kind].real_params(node, layers.graph) or {}
+    op, (index,), grid, params = node.op, layers.sources(node), layers.grid(node.inputs[0]), node.params
     shape = layers.graph.shape(node.inputs[0])
-    if len(shape) == 3:
-        raise NoTfliteForm("a normalisation of the channels of a sequence")
-    if op.power == 1:
-        raise NoTfliteForm("a normalisation by the L1 norm")
+    if op.part or len(shape) == 3 or op.power == 1:
+        part = "a part of a normalisation" if op.part else ""
+        axes = "a normalisation of the channels of a sequence" if len(shape) == 3 else "a normalisation by the L1 norm"
+        raise NoForm(part or axes)
     dims, name = (elements(shape) // op.size, op.size), node.output
 
     def step(code: str, inputs: list[int], label: str, **fields) -> int:
@@ -268,6 +264,7 @@ def normalize(layers: Layers, node: QuantNode) -> None:
 
     rows = reshape(layers, f"{name}/lines", index, dims, grid)
     if grid is not None:
+        params = QUANTIZERS[node.op.kind].real_params(node, layers.graph) or {}
         rows = step("DEQUANTIZE", [rows], "real")
     last = layers.file.constant(f"{name}/axis", np.array([1]))
     away = rows

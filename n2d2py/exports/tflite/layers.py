@@ -8,10 +8,11 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import ErrorList
+from n2d2py.exports.model_file import NoForm, unsupported
 from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, ModelFile, int8_grid, need_schema
-from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
+from n2d2py.exports.tflite.writer import Layers, channels_last, fused_name
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, axis_along
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
@@ -20,16 +21,16 @@ Lowering = Callable[[Layers, QuantNode], None]
 
 
 def write_layer(layers: Layers, node: QuantNode) -> None:
-    """Write a layer. Raise NoTfliteForm if TFLite cannot express it."""
+    """Write a layer. Raise NoForm if TFLite cannot express it."""
     if node.op.kind not in LOWERINGS:
-        raise NoTfliteForm(f"{node.op.kind}")
+        raise NoForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]
     integers = (name for name in ends if name not in layers.real and not layers.graph.type(name).is_float)
     wrong = [name for name in integers if not layers.is_int8(name)]
     if not wrong and node.op.kind != "Convert":
         wrong = [name for name in ends if (name in layers.real) != (node.output in layers.real)]
     if wrong:
-        raise NoTfliteForm(f"{node.op.kind} reads or writes '{wrong[0]}', which is {layers.graph.type(wrong[0]).name}")
+        raise NoForm(f"{node.op.kind} reads or writes '{wrong[0]}', which is {layers.graph.type(wrong[0]).name}")
     for part in layers.parts(node):
         LOWERINGS[part.op.kind](layers, part)
 
@@ -132,7 +133,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     if not even:
         index, padding = layers.pad_window(node, op.pads, op.kernel, op.stride)
         if padding != schema.Padding.SAME:
-            raise NoTfliteForm("its mean leaves out pads other than those of SAME")
+            raise NoForm("its mean leaves out pads other than those of SAME")
     elif any(op.pads):
         full = (shape[0], shape[1], shape[2] + op.pads[0] + op.pads[2], shape[3] + op.pads[1] + op.pads[3])
         index = layers.pad(index, node, op.pads, full)
@@ -161,13 +162,13 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
     code = {"Sum": "ADD", "Prod": "MUL", "Max": "MAXIMUM", "Min": "MINIMUM"}.get(op.operation)
     plain = not any(shifts) and (op.operation != "Sum" or set(weights) == {1.0} or difference)
     if code is None or count < 2 or (count > 2 and node.output not in layers.real) or not plain:
-        raise NoTfliteForm(f"{op.operation} of {count} tensors with weights {list(weights)} and shifts {list(shifts)}")
+        raise NoForm(f"{op.operation} of {count} tensors with weights {list(weights)} and shifts {list(shifts)}")
     if difference:
         code, sources = "SUB", sources[:: int(weights[0])]
     fields = {"fusedActivationFunction": layers.activation(node)}
     if op.operation in ("Max", "Min"):
         if fields.pop("fusedActivationFunction") != layers.file.schema.ActivationFunctionType.NONE:
-            raise NoTfliteForm(f"{op.operation} with an activation")
+            raise NoForm(f"{op.operation} with an activation")
         sources = layers.in_grid(node, layers.grid(node.output))
     shape = channels_last(layers.graph.shape(node.output))
     for number, source in enumerate(sources[1:-1], 1):  # real numbers
@@ -194,12 +195,11 @@ def _function(layers: Layers, node: QuantNode) -> None:
         _clamp(layers, node, function)
     elif isinstance(function, Clip):
         if layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
-            raise NoTfliteForm("its limits are not those of its integers")
+            raise NoForm("its limits are not those of its integers")
         layers.write(node, "QUANTIZE", [source])
-    elif function == FUNCTIONS["Logistic"]():
-        layers.write_in(layers.required_grid(node, PROBABILITIES), node, "LOGISTIC", [source])
-    elif function == Tanh():
-        layers.write_in(layers.required_grid(node, SIGNED_UNITS), node, "TANH", [source])
+    elif function in _UNIT_FUNCTIONS:
+        code, grid = _UNIT_FUNCTIONS[function]
+        layers.write_in(layers.required_grid(node, grid), node, code, [source])
     elif function == HardSwish():
         layers.write(node, "HARD_SWISH", [source])
     elif function == FUNCTIONS["Swish"]():
@@ -212,9 +212,11 @@ def _function(layers: Layers, node: QuantNode) -> None:
     elif real and function in _REAL_FUNCTIONS:
         layers.write(node, _REAL_FUNCTIONS[function], [source])
     else:
-        raise NoTfliteForm(f"the function {function}")
+        raise NoForm(f"the function {function}")
 
 
+_UNIT_FUNCTIONS = {FUNCTIONS["Logistic"](): ("LOGISTIC", PROBABILITIES), Tanh(): ("TANH", SIGNED_UNITS)}
+"""Functions whose int8 results have a fixed scale and zero point."""
 _REAL_FUNCTIONS = {Elu(): "ELU", **{FUNCTIONS[name](): name.upper() for name in ("Abs", "Exp", "Log", "Sqrt")}}
 """Functions that TFLite has only in floating point."""
 
@@ -238,7 +240,7 @@ def _softmax(layers: Layers, node: QuantNode) -> None:
     lines = node.op.rows(shape)
     axis = axis_along(shape, *lines[1:])
     if axis is None and len(shape) == 3:
-        raise NoTfliteForm("a Softmax of groups")
+        raise NoForm("a Softmax of groups")
     if axis is not None:
         stored = channels_last(range(len(shape)))
         before, after = stored[1 : stored.index(axis)], stored[stored.index(axis) + 1 :]
@@ -266,11 +268,11 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     op, file = node.op, layers.file
     outputs, _, kh, kw = node.params["weights"].shape
     if op.groups != 1 or op.dilation != (1, 1):
-        raise NoTfliteForm("a transposed convolution of groups, or a dilated one")
+        raise NoForm("a transposed convolution of groups, or a dilated one")
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     whole = [(n - 1) * s + k for n, s, k in zip(shape[2:], op.stride, (kh, kw), strict=True)]
     if op.pads[0] < 0 or op.pads[1] < 0 or any(a + o > w for a, o, w in zip(op.pads[:2], out[2:], whole, strict=True)):
-        raise NoTfliteForm("its pads are negative")
+        raise NoForm("its pads are negative")
     activation, grid = layers.activation(node), layers.grid(node.output)
     target = file.constant(f"{node.name}/shape", np.array([1, *whole, outputs], np.int32))
     cropped = tuple(whole) != tuple(out[2:])
@@ -383,7 +385,7 @@ def _step(positions: np.ndarray) -> int:
 def _padding(layers: Layers, node: QuantNode) -> None:
     op = node.op
     if min(op.pads) < 0 or getattr(op, "fill", 0):
-        raise NoTfliteForm("it crops, or fills with another number than 0")
+        raise NoForm("it crops, or fills with another number than 0")
     result = layers.pad(layers.index[node.inputs[0]], node, op.pads, layers.graph.shape(node.output))
     layers.finish(node, result, layers.grid(node.inputs[0]))
 
@@ -395,7 +397,7 @@ def _reuse_input(layers: Layers, node: QuantNode) -> None:
         if name not in layers.real:  # a Softmax reads the integers
             grid = layers.grid(name)
     elif layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
-        raise NoTfliteForm("its limits are not those of its integers")
+        raise NoForm("its limits are not those of its integers")
     layers.finish(node, layers.index[node.inputs[0]], grid)
 
 
@@ -427,7 +429,6 @@ LOWERINGS: dict[str, Lowering] = {
 """Writers of layers by operator kind."""
 
 
-# ---- the model -----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TfliteModel:
     """The file, and the indexes of the network's tensors in it.
@@ -461,13 +462,13 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
             layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
             file.operator("QUANTIZE", [inputs[name]], layers.index[name])
         else:
-            problems.append(_form_error(f"the input '{name}' is {kind.name}", graph.name))
+            problems.append(unsupported(f"the input '{name}' is {kind.name}", "TFLite", graph.name))
             layers.index[name] = -1
     for node in graph.nodes:
         try:
             write_layer(layers, node)
-        except NoTfliteForm as reason:
-            problems.append(_form_error(f"layer '{node.name}': {reason}", node.location or graph.name))
+        except NoForm as reason:
+            problems.append(unsupported(f"layer '{node.name}': {reason}", "TFLite", node.location or graph.name))
             layers.index.update(dict.fromkeys(node.outputs, -1))
     ErrorList.raise_if(problems)
     outputs = {name: layers.index[name] for name in graph.outputs}
@@ -476,8 +477,3 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
             outputs[name] = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
             file.operator("DEQUANTIZE", [index], outputs[name])
     return TfliteModel(file.to_bytes(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
-
-
-def _form_error(what: str, where) -> N2D2Error:
-    remedy = "use -export CPP, or replace the layer"
-    return N2D2Error("E701", f"{what}, which TFLite does not support", where=where, remedy=remedy)

@@ -14,7 +14,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.exports.tflite.file import need_schema
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import PackageRunner
+from n2d2py.runtime.runner import PackageRunner, stack_samples
 
 
 class LiteRtRunner(PackageRunner):
@@ -31,15 +31,17 @@ class LiteRtRunner(PackageRunner):
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         inputs = read_arrays(self._folder, len(graph.inputs), count)
         interpreter = open_model(self._folder / self._details["file"], self._details["kernels"])
-        ports = interpreter.get_output_details()
-        results: list[list[np.ndarray]] = [[] for _ in ports]
-        for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
-            _run_sample(interpreter, [graph.type(name) for name in graph.inputs], sample)
-            for values, port in zip(results, ports, strict=True):
-                values.append(interpreter.get_tensor(port["index"])[0].copy())
+        ports = dict(zip(graph.outputs, interpreter.get_output_details(), strict=True))
+        types = [graph.type(name) for name in graph.inputs]
+
+        def run(sample: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+            _run_sample(interpreter, types, sample)
+            return {name: interpreter.get_tensor(port["index"])[0].copy() for name, port in ports.items()}
+
+        samples = log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus")
         return {
-            name: _stored(np.stack(values), graph.type(name), port["quantization"]).reshape(count, *graph.shape(name)[1:])
-            for name, values, port in zip(graph.outputs, results, ports, strict=True)
+            name: _stored(values, graph.type(name), ports[name]["quantization"]).reshape(count, *graph.shape(name)[1:])
+            for name, values in stack_samples(map(run, samples)).items()
         }
 
     def network(self) -> Any:
@@ -55,13 +57,13 @@ class _Layers:
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-        types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
-        results: dict[str, list[np.ndarray]] = {}
-        for sample in zip(*inputs, strict=True):
-            _run_sample(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
-            for name, index in self._details["tensors"].items():
-                results.setdefault(name, []).append(self._real(index))
-        return {name: np.stack(values) for name, values in results.items()}
+        types = [NumType(**self._details["types"][name]) for name in self._details["inputs"]]
+
+        def run(sample: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+            _run_sample(self._interpreter, types, sample)
+            return {name: self._real(index) for name, index in self._details["tensors"].items()}
+
+        return stack_samples(map(run, zip(*inputs, strict=True)))
 
     def _real(self, index: int) -> np.ndarray:
         """Return the dequantized values of a tensor (C, H, W)."""

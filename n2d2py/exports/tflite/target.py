@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
+from n2d2py.exports.model_file import computed_tensors, hex_rows, model_file, precision_problem, type_fields, write_rendered
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.file import camel_case, int8_grid
@@ -17,9 +17,9 @@ from n2d2py.exports.tflite.layers import TfliteModel, write_model
 from n2d2py.exports.tflite.runner import LiteRtRunner
 from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference, with_xnnpack
-from n2d2py.exports.writer import hex_rows, model_file, write_rendered
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import ExportParameters, parameter
 
 _TEXTS = """
 IntegerIO: 1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.
@@ -27,22 +27,22 @@ Kernels: LiteRT kernels whose arithmetic is simulated, and that -test and -compa
     which TFLite Micro also uses.
 ModelArray: Also write the file as a C array, with the list of operators for the TFLite Micro resolver.
 """
-PARAMETERS = Schema(
-    "export parameters of TFLite",
-    keys(
-        _TEXTS,
-        Key("IntegerIO", Kind.BOOL, False),
-        Key("Kernels", Kind.ENUM, "XNNPACK", choices=("XNNPACK", "Reference")),
-        Key("ModelArray", Kind.BOOL, True),
-    ),
-)
+
+
+@dataclass(frozen=True)
+class TfliteParameters(ExportParameters, texts=_TEXTS):
+    """The export parameters of TFLite."""
+
+    integer_io: bool = parameter("IntegerIO", Kind.BOOL, False)
+    kernels: str = parameter("Kernels", Kind.ENUM, "XNNPACK", choices=("XNNPACK", "Reference"))
+    model_array: bool = parameter("ModelArray", Kind.BOOL, True)
 
 
 class TfliteTarget(Target[TfliteModel]):
     """TFLite target: int8, or float32 with `-nbbits -32`."""
 
     name = "TFLite"
-    parameters = PARAMETERS
+    parameter_type = TfliteParameters
     quantization = QuantDefaults(
         own_rescaling=True, input_bits=8, output_bits=8, mixed=False, wide_concats=False, unit_ranges=True, softmax_rows=False
     )
@@ -54,32 +54,32 @@ class TfliteTarget(Target[TfliteModel]):
         return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
-        return with_reference(graph) if parameters.get("Kernels") == "Reference" else with_xnnpack(graph)
+        return with_reference(graph) if TfliteParameters.of(parameters).kernels == "Reference" else with_xnnpack(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """Raise E704 without layers, E705 unless int8 or float32, E701 for unsupported layers, E721 without schema."""
-        if request.graph.nodes and request.graph.bits not in (8, -32):
-            text = f"the export TFLite supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
-            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
-        return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
+        supported, remedy = "TFLite supports 8-bit integers and float32", "use -nbbits 8 or -nbbits -32"
+        if problem := precision_problem(request, supported, (8, -32), remedy):
+            return Prepared(request, [problem])
+        integer_io = TfliteParameters.of(request.parameters).integer_io
+        return Prepared.of(request, partial(write_model, request.graph, integer_io))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
-        produced = [name for node in graph.nodes for name in node.outputs]
         return {
             "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
             "integers": graph.bits > 0,
-            "kernels": str(prepared.request.parameters.get("Kernels", "XNNPACK")),
+            "kernels": TfliteParameters.of(prepared.request.parameters).kernels,
             "operators": list(model.codes),
-            "tensors": {name: model.index[name] for name in produced},
-            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+            "tensors": {name: model.index[name] for name in computed_tensors(graph)},
+            "types": type_fields(graph),
         }
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
         request, model = prepared.request, prepared.result
         path = self.write_model(prepared, folder)
-        if request.parameters.get("ModelArray", True):
+        if TfliteParameters.of(request.parameters).model_array:
             write_c_arrays(folder, model.data, model.codes)
         _write_readme(folder, request, model, path.name)
 
@@ -88,8 +88,7 @@ class TfliteTarget(Target[TfliteModel]):
         request = prepared.request
         path = folder / model_file(request.graph.name, "tflite")
         path.write_bytes(prepared.result.data)
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder)
+        write_arrays(request.stimuli, folder)
         return path
 
 
@@ -103,8 +102,8 @@ def write_c_arrays(folder: Path, data: bytes, codes: Collection[str]) -> None:
 
 def _write_readme(folder: Path, request: ExportRequest, model: TfliteModel, file: str) -> None:
     """Write the contents of the model, how to run it, and where its results may differ."""
-    graph, parameters = request.graph, request.parameters
-    integer_io = graph.bits > 0 and bool(parameters.get("IntegerIO"))
+    graph, own = request.graph, TfliteParameters.of(request.parameters)
+    integer_io = graph.bits > 0 and own.integer_io
 
     def numbers(name: str) -> str:
         scale, zero = int8_grid(graph.type(name))
@@ -116,9 +115,9 @@ def _write_readme(folder: Path, request: ExportRequest, model: TfliteModel, file
         graph=graph,
         made=model,
         file=file,
-        kernels=parameters.get("Kernels", "XNNPACK"),
+        kernels=own.kernels,
         ports=[(way, name, channels_last(graph.shape(name)), numbers(name)) for way, name in graph_ports(graph)],
-        arrays=parameters.get("ModelArray", True),
+        arrays=own.model_array,
     )
 
 

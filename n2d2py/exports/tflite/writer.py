@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
 from n2d2py.exports.tflite.xnnpack import weight_scales
@@ -15,10 +16,6 @@ from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip, FunctionRow
-
-
-class NoTfliteForm(Exception):
-    """A layer cannot be written; the message is the reason."""
 
 
 def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
@@ -132,20 +129,20 @@ class Layers:
         """Return the fused activation of a layer; for integers, NONE if the limits are those of int8.
 
         Raises:
-            NoTfliteForm: for limits other than those of RELU and RELU6.
+            NoForm: for limits other than those of RELU and RELU6.
         """
         kinds, kind = self.file.schema.ActivationFunctionType, self.graph.type(node.output)
         if node.output in self.real:
             name = fused_name(node.activation)
             if name is None:
-                raise NoTfliteForm(f"it carries the activation {node.activation}")
+                raise NoForm(f"it carries the activation {node.activation}")
             return getattr(kinds, name)
         low, high = node.clamp or (kind.qmin, kind.qmax)
         full = (-128, 127) if kind.signed else (0, 255)
         below, above = low > full[0] and not (kind.signed and low == -127), high < full[1]
         six = abs(kind.scale * (high - kind.zero_point) - 6) <= kind.scale / 2
         if (below and low != kind.zero_point) or (above and not (six and low == kind.zero_point)):
-            raise NoTfliteForm(f"its result is limited to {low} .. {high} of {kind.name}")
+            raise NoForm(f"its result is limited to {low} .. {high} of {kind.name}")
         return kinds.RELU6 if above else kinds.RELU if below else kinds.NONE
 
     # ---- windows --------------------------------------------------------------------------------
@@ -166,7 +163,7 @@ class Layers:
         if same == tuple(pads) and tuple(out) == tuple(-(-n // s) for n, s in zip(shape[2:], stride, strict=True)):
             return index, padding.SAME
         if min(pads) < 0:
-            raise NoTfliteForm("its pads are negative")
+            raise NoForm("its pads are negative")
         full = (shape[0], shape[1], shape[2] + top + bottom, shape[3] + left + right)
         return self.pad(index, node, pads, full, lowest), padding.VALID
 
@@ -193,7 +190,7 @@ class Layers:
             ordered: reorders weights (O, ...) to the order of the file.
 
         Raises:
-            NoTfliteForm: for wider integers.
+            NoForm: for wider integers.
         """
         if node.output in self.real:
             weights, bias = ordered(node.params["weights"]), node.params["bias"]
@@ -211,12 +208,12 @@ class Layers:
         """Add integer weights, in the order of the file, and bias, with their scales.
 
         Raises:
-            NoTfliteForm: for integers wider than int8 and int32.
+            NoForm: for integers wider than int8 and int32.
         """
         if weights.dtype != np.int8:
-            raise NoTfliteForm(f"its weights are {weights.dtype.name}")
+            raise NoForm(f"its weights are {weights.dtype.name}")
         if np.abs(bias).max(initial=0) >= 2**31:
-            raise NoTfliteForm("its bias needs more than 32 bits")
+            raise NoForm("its bias needs more than 32 bits")
         return [
             self.file.tensor(f"{node.name}/weights", weights.shape, np.int8, (scales.astype(np.float32), 0), weights, axis),
             self.file.tensor(f"{node.name}/bias", bias.shape, np.int32, (steps.astype(np.float32), 0), bias),

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -228,12 +229,8 @@ def _multiply(acc: np.ndarray, factor: float) -> np.ndarray:
     return np.rint(acc.astype(np.float32) * np.float32(factor)).astype(np.int64)
 
 
-def _with_table(graph: QuantGraph, node: QuantNode) -> QuantNode:
-    return function_table(graph, node, _requantize, _multiply)
-
-
 _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
-    "Activation": _with_table,
+    "Activation": partial(function_table, requantized=_requantize, multiplied=_multiply),
     "Concat": _concat,
     "Convert": _concat,
     "ElemWise": _element_wise,
@@ -243,7 +240,6 @@ _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
 }
 
 
-# ---- reference kernels ---------------------------------------------------------------------------
 def with_reference(graph: QuantGraph) -> QuantGraph:
     """Return the network with integer layers that compute the results of the reference kernels, or are one step off."""
     result = with_xnnpack(graph)

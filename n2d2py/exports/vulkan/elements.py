@@ -136,7 +136,6 @@ def _bilinear(layer: GpuLayer) -> Dispatch:
     )
 
 
-# ---- other places --------------------------------------------------------------------------------
 def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0) -> tuple[Plane, Shape]:
     """A tensor without gaps as lines of one pixel each; `length` elements of each from element `first` on, or all."""
     plane, size = layer.plan.planes[name], layer.graph.type(name).bytes

@@ -9,6 +9,7 @@ from math import gcd
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.layer import window
 from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
@@ -25,7 +26,6 @@ _ENOUGH = 4096
 """Invocations of a dispatch from which on sums are not shared."""
 
 
-# ---- products ------------------------------------------------------------------------------------
 def _bytes(layer: GpuLayer) -> np.ndarray:
     """Weights of bytes, for an input of bytes."""
     weights = layer.node.form_as(Weighted).weights
@@ -65,7 +65,7 @@ def packed_weights(weights: np.ndarray, groups: int) -> np.ndarray:
     outputs, inputs, lines, columns = weights.shape
     each, quads = outputs // groups, -(-inputs // 4)
     grouped = weights.reshape(groups, each, inputs, lines, columns)
-    filled = zero_padded(grouped, groups, -(-each // 4) * 4, quads * 4, lines, columns)
+    filled = zero_padded(grouped, groups, round_up(each, 4), quads * 4, lines, columns)
     filled = filled.reshape(groups, -1, 4, quads, 4, lines, columns).transpose(0, 1, 5, 6, 3, 2, 4)
     return np.ascontiguousarray(filled).view("<i4").reshape(-1)
 
@@ -75,7 +75,7 @@ def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np
     addend = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64) * 128
     rows = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
     each = len(weights) // groups
-    return zero_padded(rows.reshape(groups, each, 4), groups, -(-each // 4) * 4, 4).reshape(-1, 4)
+    return zero_padded(rows.reshape(groups, each, 4), groups, round_up(each, 4), 4).reshape(-1, 4)
 
 
 def slices_of(quads: int, positions: int, words: int) -> int:
@@ -197,7 +197,6 @@ def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
     return _products(vector, rows.reshape(len(weights), -1, 1, 1), {})
 
 
-# ---- windows of single channels ------------------------------------------------------------------
 @vulkan("Pool")
 def pool(layer: GpuLayer) -> Sequence[Dispatch]:
     """Maximum, and mean of integers."""

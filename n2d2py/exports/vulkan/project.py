@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.packing import zero_padded
+from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.view import ArrayView, LayerView
@@ -52,8 +54,8 @@ class VulkanProject(Project):
     folders = ("vulkan", "cpp")
     on_device = True
 
-    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
-        super().__init__(request, codes)
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode], parameters: CppParameters):
+        super().__init__(request, codes, parameters)
         self.on_cpu: dict[str, str] = {}
         self.dispatches: dict[str, tuple[Dispatch, ...]] = {}
         for node in self.graph.nodes:
@@ -66,7 +68,7 @@ class VulkanProject(Project):
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat: the device has each constant once, whatever the size of the network."""
-        return self.request.parameters.get("WeightsFormat", "auto")
+        return self.parameters.weights_format
 
     @cached_property
     def has_files(self) -> bool:
@@ -122,7 +124,7 @@ class VulkanProject(Project):
                 return 0
             if key not in at:
                 at[key] = length
-                filled = zero_padded(values.reshape(-1).astype(np.int32), -(-values.size // _QUAD) * _QUAD)
+                filled = zero_padded(values.reshape(-1).astype(np.int32), round_up(values.size, _QUAD))
                 parts.append(filled)
                 length += filled.size
             return at[key]

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,38 +14,36 @@ from typing import Any
 from n2d2py import log, resources
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
-from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
+from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.runner import CompiledExport
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.registry import register
 from n2d2py.exports.vulkan.project import VulkanProject
 from n2d2py.exports.vulkan.shaders import compiler
+from n2d2py.ini.kinds import Kind
+from n2d2py.ini.params import parameter
 from n2d2py.ini.schema import Schema
 
-_KEPT = tuple("FuseResidualAdd OptimizeNoBranchConcat OpenMP Namespace WeightsFormat MemoryAlignment BufferAlignment".split())
-_OTHERWISE: dict[str, dict[str, Any]] = {
-    "MemoryAlignment": {
-        "default": 4,
-        "doc": "Alignment of the pixel stride in bytes. With 4, a shader loads four channels as one word.",
-    },
-    "IncludeOutputInBuffer": {
-        "default": "1",
-        "choices": ("1",),
-        "doc": "Outputs are computed in the arena, which the device has, and then copied to the caller.",
-    },
-    "MemoryMode": {
-        "default": "Speed",
-        "choices": ("Speed",),
-        "doc": "Outputs never overlap inputs, because the invocations of a shader have no order.",
-    },
-}
-"""Differences of parameters from those of CPP."""
+_TEXTS = """
+IncludeOutputInBuffer: Outputs are computed in the arena, which the device has, and then copied to the caller.
+MemoryAlignment: Alignment of the pixel stride in bytes. With 4, a shader loads four channels as one word.
+MemoryMode: Outputs never overlap inputs, because the invocations of a shader have no order.
+"""
+_CONSTANT = """
+include_input optimize_buffer strategy budget memories extra_macs pack_activations stream_input weights_file pack_weights
+prepack_weights winograd small_code simd runtime_dispatch
+"""
 
-PARAMETERS = Schema(
-    "export parameters of Vulkan",
-    tuple(replace(key, **_OTHERWISE.get(key.name, {})) for key in CPP_PARAMETERS.keys if key.name in (*_KEPT, *_OTHERWISE)),
-)
+
+@dataclass(frozen=True)
+class VulkanParameters(CppParameters, texts=_TEXTS, without=_CONSTANT):
+    """The export parameters of Vulkan."""
+
+    include_output: bool | None = parameter("IncludeOutputInBuffer", Kind.ENUM, "1", read=bool, choices=("1",))
+    alignment: int = parameter("MemoryAlignment", Kind.UINT, 4, minimum=1, maximum=4096)
+    mode: str = parameter("MemoryMode", Kind.ENUM, "Speed", choices=("Speed",))
+    prepack_weights: bool = False
 
 
 class VulkanExport(CompiledExport):
@@ -78,7 +76,7 @@ class VulkanTarget(CppTarget):
     name = "Vulkan"
     aliases = ()
     stands_in_for = ()
-    parameters = PARAMETERS
+    parameter_type = VulkanParameters
     layer_parameters = Schema("export parameters of a layer of Vulkan", ())
     quantization = QuantDefaults(rescaling="Fixed-point-p32", file_types=True)
     keeps_states = False

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from n2d2py.exports.cpp.layer import Argument, Call, Layer, LayerCode
+from n2d2py.exports.cpp.layer import Layer, LayerCode
+from n2d2py.exports.cpp.parts import Argument, Call, Expression, Reference
 from n2d2py.operators.arrays.base import strides
 
 _CTYPES = {
@@ -17,7 +18,7 @@ _CTYPES = {
 }
 
 
-def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2d2::AxisEnd") -> str:
+def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: Reference = "n2d2::AxisEnd") -> Reference:
     """Return the C++ type of nested loops over `sizes` around `inner`; steps[k] are the strides of operand k."""
     merged: list[tuple[int, list[int]]] = []
     for axis, size in enumerate(sizes):
@@ -28,11 +29,10 @@ def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str =
             merged[-1] = (merged[-1][0] * size, own)
         else:
             merged.append((size, own))
-    text = inner
+    loops = inner
     for size, own in reversed(merged):
-        own = [*own, 0, 0]
-        text = f"n2d2::Axis<{size}, {own[0]}, {own[1]}, {own[2]}, {text} >"
-    return text
+        loops = Expression("n2d2::Axis<{}, {}, {}, {}, {} >", (size, *[*own, 0, 0][:3], loops))
+    return loops
 
 
 def broadcast_strides(dims: Sequence[int]) -> list[int]:

@@ -12,7 +12,8 @@ from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.isa import TWO_BYTES
-from n2d2py.exports.cpp.layer import Call, Expression, Layer, LayerCode, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.exports.cpp.parts import Call, Expression
 from n2d2py.graph import Node, QuantNode, Shape
 from n2d2py.graph.forms import Aligned, Dequantized
 from n2d2py.graph.node import TWICE
@@ -226,12 +227,11 @@ def lower(layer: Layer) -> LayerCode:
         )
         for i, (plane, weight, shift) in enumerate(zip(layer.input_planes, *_coefficients(layer), strict=True))
     ]
-    terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *map(str, operands)])
     config = layer.config(
         f"{operation} of {len(operands)}",
         {
             "Output": layer.output_plane,
-            "Operands": Expression.of(f"n2d2::Terms<{terms}>", *operands),
+            "Operands": Expression.type("n2d2::Terms", sum_type, f"n2d2::{_TERMS[operation]}", *operands),
             "Epilogue": epilogue(layer, selection),
         },
         {"PerChannel": layer.integer and layer.node.rescaling.count > 1, "Serial": layer.serial},

@@ -12,7 +12,8 @@ from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Expression, Layer, LayerCode, cpp, window
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.exports.cpp.parts import Reference
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
@@ -200,7 +201,7 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
 @cpp("Pool")
 def lower(layer: Layer) -> LayerCode:
     op, kind, selection = layer.op, layer.inputs[0], layer.portable
-    types: dict[str, str | Expression] = dict(layer.planes)
+    types: dict[str, Reference] = dict(layer.planes)
     constants = {**window(op.kernel, op.stride, op.pads), "Serial": layer.serial}
     kernel = "poolMax" if op.mode == "Max" else "poolAverage"
     if layer.has("scales"):

@@ -9,7 +9,8 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Call, Expression, Layer, LayerCode, cpp
+from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.exports.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
@@ -213,7 +214,7 @@ def _axis_struct(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: n
         layer.array(f"{role}_second", second, "std::uint16_t"),
         layer.array(f"{role}_weights", weights, weight),
     ]
-    return Expression.of(f"const n2d2::ResizeAxis<{weight}> {role} = {{{', '.join(map(str, arrays))}}};", *arrays)
+    return Expression(f"const n2d2::ResizeAxis<{weight}> {role} = {{{{{{}}, {{}}, {{}}}}}};", tuple(arrays))
 
 
 # ---- INI -----------------------------------------------------------------------------------------

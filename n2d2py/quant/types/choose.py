@@ -266,7 +266,7 @@ class _Facts:
         return kind.with_scale(limit / kind.qmax)
 
 
-# ---- rules: return the type of a tensor, or None if the rule does not apply --------------------------
+# Rules: return the type of a tensor, or None if the rule does not apply.
 def _unit_type(facts: _Facts, name: str) -> NumType | None:
     """Fixed-point runtimes require one type for results in [0, 1] and one for [-1, 1]."""
     if not (facts.options.unit_ranges and facts.is_measured(name) and facts.bits(name) == 8):

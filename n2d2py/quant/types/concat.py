@@ -54,7 +54,6 @@ def warn_about_coarse_concats(concats: Iterable[CoarseConcat]) -> None:
         log.warning(one.code, f"layer '{one.layer}' {one.what}", where=one.location, remedy=one.remedy)
 
 
-# ---- padding with a constant ------------------------------------------------------------------------
 def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]]:
     """Return, by computed tensor, the layers that pad it with a nonzero constant."""
     pads_by_tensor: dict[str, list[Node]] = {}
@@ -79,7 +78,6 @@ def widen_to_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, li
     return widest, beyond
 
 
-# ---- Concat -----------------------------------------------------------------------------------------
 def choose_concat_types(
     graph: Graph,
     source: Mapping[str, str],
@@ -126,12 +124,14 @@ def choose_concat_types(
         types[node.output] = kind
         if _is_coarse(kind, finest / magnitude):
             coarse.append(_describe_coarse(node, kind, magnitudes, zero))
-        for origin in origins:
-            near = _interval_width(types[origin]) >= _JOIN_RATIO * _interval_width(kind)
-            same = (types[origin].bits, types[origin].signed) == (kind.bits, kind.signed)
-            if near and same and origin not in graph.inputs:
-                types[origin] = kind
+        types |= {name: kind for name in origins if name not in graph.inputs and _is_near(types[name], kind)}
     return coarse
+
+
+def _is_near(part: NumType, kind: NumType) -> bool:
+    """True if an input of a Concat can have the Concat's type."""
+    same = (part.bits, part.signed) == (kind.bits, kind.signed)
+    return same and _interval_width(part) >= _JOIN_RATIO * _interval_width(kind)
 
 
 def _are_scores(name: str, positive: set[str], seen: Mapping[str, float]) -> bool:

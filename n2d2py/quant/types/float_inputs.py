@@ -50,7 +50,6 @@ InputScales = Mapping[str, np.ndarray]
 """By input: gains and shifts (2, ...) that broadcast to it, such as (2, 1, C) for (1, T, C); (2, 0) without scaling."""
 
 
-# ---- the layers after an input ---------------------------------------------------------------------
 def input_layers(graph: Graph) -> set[str]:
     """Return the layers that compute in floating point because of a float input.
 
@@ -120,7 +119,6 @@ def _is_elementwise(node: Node) -> bool:
     return isinstance(op, (AddConstants, Affine))
 
 
-# ---- the choice -------------------------------------------------------------------------------------
 def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, tuple[float, float] | None]) -> InputScales:
     """Return the inputs better left in floating point on samples (n, ...); never inputs of known range (images)."""
     scales_by_input: dict[str, np.ndarray] = {}

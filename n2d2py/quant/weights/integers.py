@@ -115,71 +115,90 @@ def _growth(excess: np.ndarray, per_output: bool) -> np.ndarray:
     return growth if per_output else np.full(len(growth), growth.max())
 
 
-def quantize_weights(
-    weights: np.ndarray,
-    bias: np.ndarray,
-    input_scale: float,
-    input_peak: int,
-    *,
-    bits: int,
-    per_output: bool,
-    clipping: str = "None",
-    limit: int = MAX_ACCUMULATOR,
-    gain: np.ndarray | None = None,
-    rounding: Rounding = round_nearest,
-    ranging: Ranging = range_nearest,
-    reduced_order: np.ndarray | None = None,
-    scales: np.ndarray | None = None,
-) -> QuantizedWeights:
-    """Quantize weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
+@dataclass(frozen=True)
+class LayerWeights:
+    """The float weights (O, ...) and biases (O) of a layer whose input integers are at most `input_peak`, and their quantization.
 
     w_q = round(gain * w / s_w) with s_w = max|w| / (2^(bits-1) - 1) per output or for the layer; below 8 bits `ranging` may
-    choose less than max|w|. b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged if the accumulator could exceed
-    `limit`. `gain` (O) carries the part of the factor that a shift cannot represent. With `reduced_order`, the position of each
-    weight of an output in the kernel's order, scales are enlarged until 8-bit products fit 16 bits. `scales` are the initial
-    scales.
+    choose less than max|w|. b_q = round(gain * b / (input_scale * s_w)).
     """
-    rows = weights.reshape(len(weights), -1).astype(np.float64)
-    bias = bias.astype(np.float64)
-    levels = 2 ** (bits - 1) - 1
-    narrow = bits < _NARROW and clipping == "None"
-    magnitude = ranging(rows, np.abs(rows).max(axis=1), levels) if narrow else _clip_magnitudes(rows, clipping, levels)
-    if not per_output:
-        magnitude = np.full(len(rows), magnitude.max())
-    if scales is None:
-        scales = np.asarray(np.where(magnitude >= LEAST_RANGE, magnitude, max(float(magnitude.max()), 1.0)) / levels)
-    widened = np.zeros(len(rows), bool)
-    real = rows if gain is None else rows * gain[:, None]
-    gain = np.ones(len(rows)) if gain is None else gain
-    reduced, words = np.ones(len(rows)), 0
-    method = rounding if reduced_order is None else round_nearest
-    while True:
-        quantized = method(real, scales, levels)
-        quantized_bias = np.rint(bias * gain / (input_scale * scales))
-        bounds = np.abs(quantized).sum(axis=1) * input_peak + np.abs(quantized_bias)
-        over = bounds > limit
-        if over.any():
-            widened |= over
-            growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
-            scales = scales * (growth if per_output else float(growth.max()))
-            continue
-        if reduced_order is None:
-            break
-        if not words:  # the scales for the accumulator come first
-            reduced, words = _growth_for_16_bits(real, scales, levels, reduced_order, per_output)
-            scales, method = scales * reduced, rounding
-            continue
-        excess = _excess_over_16_bits(quantized, reduced_order, words)
-        if excess.max() <= 1:
-            break
-        growth = _growth(excess, per_output)
-        scales, reduced = scales * growth, reduced * growth
-    dtype = np.int8 if bits <= 8 else np.int16
-    return QuantizedWeights(
-        quantized.reshape(weights.shape).astype(dtype),
-        quantized_bias.astype(np.int64),
-        scales,
-        int(bounds.max()),
-        int(widened.sum()),
-        float(reduced.max()),
-    )
+
+    weights: np.ndarray
+    bias: np.ndarray
+    input_scale: float
+    input_peak: int
+    bits: int = 8
+    per_output: bool = True
+    clipping: str = "None"
+    rounding: Rounding = round_nearest
+    ranging: Ranging = range_nearest
+
+    @property
+    def levels(self) -> int:
+        return 2 ** (self.bits - 1) - 1
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The weights (O, K), float64."""
+        return self.weights.reshape(len(self.weights), -1).astype(np.float64)
+
+    def _scales(self, rows: np.ndarray) -> np.ndarray:
+        """The scales (O) by the range of the weights (O, K)."""
+        if self.bits < _NARROW and self.clipping == "None":
+            magnitude = self.ranging(rows, np.abs(rows).max(axis=1), self.levels)
+        else:
+            magnitude = _clip_magnitudes(rows, self.clipping, self.levels)
+        if not self.per_output:
+            magnitude = np.full(len(rows), magnitude.max())
+        return np.asarray(np.where(magnitude >= LEAST_RANGE, magnitude, max(float(magnitude.max()), 1.0)) / self.levels)
+
+    def quantize(
+        self,
+        limit: int = MAX_ACCUMULATOR,
+        gain: np.ndarray | None = None,
+        scales: np.ndarray | None = None,
+        reduced_order: np.ndarray | None = None,
+    ) -> QuantizedWeights:
+        """Return the integers.
+
+        Args:
+            limit: of the accumulator: a scale is enlarged if it could exceed that.
+            gain: (O), the part of the factor that a shift cannot represent.
+            scales: the initial scales.
+            reduced_order: position of each weight of an output in the kernel's order: scales are enlarged until 8-bit products
+                fit 16 bits.
+        """
+        real = self.rows if gain is None else self.rows * gain[:, None]
+        bias = self.bias.astype(np.float64) * (1.0 if gain is None else gain)
+        scales = self._scales(self.rows) if scales is None else scales
+        widened, reduced, words = np.zeros(len(real), bool), np.ones(len(real)), 0
+        method = self.rounding if reduced_order is None else round_nearest
+        while True:
+            quantized = method(real, scales, self.levels)
+            quantized_bias = np.rint(bias / (self.input_scale * scales))
+            bounds = np.abs(quantized).sum(axis=1) * self.input_peak + np.abs(quantized_bias)
+            over = bounds > limit
+            if over.any():
+                widened |= over
+                growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
+                scales = scales * (growth if self.per_output else float(growth.max()))
+                continue
+            if reduced_order is None:
+                break
+            if not words:  # the scales for the accumulator come first
+                reduced, words = _growth_for_16_bits(real, scales, self.levels, reduced_order, self.per_output)
+                scales, method = scales * reduced, self.rounding
+                continue
+            excess = _excess_over_16_bits(quantized, reduced_order, words)
+            if excess.max() <= 1:
+                break
+            growth = _growth(excess, self.per_output)
+            scales, reduced = scales * growth, reduced * growth
+        return QuantizedWeights(
+            quantized.reshape(self.weights.shape).astype(np.int8 if self.bits <= 8 else np.int16),
+            quantized_bias.astype(np.int64),
+            scales,
+            int(bounds.max()),
+            int(widened.sum()),
+            float(reduced.max()),
+        )

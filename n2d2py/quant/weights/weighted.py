@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from n2d2py.graph.forms import Weighted
 from n2d2py.quant.contract import LayerTypes, Quantizer
 from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, integer_layer, peak, rescale_of
 from n2d2py.quant.weights.file_rounding import sums_rescale, with_small_constants
-from n2d2py.quant.weights.integers import quantize_weights
+from n2d2py.quant.weights.integers import MAX_ACCUMULATOR, LayerWeights
 
 _WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators that double precision represents exactly."""
@@ -73,29 +72,19 @@ class WeightedQuantizer(Quantizer):
         options, x = types.options, types.inputs[0]
         per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
-        limit, order = 2**31 - 1, self._reduced_order(node, types, bits)
-        quantize = partial(
-            quantize_weights,
-            node.params["weights"],
-            node.params["bias"],
-            x.scale,
-            peak(x),
-            bits=bits,
-            per_output=per_output,
-            clipping=options.wt_clipping,
-            rounding=types.rounding,
-            ranging=types.ranging,
-        )
-        result = quantize(limit=limit, reduced_order=order)
+        limit, order = MAX_ACCUMULATOR, self._reduced_order(node, types, bits)
+        weights, bias, methods = node.params["weights"], node.params["bias"], (types.rounding, types.ranging)
+        layer_weights = LayerWeights(weights, bias, x.scale, peak(x), bits, per_output, options.wt_clipping, *methods)
+        result = layer_weights.quantize(limit, reduced_order=order)
         if result.widened and max(x.bits, bits) > 8:
-            free = quantize(limit=_WIDE_SUMS, reduced_order=order)
+            free = layer_weights.quantize(_WIDE_SUMS, reduced_order=order)
             if np.max(result.scales / free.scales) > (_COARSER if bits <= 8 else _COARSER_WIDE[options.bits]):
                 limit, result = _WIDE_SUMS, free
         factors, reduced = x.scale * result.scales / types.output.scale, result.reduced
         rescale = rescale_of(node, factors if per_output else factors[:1], result.bound, options, weighted=True)
         if options.rescaling in ("Single-shift", "Double-shift"):
             gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
-            result = quantize(limit=limit, gain=gain, scales=result.scales)
+            result = layer_weights.quantize(limit, gain, result.scales)
         if order is not None:
             log.detail("%s: weights up to %.2f times as coarse, so that two 8-bit products fit 16 bits", node.name, reduced)
         if result.widened:

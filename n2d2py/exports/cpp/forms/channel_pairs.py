@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS
 from n2d2py.exports.cpp.packing import joined_bytes, zero_padded
@@ -54,7 +55,7 @@ def faster(facts: KernelFacts) -> str:
     """
     weights, (lines, pixels) = facts.weights, facts.layer.output_shape[2:]
     channels, outputs = weights.shape[-1], -(-len(weights) // _OUTPUTS)
-    inputs, more = -(-9 * channels // 8) * 8, -(-channels // 16) - 1
+    inputs, more = round_up(9 * channels, 8), -(-channels // 16) - 1
     direct = -(-lines * pixels // 2) * (100 + 3 * inputs + outputs * (75 + 51 * inputs // 8))
     tiles = -(-lines // 2) * -(-pixels // 4) * (300 + 66 * channels + outputs * (480 + 88 * channels + 48 * more))
     return "" if 10 * tiles <= 9 * direct else f"it would take about {100 * tiles // direct} % of the instructions"
@@ -86,5 +87,5 @@ class ChannelPairs(CoreForm):
     def stack(self, facts: KernelFacts) -> int:
         """As `tile_convolution.hpp`: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
         outputs, channels = facts.layer.output_shape[1], facts.layer.input_shape[1]
-        wide = -(-outputs // _OUTPUTS) * _OUTPUTS
+        wide = round_up(outputs, _OUTPUTS)
         return _FRAMES + 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + facts.layer.copied_line_bytes

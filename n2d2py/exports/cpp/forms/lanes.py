@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.forms.contract import SHIFT, CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import LANES, PAIRS, ROW_PAIRS
 from n2d2py.exports.cpp.packing import joined_bytes, zero_padded
@@ -31,7 +32,7 @@ def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
 def _packed(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights (blocks, 4, K) with K a multiple of 8, and bias (blocks, 4), filled up with zeros."""
     outputs, inputs = weights.shape
-    blocks, depth = -(-outputs // _OUTPUTS), -(-inputs // _INPUTS) * _INPUTS
+    blocks, depth = -(-outputs // _OUTPUTS), round_up(inputs, _INPUTS)
     padded, sums = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, depth), zero_padded(bias, blocks * _OUTPUTS)
     return padded.reshape(blocks, _OUTPUTS, depth), sums.reshape(blocks, _OUTPUTS)
 
@@ -86,7 +87,7 @@ class Lanes(CoreForm):
     def stack(self, facts: KernelFacts) -> int:
         """As `lane_convolution.hpp`: a window in 16 bits, its bytes, results; `lane_fullyconnected.hpp`: the same of one pixel."""
         outputs, inputs = facts.rows.shape
-        depth, quads = -(-inputs // _INPUTS) * _INPUTS, -(-outputs // _OUTPUTS)
+        depth, quads = round_up(inputs, _INPUTS), -(-outputs // _OUTPUTS)
         input_aligned, output_aligned = facts.layer.word_pixels
         direct = output_aligned and outputs % _OUTPUTS == 0
         if facts.kernel == "fullyConnected":
@@ -100,7 +101,7 @@ class Lanes(CoreForm):
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
     blocks, taps = len(weights) // 4, weights.shape[1]
-    rows = zero_padded(weights.astype(np.int64), len(weights), -(-taps // 2) * 2).reshape(len(weights), -1, 2)
+    rows = zero_padded(weights.astype(np.int64), len(weights), round_up(taps, 2)).reshape(len(weights), -1, 2)
     words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16
     products = words.reshape(blocks, 4, -1).transpose(0, 2, 1).reshape(blocks, -1)
     factors = multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1)
@@ -160,6 +161,6 @@ class PairsOfRows(CoreForm):
         """As `row_pair_depthwise.hpp`: the columns of a chunk, a line of inputs."""
         pixels, op = facts.layer.output_shape[3], facts.layer.op
         outputs = min(pixels, _CHUNK // op.stride[1])
-        columns = -(-outputs // 3) * 3 + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
+        columns = round_up(outputs, 3) + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
         line = facts.layer.copied_line_bytes if op.stride[0] == 1 else 0
         return 400 + 48 * columns + line

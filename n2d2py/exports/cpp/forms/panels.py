@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.byte_sums import byte_sums, describe_sums, nibble_sums
 from n2d2py.exports.cpp.forms.contract import HALF, OUTPUTS, QUAD, KernelFacts, KernelForm, form, plain
 from n2d2py.exports.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED
@@ -22,7 +23,7 @@ from n2d2py.memory.scratch import ScratchNeed
 Need = Callable[[KernelFacts], "str | None"]
 
 
-# ---- needs: the dot product instructions multiply bytes with bytes, or 16-bit integers with 16-bit integers, to 32-bit sums ----
+# Needs: the dot product instructions multiply bytes with bytes, or 16-bit integers with 16-bit integers, to 32-bit sums.
 def _inputs_of(*bits: int) -> Need:
     wanted = " or ".join(map(str, bits))
 
@@ -79,7 +80,6 @@ class Needing(KernelForm[Panels]):
         return REAL_NATIVE if self.real else super().isa(facts)
 
 
-# ---- dense layers --------------------------------------------------------------------------------
 class Matrix(Needing):
     """Panels of integers for a dense layer."""
 
@@ -139,7 +139,7 @@ class FloatPanels(Needing):
     name, which, real = "panels of 16 outputs in floating point", FLOATS, True
 
     def pack(self, facts: KernelFacts) -> Panels:
-        bias = zero_padded(facts.bias.astype(np.float32), -(-len(facts.bias) // OUTPUTS) * OUTPUTS)
+        bias = zero_padded(facts.bias.astype(np.float32), round_up(len(facts.bias), OUTPUTS))
         layout = PanelOrder(len(facts.rows), facts.rows.shape[1], len(facts.rows), 1, filled=True)
         return Panels(packed_floats(facts.rows), bias, layout=layout)
 
@@ -160,7 +160,6 @@ class FloatFullyConnectedPanels(FloatPanels):
     scratch = FullyConnectedPanels.scratch
 
 
-# ---- depthwise layers ----------------------------------------------------------------------------
 class Depthwise(Needing):
     """A form of depthwise layers."""
 
@@ -218,7 +217,6 @@ class FloatChannels(Depthwise):
         return Panels(facts.weights.transpose(1, 2, 0).reshape(-1), facts.bias)
 
 
-# ---- orders --------------------------------------------------------------------------------------
 def moved_bias(facts: KernelFacts) -> np.ndarray:
     """The bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
     shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
@@ -245,7 +243,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
     K is filled up with zeros; the last panel of a group has only the outputs that are left.
     """
     rows, inputs = weights.shape
-    padded = zero_padded(weights, rows, -(-inputs // each) * each)
+    padded = zero_padded(weights, rows, round_up(inputs, each))
     panels = []
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, OUTPUTS):
@@ -256,7 +254,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
 
 def packed_floats(weights: np.ndarray) -> np.ndarray:
     """(outputs, K) float32 -> per 16 outputs: [K][16], flat; the outputs are filled up with zeros."""
-    padded = zero_padded(weights.astype(np.float32), -(-len(weights) // OUTPUTS) * OUTPUTS, weights.shape[1])
+    padded = zero_padded(weights.astype(np.float32), round_up(len(weights), OUTPUTS), weights.shape[1])
     return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
 
 
@@ -278,7 +276,7 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
     """
     channels, lines, columns = weights.shape
     ordered = weights[depthwise_order(channels)].astype(np.int8)
-    padded = zero_padded(ordered, channels, -(-lines // QUAD) * QUAD, columns)
+    padded = zero_padded(ordered, channels, round_up(lines, QUAD), columns)
     quads = padded.reshape(channels, -1, QUAD, columns).transpose(1, 3, 0, 2)
     return np.concatenate([quads[:, :, first : first + OUTPUTS].reshape(-1) for first in range(0, channels, OUTPUTS)])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import COLUMNS, PIXELS
 from n2d2py.exports.cpp.packing import joined_bytes, word_bytes, zero_padded
@@ -28,7 +29,7 @@ _SIZES = {2: (1, 26), 4: (4, 22), 8: (2, 24)}
 def _filled(weights: np.ndarray) -> np.ndarray:
     """Weights (O, K) as (blocks, 2, K), zeros up to a multiple of two outputs and of two taps."""
     outputs, inputs = weights.shape
-    filled = zero_padded(weights.astype(np.int64), -(-outputs // _OUTPUTS) * _OUTPUTS, -(-inputs // 2) * 2)
+    filled = zero_padded(weights.astype(np.int64), round_up(outputs, _OUTPUTS), round_up(inputs, 2))
     return filled.reshape(-1, _OUTPUTS, filled.shape[1])
 
 
@@ -113,7 +114,7 @@ class PixelPairs(CoreForm):
     def stack(self, facts: KernelFacts) -> int:
         """As `pixel_convolution.hpp`: windows of six or four pixels, a line of the padding, results, pointers to lines."""
         outputs, lines, columns, channels = facts.weights.shape
-        depth = -(-lines * columns * channels // 2) * 2
+        depth = round_up(lines * columns * channels, 2)
         pixels = 6 if depth <= 256 else 4
         results = pixels * (outputs + 1) if outputs % _OUTPUTS else 0
         return 256 + 32 * pixels + 2 * pixels * depth + columns * channels + results + 4 * pixels * lines

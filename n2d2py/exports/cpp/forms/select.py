@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, NumType, Rescale
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
 from n2d2py.exports.cpp.forms.panels import packed_matrix
 from n2d2py.exports.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
@@ -86,7 +87,7 @@ def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
         few = facts.kernel == "fullyConnected" or math.prod(facts.geometry.size[facts.layer.streamed :]) < _FEW_PIXELS
         element = 2 if facts.weight_type == "std::int16_t" else 1
         word = selection.panels.layout.each if selection.panels and selection.panels.layout else 1
-        whole = len(facts.rows) * -(-facts.rows.shape[1] // word) * word * element
+        whole = len(facts.rows) * round_up(facts.rows.shape[1], word) * element
         size = whole if few and whole <= _MOST_PREPACKED else 0
     if not size:
         return selection
@@ -110,7 +111,7 @@ def _stream(one: CoreForm, facts: KernelFacts) -> Stream:
     return Stream(one.name, one.sets, one.pack(facts), facts=one.facts, stack=one.stack(facts))
 
 
-# ---- kernels whose constants have one order in all instruction sets -----------------------------
+# Kernels whose constants have one order in all instruction sets.
 def vectors(layer: Layer, *more: str) -> Selection:
     """The kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that have these too."""
     if not layer.integer:
@@ -147,7 +148,6 @@ def table(layer: Layer) -> Selection:
     return Selection("bytes to bytes: 256 entries in registers", ChosenKernel("table in registers", sets_with(TABLES), isa))
 
 
-# ---- arrays ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Packed:
     """Weights and bias as arrays.
@@ -198,7 +198,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             **{name: value for one in streams for name, value in one.facts.items()},
             **(_stored_facts(layer) if streams else {}),
         },
-        (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
+        (Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array, bias),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale
+from n2d2py.arithmetic.multiples import round_up
 from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.exports.cpp.isa import DOTS, OUTPUTS, TAPS
 from n2d2py.exports.cpp.packing import joined_bytes, word_bytes, zero_padded
@@ -23,8 +24,8 @@ _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 def _filled(weights: np.ndarray, bias: np.ndarray, words: np.ndarray, outputs: int) -> tuple[np.ndarray, ...]:
     """(weights, bias, words) with zeros up to whole vectors of inputs and a multiple of `outputs`."""
     rows, inputs = weights.shape
-    count = -(-rows // outputs) * outputs
-    filled = zero_padded(weights.astype(np.int8), count, -(-inputs // _BYTES) * _BYTES)
+    count = round_up(rows, outputs)
+    filled = zero_padded(weights.astype(np.int8), count, round_up(inputs, _BYTES))
     constants = zero_padded(np.vstack([bias, words]), 1 + len(words), count)
     return filled, constants[0], constants[1:]
 
@@ -81,7 +82,7 @@ class DotProducts(CoreForm):
         """As the headers of `kernels/n2d2/mcu`: windows of four pixels, the bytes of one, a line of the padding, results, pointers to lines
         and taps; for a fully connected layer the input."""
         outputs, inputs = facts.rows.shape
-        depth = -(-inputs // _BYTES) * _BYTES
+        depth = round_up(inputs, _BYTES)
         if facts.kernel == "fullyConnected":
             return 96 + depth
         _, lines, columns, channels = facts.weights.shape

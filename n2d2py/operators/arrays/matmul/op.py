@@ -168,7 +168,7 @@ def _lower(layer: Layer) -> LayerCode:
     rows, depth, columns = op.left[-2], op.left[-1], op.right[-1]
     if layer.node.rescale is None:
         moved = [
-            Expression.of(f"{index} + {view[1]}", index) if view[1] else index
+            Expression("{} + {}", (index, view[1])) if view[1] else index
             for index, view in zip((*operand_pointers(layer), output_pointer(layer)), views, strict=True)
         ]
         template = (axes, rows, depth, columns, left_row, left_depth, right_depth, right_column, row, column)

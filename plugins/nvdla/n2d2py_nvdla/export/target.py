@@ -21,7 +21,7 @@ from n2d2py_nvdla.export.emit import Compiled, emit
 from n2d2py_nvdla.export.files import CALIBRATION, LAYERS, LOADABLE
 from n2d2py_nvdla.export.hardware import Lowered
 from n2d2py_nvdla.export.lower import lower
-from n2d2py_nvdla.export.parameters import PARAMETERS
+from n2d2py_nvdla.export.parameters import NvdlaParameters
 from n2d2py_nvdla.export.readme import layers_json, readme
 from n2d2py_nvdla.export.runner import LoadableRunner
 from n2d2py_nvdla.export.scales import calibration_json, given_scales
@@ -36,9 +36,8 @@ def hardware_of(request: ExportRequest) -> tuple[HardwareConfig, int, str]:
     Raises:
         N2D2Error: E705 for a combination that does not exist.
     """
-    parameters = request.parameters
-    bits = request.graph.bits
-    wanted = parameters.get("NVDLAPrecision", "auto")
+    own, bits = NvdlaParameters.of(request.parameters), request.graph.bits
+    wanted = own.precision
     precision = INT8 if bits > 0 else FP16
     if wanted != "auto" and {"int8": INT8, "fp16": FP16}[wanted] != precision:
         raise N2D2Error(
@@ -52,15 +51,12 @@ def hardware_of(request: ExportRequest) -> tuple[HardwareConfig, int, str]:
             f"the NVDLA export has no {abs(bits)}-bit {'integers' if bits > 0 else 'numbers'}",
             remedy="use -nbbits 8 for int8, -nbbits -32 for fp16",
         )
-    name = parameters.get("NVDLAConfig") or "auto"
-    if name == "auto":
-        name = "nv_full"
-    config = CONFIGS[name]
+    config = CONFIGS[own.config]
     if precision not in config.precisions:
-        raise N2D2Error("E705", f"NVDLAConfig={name} computes in int8 only", remedy="use -nbbits 8, or nv_full")
-    if precision == FP16 and parameters.get("NVDLACalibration"):
+        raise N2D2Error("E705", f"NVDLAConfig={own.config} computes in int8 only", remedy="use -nbbits 8, or nv_full")
+    if precision == FP16 and own.calibration:
         raise N2D2Error("E705", "NVDLACalibration gives scales of int8, fp16 has none", remedy="use -nbbits 8, or leave it out")
-    return config, precision, _ABI[parameters.get("NVDLAFirmware") or "0.12"]
+    return config, precision, _ABI[own.firmware]
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class NvdlaTarget(Target[NvdlaExport]):
     """A loadable for NVDLA hardware, checked and described."""
 
     name = "NVDLA"
-    parameters = PARAMETERS
+    parameter_type = NvdlaParameters
     quantization = QuantDefaults(
         unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_concats=False, softmax_rows=False, last_softmax=False
     )
@@ -90,11 +86,12 @@ class NvdlaTarget(Target[NvdlaExport]):
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         try:
+            own = NvdlaParameters.of(request.parameters)
             config, precision, abi = hardware_of(request)
             problems = _types(request) if precision == INT8 else []
             if problems:
                 return Prepared(request, problems)
-            lowered, problems = lower(request.graph, config, precision, _scales(request), _fallback(request))
+            lowered, problems = lower(request.graph, config, precision, _scales(request), own.fallback)
             if abi == "v10" and precision == INT8:
                 problems += [_softmax_of_bytes(one.name) for one in lowered.emulated if one.extension is None]
             if problems:
@@ -136,13 +133,12 @@ class NvdlaTarget(Target[NvdlaExport]):
         write_text(folder / LAYERS, json_text(layers_json(lowered, compiled)))
         if lowered.precision == INT8:
             write_text(folder / CALIBRATION, json_text(calibration_json(lowered)))
-        if request.stimuli.count:
-            write_arrays(request.stimuli, folder, np.int8 if lowered.precision == INT8 else np.float16)
+        write_arrays(request.stimuli, folder, np.int8 if lowered.precision == INT8 else np.float16)
         write_text(folder / "README.md", readme(request, lowered, compiled, made.abi))
 
 
 def _scales(request: ExportRequest) -> dict[str, float]:
-    path = request.parameters.get("NVDLACalibration")
+    path = NvdlaParameters.of(request.parameters).calibration
     return given_scales(path, request.graph) if path and request.graph.bits > 0 else {}
 
 
@@ -152,10 +148,6 @@ def _softmax_of_bytes(layer: str) -> N2D2Error:
         f"layer '{layer}' (Softmax): the CPU operations of firmware 0.10 and 0.11 have numbers of fp16 only",
         remedy="take the logits, or use NVDLAFirmware=0.12",
     )
-
-
-def _fallback(request: ExportRequest) -> bool:
-    return bool(request.parameters.get("NVDLAFallback", False))
 
 
 def _types(request: ExportRequest) -> list[N2D2Error]:

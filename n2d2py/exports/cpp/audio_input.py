@@ -1,5 +1,4 @@
-"""Conversion to network inputs in C++: frames of a camera by `kernels/n2d2/frame` with a table of stored values, sounds by
-`kernels/n2d2/audio` with precomputed tables, samples of a sensor by `kernels/n2d2/sensor.hpp`."""
+"""Conversion of sounds in C++: `kernels/n2d2/audio` with precomputed tables."""
 
 from __future__ import annotations
 
@@ -10,76 +9,13 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
-from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.arithmetic.stream import InputFrames
-from n2d2py.graph.inputs import PixelMap
 
 _BITS = 24
 """Of the magnitude of features."""
 
 
-@dataclass(frozen=True)
-class FrameView:
-    """The conversion as the templates see it.
-
-    Attributes:
-        source: what is converted.
-        resize, crop: as the kernel takes them: 0 where there is none.
-        blue_first: whether channels are blue, green, red.
-        words: of the state, 4 bytes each.
-        tables: those of `byte_tables`.
-    """
-
-    source: FrameSource
-    resize: tuple[int, int]
-    crop: tuple[int, int]
-    blue_first: bool
-    words: int
-    tables: tuple[str, ...]
-
-    stem = "frame"
-    header = "n2d2/frame/input.hpp"
-
-    @property
-    def format(self) -> str:
-        return f"Frame{self.source.format.capitalize()}"
-
-    @property
-    def weights(self) -> str:
-        return f"Frame{self.source.filter.capitalize()}"
-
-
-def frame_view(source: FrameSource, pixels: PixelMap, shape: tuple[int, ...], kind: NumType) -> FrameView:
-    """The conversion to an input of `shape` (C, H, W), stored as `kind`."""
-    lines = 2 if source.filter == "antialias" else 1
-    return FrameView(
-        source,
-        (source.resize[0], source.resize[1] if len(source.resize) == 2 else 0) if source.resize else (0, 0),
-        (source.crop[0], source.crop[1]) if source.crop else (0, 0),
-        pixels.order == (2, 1, 0),
-        lines * shape[2] * shape[0] + 11,
-        byte_tables(pixels, np.arange(256), kind),
-    )
-
-
-def byte_tables(pixels: PixelMap, values: np.ndarray, kind: NumType) -> tuple[str, ...]:
-    """C++ literals of the stored values of all bytes, for each channel, or once for all; () if a byte is stored unchanged.
-
-    `values` (256,): the number that each byte is.
-    """
-    stored = kind.quantize(pixels.real(np.tile(values, (len(pixels.factors), 1))))
-    same = len(np.unique(stored, axis=0)) == 1
-    plain = same and stored.dtype == np.uint8 and np.array_equal(stored[0], np.arange(256))
-    return () if plain else tuple(_literals(row, kind) for row in (stored[:1] if same else stored))
-
-
-def _literals(values: np.ndarray, kind: NumType) -> str:
-    return ", ".join(f"{one:.9e}f" if kind.is_float else str(one) for one in values.tolist())
-
-
-# ---- sounds --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class AudioTable:
     """A constant array of the kernel: name of its accessor, C++ types of elements and result, values."""
@@ -197,46 +133,3 @@ def least_features(real: Callable[[np.ndarray], np.ndarray], kind: NumType, stor
         reached = kind.quantize(real(middle)) >= stored
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     return high
-
-
-# ---- samples of a sensor -----------------------------------------------------------------------
-@dataclass(frozen=True)
-class SensorView:
-    """The conversion as the templates see it.
-
-    Attributes:
-        source: the sensor.
-        frames: samples of a window, and their order in the input.
-        lowest: the stored value of the sample -32768 of each axis; () for 16-bit and float inputs.
-        thresholds: for each axis and stored value but the lowest one, the largest sample below it.
-    """
-
-    source: SensorSource
-    frames: InputFrames
-    lowest: tuple[int, ...]
-    thresholds: tuple[int, ...]
-
-    stem = "sensor"
-    header = "n2d2/sensor.hpp"
-    words = 0
-    """4-byte words of the state: the input itself is the window."""
-
-    @property
-    def literals(self) -> list[tuple[str, str]]:
-        """Factor and offset of each axis as float literals."""
-        return [(f"{factor:.9e}f", f"{offset:.9e}f") for factor, offset in self.source.factors.T.tolist()]
-
-
-def sensor_view(source: SensorSource, shape: tuple[int, ...], kind: NumType) -> SensorView:
-    """Return the conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
-    frames = source.frames_of(shape)
-    if kind.is_float or kind.bits > 8:
-        return SensorView(source, frames, (), ())
-
-    def real(samples: np.ndarray) -> np.ndarray:
-        return source.real(samples.T).T
-
-    edges = np.broadcast_to(np.arange(kind.qmin + 1, kind.qmax + 1), (source.axes, kind.qmax - kind.qmin))
-    below = np.clip(least_features(real, kind, edges, 15) - 1, -32768, 32767)
-    lowest = kind.quantize(real(np.full((source.axes, 1), -32768)))
-    return SensorView(source, frames, tuple(lowest.ravel().tolist()), tuple(below.ravel().tolist()))
