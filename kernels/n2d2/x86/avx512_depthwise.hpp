@@ -182,8 +182,8 @@ struct Depthwise {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
             const int count = n == Panels - 1 ? Last : 16;
-            const Epilogue16<Epilogue> epilogue(channel + 16 * n, first16(count));
-            values[n] = epilogue.template apply < Whole && sizeof(Out) == 1 > (sums[n], count);
+            const Epilogue16<Epilogue> epilogue(channel + 16 * n, count);
+            values[n] = epilogue.template apply < Whole && sizeof(Out) == 1 > (sums[n]);
         }
         if (Whole && sizeof(Out) == 1) {
             _mm512_storeu_si512(out, Epilogue16<Epilogue>::clampBytes(packed<Out>(values[0], values[1], values[2], values[3])));

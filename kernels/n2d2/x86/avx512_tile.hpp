@@ -75,8 +75,8 @@ struct Tile {
     static N2D2_INLINE constexpr int outputs(int panel) { return panel == Panels - 1 ? LastOutputs : 16; }
 
     static N2D2_INLINE __m512i rescaled(const __m512i (&sums)[Pixels][Panels], int p, int n, int output) {
-        const Epilogue16<Epilogue> epilogue(output + 16 * n, first16(outputs(n)));
-        return epilogue.template apply<Bytes>(sums[p][n], outputs(n));
+        const Epilogue16<Epilogue> epilogue(output + 16 * n, outputs(n));
+        return epilogue.template apply<Bytes>(sums[p][n]);
     }
 
     // Part i of 16 bytes.
@@ -139,8 +139,8 @@ struct Tile {
         N2D2_UNROLL
         for (int i = Bytes ? vectors / 4 * 4 : 0; i < vectors; ++i) {
             const int p = i / Panels, n = i % Panels;
-            const Epilogue16<Epilogue> epilogue(output + 16 * n, first16(outputs(n)));
-            const __m512i values = epilogue.template apply<false>(sums[p][n], outputs(n));
+            const Epilogue16<Epilogue> epilogue(output + 16 * n, outputs(n));
+            const __m512i values = epilogue.template apply<false>(sums[p][n]);
             Out* const to = at(p) + output + 16 * n;
             if (LastOutputs < 16 && n == Panels - 1)
                 store16<LastOutputs>(values, to);
