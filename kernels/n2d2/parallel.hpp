@@ -205,6 +205,10 @@ struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
     }
 };
 
+// The lines of a layer, in the order that its config asks for.
+template <class Cfg, int Pieces, long PieceWork, class Order = OneByOne>
+struct LayerTasks : Tasks<(Cfg::Serial != 0), Cfg::Output::Height, Pieces, PieceWork, (Cfg::Reverse != 0), Order> {};
+
 }  // namespace n2d2
 
 #endif  // N2D2_PARALLEL_HPP

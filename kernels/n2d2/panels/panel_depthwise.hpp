@@ -80,17 +80,15 @@ struct PanelDepthwise {
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
                                   const Rows& rows) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = lineWork();
         const Padding padding;
-        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-                const Lines taps = window(in, y, padding);
-                if (panel + 1 < Panels)
-                    Kernel::template block<16>(taps, panel, line<Output>(out, y), w, bias);
-                else
-                    Kernel::template block<LastChannels>(taps, panel, line<Output>(out, y), w, bias);
-            });
+        LayerTasks<Cfg, Panels, work, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+            const Lines taps = window(in, y, padding);
+            if (panel + 1 < Panels)
+                Kernel::template block<16>(taps, panel, line<Output>(out, y), w, bias);
+            else
+                Kernel::template block<LastChannels>(taps, panel, line<Output>(out, y), w, bias);
+        });
     }
 };
 

@@ -146,10 +146,7 @@ struct PanelIm2col {
         int x = begin % OW;
         y += begin / OW;
         while (begin < end) {
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-            }
+            windowRows<Cfg>(in, y, rows);
             const int stop = least(int(OW), x + end - begin);
             begin += stop - x;
             im2colWindows(rows, x, stop - x, channel, to);

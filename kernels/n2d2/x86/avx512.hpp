@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "n2d2/panels/vec.hpp"
-#include "n2d2/x86/dot_by_name.hpp"
 #include "n2d2/x86/epilogues.hpp"
 #include "n2d2/x86/primitives.hpp"
 

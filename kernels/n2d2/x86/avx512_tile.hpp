@@ -159,10 +159,8 @@ struct Tile {
     }
 };
 
-struct WideMicrokernel;
-
 struct Microkernel {
-    typedef WideMicrokernel Wide;
+    typedef WideWeights<Microkernel, avx512::Tile> Wide;
     enum : int { LineVector = 64 };
 
     // Plain: values of the type are multiplied as they are.
@@ -200,8 +198,6 @@ struct Microkernel {
     // Panels of a tile of one pixel.
     static N2D2_INLINE constexpr int singlePanels() { return 8; }
 };
-
-struct WideMicrokernel : WideWeights<Microkernel, avx512::Tile> {};
 
 }  // namespace avx512
 }  // namespace n2d2

@@ -9,7 +9,6 @@
 
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/byte_window.hpp"
-#include "n2d2/x86/dot_by_name.hpp"
 
 namespace n2d2 {
 namespace avxvnni {
@@ -79,10 +78,9 @@ struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
 template <class In, int Words>
 struct Windows<In, Words, true> : Halfwords<In, Words> {};
 
-struct WideMicrokernel;
-
-struct Microkernel {
-    typedef WideMicrokernel Wide;
+// 12 sums of eight outputs, two weight vectors, a word.
+struct Microkernel : OnePanelTiles<6, 4> {
+    typedef WideWeights<Microkernel, avxvnni::Tile> Wide;
     enum : int { LineVector = 32 };
 
     template <class In, int Words>
@@ -90,14 +88,7 @@ struct Microkernel {
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-
-    // 12 sums of eight outputs, two weight vectors, a word.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 6; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 4; }
 };
-
-struct WideMicrokernel : WideWeights<Microkernel, avxvnni::Tile> {};
 
 struct DotVec : avx2::Vec {
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
