@@ -31,7 +31,7 @@ N2D2_INLINE int sourceOf(int position, int tap) {
     return shifted / Stride;
 }
 
-// Where the products of an output position come from.
+// The input positions whose products make an output position.
 template <class Cfg>
 struct DeconvolutionTaps {
     typedef typename Cfg::Input Input;

@@ -1,4 +1,4 @@
-// Where a tensor lies in memory.
+// The layout of a tensor in memory.
 //
 // A plane struct describes Height lines of Width pixels of Channels elements of Type (HWC order).
 // One pixel starts every Stride elements (more than Channels when the tensor is a slice of a

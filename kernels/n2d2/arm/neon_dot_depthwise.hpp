@@ -55,7 +55,7 @@ struct Depthwise : PanelDepthwise<Cfg> {
         return veorq_u8(vld1q_u8(Count < 16 ? all : reinterpret_cast<const std::uint8_t*>(from)), flip);
     }
 
-    // Where the constants of a panel are.
+    // The positions of the constants of a panel.
     struct Positions {
         int panel;
         N2D2_INLINE int operator()(int v) const { return position(panel, v); }

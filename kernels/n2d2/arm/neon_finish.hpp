@@ -54,7 +54,7 @@ struct Epilogue4 {
     }
 };
 
-// What is added to four sums.
+// The addend of four sums.
 template <class Addend>
 struct Addend4 {
     N2D2_INLINE void load(int, int) {}

@@ -57,7 +57,7 @@ N2D2_INLINE svfloat32_t loaded(svbool_t some, const float* from) { return svld1_
 N2D2_INLINE svint32_t chosen(svbool_t some, svint32_t a, svint32_t b) { return svsel_s32(some, a, b); }
 N2D2_INLINE svfloat32_t chosen(svbool_t some, svfloat32_t a, svfloat32_t b) { return svsel_f32(some, a, b); }
 
-// Where the constants of outputs are: of outputs 4 v to 4 v + 3 at operator()(v); Ordered: those of all outputs lie one after the other.
+// The positions of the constants of outputs: of outputs 4 v to 4 v + 3 at operator()(v); Ordered: those of all outputs lie one after the other.
 struct InOrder {
     enum : bool { Ordered = true };
     int first;
@@ -115,7 +115,7 @@ struct Epilogue8 {
     }
 };
 
-// What is added to eight sums.
+// The addend of eight sums.
 template <class Addend, int Count>
 struct Addend8 {
     template <class At>

@@ -27,7 +27,7 @@ namespace pixels {
 
 using lanes::Results;
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const std::uint32_t* window;  // 0: pixels (0, 1), (2, 3) and so on of each tap
     const std::uint32_t* stream;  // 4

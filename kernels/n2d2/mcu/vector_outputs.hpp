@@ -13,7 +13,7 @@
 namespace n2d2 {
 namespace outputs {
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const std::int32_t* stream;        // 0
     std::int32_t outputs;              // 4

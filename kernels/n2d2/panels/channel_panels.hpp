@@ -53,10 +53,10 @@ struct ChannelPanels {
         SlotBytes = 2 * Block  // of the weights of a pair of taps, of all first or second
     };
 
-    // How many of the first `count` channels of a block are in the first vectors.
+    // The number of the first `count` channels of a block that are in the first vectors.
     static N2D2_INLINE constexpr int firsts(int count) { return count / 8 * 4 + least(count % 8, 4); }
 
-    // Where the constants of the channels from one on are: those of the first four of each eight, and those of the others.
+    // The positions of the constants of the channels from one on: those of the first four of each eight, and those of the others.
     struct Place {
         int first, second;
         long weights;  // bytes before those of the first pair of taps, first vector
@@ -68,7 +68,7 @@ struct ChannelPanels {
         }
     };
 
-    // What stands for a pixel outside of the input.
+    // A pixel outside the input.
     struct Padding {
         In values[Group];
         N2D2_INLINE Padding() {

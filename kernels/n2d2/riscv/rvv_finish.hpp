@@ -32,7 +32,7 @@ N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, T* out) {
         __riscv_vse16_v_i16m2(reinterpret_cast<std::int16_t*>(out), halves, length);
 }
 
-// What is added to the sums.
+// The addend of the sums.
 template <class Addend, int Count>
 struct VectorAddend {
     static N2D2_INLINE vfloat32m4_t apply(vfloat32m4_t sums, int) { return sums; }

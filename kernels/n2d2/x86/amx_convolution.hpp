@@ -9,7 +9,7 @@
 namespace n2d2 {
 namespace amx {
 
-// Which layers take the registers: by words of four inputs, panels of 16 outputs, and pixels. What a panel of a pixel gains grows with its
+// The layers that take the registers: by words of four inputs, panels of 16 outputs, and pixels. What a panel of a pixel gains grows with its
 // words from the seventh on, because its sums are stored and loaded once more; a layer must make up for its begin and end, with 1,800
 // of these. Fitted to the times of the layers of MobileNetV2, ResNet-8, and the keyword and person networks of MLPerf Tiny, with and without. One panel of windows
 // that AVX-512 reads from lines gains less than their gathering costs.

@@ -1,6 +1,6 @@
 // The matrix product of a convolution in the registers of AMX: 32 pixels times 32 outputs at a time, 64 inputs an instruction.
 //
-// What PanelTiles is for microkernels, for PanelConvolution. Two registers hold 16 pixels each of 64 bytes of their windows, two others 16
+// The counterpart of PanelTiles (for microkernels) in PanelConvolution. Two registers hold 16 pixels each of 64 bytes of their windows, two others 16
 // outputs each of as many weights, as the panels have them, four the sums, which begin as the bias. They are stored to a buffer, and
 // the epilogue of AVX-512 takes them from there while the products of the next pixels are made.
 //

@@ -112,7 +112,7 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
         }
     }
 
-    // Which finish a type has.
+    // The finish of a type.
     template <class T, int Size>
     struct Store {
         template <class At>

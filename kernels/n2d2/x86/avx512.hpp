@@ -23,7 +23,7 @@ N2D2_INLINE constexpr __mmask64 first64(int count) {
     return static_cast<__mmask64>(count >= 64 ? ~0ull : (1ull << count) - 1ull);
 }
 
-// What the dot product instructions multiply: unsigned bytes with signed ones, or signed 16-bit integers. An input of
+// Operands of the dot product instructions: unsigned bytes with signed ones, or signed 16-bit integers. An input of
 // the other signedness is moved by half its range, which flips its highest bit; the exporter has taken that from the
 // bias.
 template <class T>

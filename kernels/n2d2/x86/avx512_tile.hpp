@@ -89,7 +89,7 @@ struct Tile {
             store128(to + 16 * n, part);
     }
 
-    // Where the pixels of a tile begin, in registers, whatever is stored.
+    // The addresses of the pixels of a tile, in registers, whatever is stored.
     template <class At, long Step = StepOf<At>::value>
     struct Places {
         Out* const first;

@@ -8,7 +8,7 @@
 namespace n2d2 {
 namespace bytes {
 
-// How a window of bytes lies in memory, Words words of four, copied by vectors Vec where they are longer than 16 bytes.
+// The layout of a window of bytes in memory, Words words of four, copied by vectors Vec where they are longer than 16 bytes.
 template <class In, int Words, class Vec, bool Pairs = sizeof(In) == 2>
 struct SplitWindow {
     enum : bool { Plain = false };
@@ -74,7 +74,7 @@ struct SplitWindow<In, Words, Vec, true> : Halfwords<In, Words> {};
 
 }  // namespace bytes
 
-// What tiles of such windows share: Pixels x Panels * 16 sums in vectors Vec, and the weights of a word in as many.
+// The base of tiles of such windows: Pixels x Panels * 16 sums in vectors Vec, and the weights of a word in as many.
 template <class AnyVec, class In, int Pixels, int Panels, int Words, int LastOutputs, class AnyWeight>
 struct SplitTile {
     typedef AnyVec Vec;
