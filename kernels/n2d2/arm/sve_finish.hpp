@@ -77,9 +77,9 @@ N2D2_INLINE auto eight(const T* from, const At& at, int v) -> decltype(loaded(sv
 template <int Count, class T>
 N2D2_INLINE void storeLow(svint32_t x, T* out) {
     if (sizeof(T) == 1)
-        svst1b_s32(lanes<Count>(), reinterpret_cast<std::int8_t*>(out), x);
+        svst1b_s32(lanes<Count>(), elementsOf<std::int8_t>(out), x);
     else
-        svst1h_s32(lanes<Count>(), reinterpret_cast<std::int16_t*>(out), x);
+        svst1h_s32(lanes<Count>(), elementsOf<std::int16_t>(out), x);
 }
 
 // Products of four sums and their multipliers, shifted: FixedPointRescale, ShiftRescale, DoublingRescale.

@@ -27,9 +27,9 @@ template <class T>
 N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, T* out) {
     const vint16m2_t halves = __riscv_vncvt_x_x_w_i16m2(x, length);
     if (sizeof(T) == 1)
-        __riscv_vse8_v_i8m1(reinterpret_cast<std::int8_t*>(out), __riscv_vncvt_x_x_w_i8m1(halves, length), length);
+        __riscv_vse8_v_i8m1(elementsOf<std::int8_t>(out), __riscv_vncvt_x_x_w_i8m1(halves, length), length);
     else
-        __riscv_vse16_v_i16m2(reinterpret_cast<std::int16_t*>(out), halves, length);
+        __riscv_vse16_v_i16m2(elementsOf<std::int16_t>(out), halves, length);
 }
 
 // The addend of the sums.
