@@ -25,8 +25,7 @@ N2D2_DOT_BY_NAME(dotPairs, __m256i, "x", "%{vex%} vpdpwssd")
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> {
     typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> Base;
-    typedef typename Epilogue::Type Out;
-    enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
+    enum : int { Vectors = Base::Vectors };
 
     template <long Pitch>
     static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
