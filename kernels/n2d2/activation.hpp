@@ -16,7 +16,7 @@
 //   Softsign        x / (1 + |x|)
 //   Abs, Erf, Exp, Log, Sqrt
 //
-// What is not a number stays so, but for Step, which has it below the threshold.
+// NaN stays NaN, except in Step, which has it below the threshold.
 // `Parameters` is a struct of the layer with the static functions low(), high(), slope(), alpha(), threshold(),
 // below(), above(), gain(), shift(), rate() that the function reads. T may be a vector in the functions that are
 // `OfVectors` (float_functions.hpp).

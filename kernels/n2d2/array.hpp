@@ -67,7 +67,7 @@ N2D2_INLINE typename Plane::Type* elements(unsigned char* base) {
     return line<Plane>(base, 0);
 }
 
-// Whether the sequences of a recurrent layer, which do not depend on each other, are worth several threads.
+// True if the sequences of a recurrent layer, which are independent, are worth several threads.
 template <class Cfg>
 struct SharesSequences {
     enum : bool {

@@ -160,7 +160,7 @@ N2D2_INLINE void arrayLogSumExp(const unsigned char* in, unsigned char* out) {
     Cfg::Kept::run(body, 0, 0, 0, 0);
 }
 
-// Whether a comes before b where the largest is first (the smallest); what is not a number is larger than all numbers.
+// True if a comes before b where the largest is first (the smallest); what is not a number is larger than all numbers.
 template <bool Largest, class T>
 N2D2_INLINE bool isBefore(T a, T b) {
     return Largest ? b < a || (a != a && b == b) : a < b || (b != b && a == a);

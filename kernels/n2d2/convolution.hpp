@@ -197,14 +197,10 @@ struct Convolution {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr int pieces = int(Cfg::Groups) * int(Tiles);
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse, WindowOrder<Cfg> >::run(
+        LayerTasks<Cfg, pieces, static_cast<long>(K) * Tile * Pixels, WindowOrder<Cfg> >::run(
             rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
                 const In* taps[KH];
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-                }
+                windowRows<Cfg>(in, y, taps);
                 const int tile = index % Tiles;
                 const int output = index / Tiles * O + tile * Tile;
                 if (tile + 1 < Tiles)

@@ -31,7 +31,7 @@ N2D2_INLINE int sourceOf(int position, int tap) {
     return shifted / Stride;
 }
 
-// Where the products of an output position come from.
+// The input positions whose products make an output position.
 template <class Cfg>
 struct DeconvolutionTaps {
     typedef typename Cfg::Input Input;
@@ -50,8 +50,55 @@ struct DeconvolutionTaps {
     }
 };
 
-template <class Cfg, class Isa = typename Cfg::Isa>
-struct Deconvolution {
+// The products of one input pixel with the weights of Count outputs, from `output` on, at one kernel position.
+template <class Cfg>
+struct DenseProducts {
+    typedef typename Cfg::Input::Type In;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    enum : int {
+        Groups = Cfg::Groups,
+        C = static_cast<int>(Cfg::Input::Channels) / Groups,   // inputs of an output
+        O = static_cast<int>(Cfg::Output::Channels) / Groups,  // outputs of a group
+        K = Cfg::KernelHeight * Cfg::KernelWidth * C           // products of an output
+    };
+    static_assert(static_cast<int>(Cfg::Input::Channels) % Groups == 0 && static_cast<int>(Cfg::Output::Channels) % Groups == 0,
+                  "the groups must divide the channels and the outputs");
+
+    template <int Count>
+    static N2D2_INLINE void add(const In* pixel, int output, int position, const Weight* weights, Sum* sums) {
+        const In* const x = pixel + output / O * C;
+        const Weight* const w = weights + static_cast<long>(output) * K + position * C;
+        if (Cfg::InputZero == 0) {
+            dots<Sum, Count>(C, x, w, K, sums);
+            return;
+        }
+        for (int o = 0; o < Count; ++o)
+            for (int c = 0; c < C; ++c)
+                sums[o] += (static_cast<Sum>(x[c]) - static_cast<Sum>(Cfg::InputZero)) * static_cast<Sum>(w[o * K + c]);
+    }
+};
+
+template <class Cfg>
+struct ChannelProducts {
+    typedef typename Cfg::Input::Type In;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    enum : int { Groups = 1, O = Cfg::Input::Channels, K = Cfg::KernelHeight * Cfg::KernelWidth };
+    static_assert(static_cast<int>(O) == static_cast<int>(Cfg::Output::Channels),
+                  "a depthwise convolution keeps the number of channels");
+
+    template <int Count>
+    static N2D2_INLINE void add(const In* pixel, int output, int position, const Weight* weights, Sum* sums) {
+        const In* const x = pixel + output;
+        const Weight* const w = weights + position * O + output;
+        for (int i = 0; i < Count; ++i)
+            sums[i] += (static_cast<Sum>(x[i]) - static_cast<Sum>(Cfg::InputZero)) * static_cast<Sum>(w[i]);
+    }
+};
+
+template <class Cfg, class Products>
+struct TransposedConvolution {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;
@@ -63,33 +110,15 @@ struct Deconvolution {
     enum : int {
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
-        C = static_cast<int>(Input::Channels) / Cfg::Groups,   // inputs of an output
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,  // outputs of a group
-        K = KH * KW * C,
+        O = Products::O,
         Pixels = Output::Width,
-        Tile = O < 32 ? int(O) : 32,
+        Tile = least(int(O), 32),
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile
     };
-    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 && static_cast<int>(Output::Channels) % Cfg::Groups == 0,
-                  "the groups must divide the channels and the outputs");
-
-    // Adds the products of one input pixel with the weights of Count outputs at one kernel position.
-    template <int Count>
-    static N2D2_INLINE void add(const In* x, const Weight* w, Sum* sums) {
-        if (Cfg::InputZero == 0) {
-            dots<Sum, Count>(C, x, w, K, sums);
-            return;
-        }
-        for (int o = 0; o < Count; ++o)
-            for (int c = 0; c < C; ++c)
-                sums[o] += (static_cast<Sum>(x[c]) - static_cast<Sum>(Cfg::InputZero)) * static_cast<Sum>(w[o * K + c]);
-    }
 
     template <int Count>
     static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Weight* weights, const Sum* bias) {
-        const int channel = output / O * C;
-        const Weight* const w = weights + static_cast<long>(output) * K;
         for (int x = 0; x < Pixels; ++x) {
             Sum sums[Count];
             for (int o = 0; o < Count; ++o)
@@ -100,7 +129,7 @@ struct Deconvolution {
                     continue;
                 for (int u = 0; u < KH; ++u)
                     if (rows[u])
-                        add<Count>(rows[u] + column * Input::Stride + channel, w + (u * KW + v) * C, sums);
+                        Products::template add<Count>(rows[u] + column * Input::Stride, output, u * KW + v, weights, sums);
             }
             store<typename Cfg::Epilogue, Count>(sums, output, out + x * Output::Stride + output);
         }
@@ -108,9 +137,7 @@ struct Deconvolution {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
                                 const Rows& lines = Rows::all<Output>()) {
-        constexpr int pieces = Cfg::Groups * Tiles;
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse>::run(
+        LayerTasks<Cfg, int(Products::Groups) * Tiles, static_cast<long>(Products::K) * Tile * Pixels>::run(
             lines, [=](int y, int index) N2D2_INLINE_LAMBDA {
                 const In* rows[KH];
                 Taps::rowsOf(in, y, rows);
@@ -124,75 +151,16 @@ struct Deconvolution {
     }
 };
 
-template <class Cfg, class Isa = typename Cfg::Isa>
-struct DeconvolutionDepthwise {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
-    typedef DeconvolutionTaps<Cfg> Taps;
-
-    enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = Input::Channels,
-        Tile = C < 32 ? int(C) : 32,
-        Tiles = (C + Tile - 1) / Tile,
-        LastTile = C - (Tiles - 1) * Tile
-    };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "a depthwise convolution keeps the number of channels");
-
-    template <int Count>
-    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights, const Sum* bias) {
-        for (int x = 0; x < Output::Width; ++x) {
-            Sum sums[Count];
-            for (int i = 0; i < Count; ++i)
-                sums[i] = bias[channel + i];
-            for (int v = 0; v < KW; ++v) {
-                const int column = Taps::columnOf(x, v);
-                if (column < 0)
-                    continue;
-                for (int u = 0; u < KH; ++u) {
-                    if (!rows[u])
-                        continue;
-                    const In* const from = rows[u] + column * Input::Stride + channel;
-                    const Weight* const w = weights + (u * KW + v) * C + channel;
-                    for (int i = 0; i < Count; ++i)
-                        sums[i] += (static_cast<Sum>(from[i]) - static_cast<Sum>(Cfg::InputZero)) * static_cast<Sum>(w[i]);
-                }
-            }
-            store<typename Cfg::Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);
-        }
-    }
-
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
-                                const Rows& lines = Rows::all<Output>()) {
-        constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, Tiles, work, reverse>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
-            const In* rows[KH];
-            Taps::rowsOf(in, y, rows);
-            if (tile + 1 < Tiles)
-                piece<Tile>(rows, tile * Tile, line<Output>(out, y), weights, bias);
-            else
-                piece<LastTile>(rows, tile * Tile, line<Output>(out, y), weights, bias);
-        });
-    }
-};
-
 template <class Cfg, class... Lines>
 N2D2_INLINE void deconvolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                const typename Cfg::Sum* bias, const Lines&... rows) {
-    Deconvolution<Cfg>::run(in, out, weights, bias, rows...);
+    TransposedConvolution<Cfg, DenseProducts<Cfg> >::run(in, out, weights, bias, rows...);
 }
 
 template <class Cfg, class... Lines>
 N2D2_INLINE void deconvolutionDepthwise(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                         const typename Cfg::Sum* bias, const Lines&... rows) {
-    DeconvolutionDepthwise<Cfg>::run(in, out, weights, bias, rows...);
+    TransposedConvolution<Cfg, ChannelProducts<Cfg> >::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2

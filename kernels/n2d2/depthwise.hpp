@@ -31,7 +31,6 @@ struct Depthwise {
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
         C = Input::Channels,
-        H = Input::Height,
         W = Input::Width,
         Tile = C < 32 ? int(C) : 32,
         Tiles = (C + Tile - 1) / Tile,
@@ -184,20 +183,15 @@ struct Depthwise {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
-        Tasks<serial, Output::Height, Tiles, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
-                const In* taps[KH];
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-                }
-                if (tile + 1 < Tiles)
-                    piece<Tile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
-                else
-                    piece<LastTile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
-            });
+        LayerTasks<Cfg, Tiles, work, WindowOrder<Cfg> >::run(rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
+            windowRows<Cfg>(in, y, taps);
+            if (tile + 1 < Tiles)
+                piece<Tile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
+            else
+                piece<LastTile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
+        });
     }
 };
 

@@ -5,11 +5,11 @@
 #include "n2d2/binary.hpp"
 
 #ifndef N2D2_DERIVED
-// Whether the build makes them.
+// 1 if the build makes them.
 #define N2D2_DERIVED 0
 #endif
 #ifndef N2D2_DERIVED_FOLDER
-// Where it puts them, seen from where the compiler runs.
+// The folder of these files, relative to where the compiler runs.
 #define N2D2_DERIVED_FOLDER "build/parameters"
 #endif
 

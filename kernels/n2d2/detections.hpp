@@ -161,7 +161,7 @@ private:
         return length < 0 ? 0 : length;
     }
 
-    // Whether intersection / union is above the limit.
+    // True if intersection / union is above the limit.
     static bool overlap(const Detection& a, const Detection& b) {
         const std::int64_t both = area(shared(a.x0, b.x0, a.x1, b.x1), shared(a.y0, b.y0, a.y1, b.y1));
         const std::int64_t all = area(a.x1 - a.x0, a.y1 - a.y0) + area(b.x1 - b.x0, b.y1 - b.y0) - both;

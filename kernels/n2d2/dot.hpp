@@ -40,56 +40,25 @@ struct Dot<Sum, true> {
         return times<Sum>(x, w);
     }
 
-    template <class In, class Weight>
-    static N2D2_INLINE void add1x1(int count, const In* x, const Weight* w, Sum& sum) {
-        Sum s = 0;
-        for (int k = 0; k < count; ++k)
-            s += multiply(x[k], w[k]);
-        sum += s;
-    }
-
-    template <class In, class Weight>
-    static N2D2_INLINE void add1x4(int count, const In* x, const Weight* w, int pitch, Sum* sums) {
-        const Weight* const w1 = w + pitch;
-        const Weight* const w2 = w1 + pitch;
-        const Weight* const w3 = w2 + pitch;
-        Sum s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    // sums[p][o] += x[p] times row o of the weights.
+    template <int Pixels, int Outputs, class In, class Weight>
+    static N2D2_INLINE void add(int count, const In* const (&x)[Pixels], const Weight* w, int pitch,
+                                Sum* const (&sums)[Pixels]) {
+        Sum total[Pixels][Outputs] = {};
         for (int k = 0; k < count; ++k) {
-            s0 += multiply(x[k], w[k]);
-            s1 += multiply(x[k], w1[k]);
-            s2 += multiply(x[k], w2[k]);
-            s3 += multiply(x[k], w3[k]);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                N2D2_UNROLL
+                for (int o = 0; o < Outputs; ++o)
+                    total[p][o] += multiply(x[p][k], w[o * pitch + k]);
+            }
         }
-        sums[0] += s0;
-        sums[1] += s1;
-        sums[2] += s2;
-        sums[3] += s3;
-    }
-
-    template <class In, class Weight>
-    static N2D2_INLINE void add2x4(int count, const In* x, const In* y, const Weight* w, int pitch, Sum* sums, Sum* sumsY) {
-        const Weight* const w1 = w + pitch;
-        const Weight* const w2 = w1 + pitch;
-        const Weight* const w3 = w2 + pitch;
-        Sum s0 = 0, s1 = 0, s2 = 0, s3 = 0, t0 = 0, t1 = 0, t2 = 0, t3 = 0;
-        for (int k = 0; k < count; ++k) {
-            s0 += multiply(x[k], w[k]);
-            s1 += multiply(x[k], w1[k]);
-            s2 += multiply(x[k], w2[k]);
-            s3 += multiply(x[k], w3[k]);
-            t0 += multiply(y[k], w[k]);
-            t1 += multiply(y[k], w1[k]);
-            t2 += multiply(y[k], w2[k]);
-            t3 += multiply(y[k], w3[k]);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL
+            for (int o = 0; o < Outputs; ++o)
+                sums[p][o] += total[p][o];
         }
-        sums[0] += s0;
-        sums[1] += s1;
-        sums[2] += s2;
-        sums[3] += s3;
-        sumsY[0] += t0;
-        sumsY[1] += t1;
-        sumsY[2] += t2;
-        sumsY[3] += t3;
     }
 };
 
@@ -163,59 +132,25 @@ struct Dot<Sum, false> {
         return sum;
     }
 
-    template <class Weight>
-    static N2D2_INLINE void add1x1(int count, const Sum* x, const Weight* w, Sum& sum) {
-        P a;
-        int k = 0;
-        for (; k + Lanes <= count; k += Lanes)
-            a.add(x + k, w + k);
-        sum += a.total() + rest(k, count, x, w);
-    }
-
-    template <class Weight>
-    static N2D2_INLINE void add1x4(int count, const Sum* x, const Weight* w, int pitch, Sum* sums) {
-        const Weight* const w1 = w + pitch;
-        const Weight* const w2 = w1 + pitch;
-        const Weight* const w3 = w2 + pitch;
-        P a0, a1, a2, a3;
+    template <int Pixels, int Outputs, class Weight>
+    static N2D2_INLINE void add(int count, const Sum* const (&x)[Pixels], const Weight* w, int pitch,
+                                Sum* const (&sums)[Pixels]) {
+        P total[Pixels][Outputs];
         int k = 0;
         for (; k + Lanes <= count; k += Lanes) {
-            a0.add(x + k, w + k);
-            a1.add(x + k, w1 + k);
-            a2.add(x + k, w2 + k);
-            a3.add(x + k, w3 + k);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                N2D2_UNROLL
+                for (int o = 0; o < Outputs; ++o)
+                    total[p][o].add(x[p] + k, w + o * pitch + k);
+            }
         }
-        sums[0] += a0.total() + rest(k, count, x, w);
-        sums[1] += a1.total() + rest(k, count, x, w1);
-        sums[2] += a2.total() + rest(k, count, x, w2);
-        sums[3] += a3.total() + rest(k, count, x, w3);
-    }
-
-    template <class Weight>
-    static N2D2_INLINE void add2x4(int count, const Sum* x, const Sum* y, const Weight* w, int pitch, Sum* sums, Sum* sumsY) {
-        const Weight* const w1 = w + pitch;
-        const Weight* const w2 = w1 + pitch;
-        const Weight* const w3 = w2 + pitch;
-        P a0, a1, a2, a3, b0, b1, b2, b3;
-        int k = 0;
-        for (; k + Lanes <= count; k += Lanes) {
-            a0.add(x + k, w + k);
-            a1.add(x + k, w1 + k);
-            a2.add(x + k, w2 + k);
-            a3.add(x + k, w3 + k);
-            b0.add(y + k, w + k);
-            b1.add(y + k, w1 + k);
-            b2.add(y + k, w2 + k);
-            b3.add(y + k, w3 + k);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL
+            for (int o = 0; o < Outputs; ++o)
+                sums[p][o] += total[p][o].total() + rest(k, count, x[p], w + o * pitch);
         }
-        sums[0] += a0.total() + rest(k, count, x, w);
-        sums[1] += a1.total() + rest(k, count, x, w1);
-        sums[2] += a2.total() + rest(k, count, x, w2);
-        sums[3] += a3.total() + rest(k, count, x, w3);
-        sumsY[0] += b0.total() + rest(k, count, y, w);
-        sumsY[1] += b1.total() + rest(k, count, y, w1);
-        sumsY[2] += b2.total() + rest(k, count, y, w2);
-        sumsY[3] += b3.total() + rest(k, count, y, w3);
     }
 };
 
@@ -290,9 +225,9 @@ N2D2_INLINE void dots(int count, const In* x, const Weight* w, int pitch, Sum* s
     o = ScalarTile<Sum, In, Weight>::template dots<Outputs>(count, x, w, pitch, sums);
 #endif
     for (; o + 4 <= Outputs; o += 4)
-        Dot<Sum>::add1x4(count, x, w + o * pitch, pitch, sums + o);
+        Dot<Sum>::template add<1, 4>(count, {x}, w + o * pitch, pitch, {sums + o});
     for (; o < Outputs; ++o)
-        Dot<Sum>::add1x1(count, x, w + o * pitch, sums[o]);
+        Dot<Sum>::template add<1, 1>(count, {x}, w + o * pitch, pitch, {sums + o});
 }
 
 // The same for two pixels x and y.
@@ -300,11 +235,9 @@ template <class Sum, int Outputs, class In, class Weight>
 N2D2_INLINE void dots(int count, const In* x, const In* y, const Weight* w, int pitch, Sum* sums, Sum* sumsY) {
     int o = 0;
     for (; o + 4 <= Outputs; o += 4)
-        Dot<Sum>::add2x4(count, x, y, w + o * pitch, pitch, sums + o, sumsY + o);
-    for (; o < Outputs; ++o) {
-        Dot<Sum>::add1x1(count, x, w + o * pitch, sums[o]);
-        Dot<Sum>::add1x1(count, y, w + o * pitch, sumsY[o]);
-    }
+        Dot<Sum>::template add<2, 4>(count, {x, y}, w + o * pitch, pitch, {sums + o, sumsY + o});
+    for (; o < Outputs; ++o)
+        Dot<Sum>::template add<2, 1>(count, {x, y}, w + o * pitch, pitch, {sums + o, sumsY + o});
 }
 
 #if N2D2_SCALAR_TILES

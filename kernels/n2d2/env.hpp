@@ -1,4 +1,4 @@
-// What the kernels ask of the compiler and of the target.
+// Requirements of the kernels on the compiler and on the target.
 //
 // The arithmetic is defined bit for bit, so anything that would change it is refused here: a
 // floating-point model that may reassociate, a right shift that is not arithmetic, other integer

@@ -152,7 +152,7 @@ inline double erf(double x) {
     return std::copysign(outer, x);
 }
 
-// What is left of an angle without whole quarters of a turn: their number modulo 4, its sine and cosine.
+// The rest of an angle without whole quarters of a turn: their number modulo 4, its sine and cosine.
 struct Angle {
     int quarter;
     double sine, cosine;

@@ -61,7 +61,7 @@ struct TakeChannels<TakeTurns<First, Groups, Step> > {
     }
 };
 
-// How many positions make a whole number of turns.
+// The number of positions that make a whole number of turns.
 template <class Taken>
 struct TurnsOf {
     enum : int { value = 1 };

@@ -69,7 +69,7 @@ struct ComputedPowers {
         return steep ? least(x, last) : x;
     }
 
-    // What a part f of an octave, in 2^-16, takes away.
+    // The decrease over a part f of an octave, in 2^-16.
     static N2D2_INLINE std::uint16_t lostBy(std::uint16_t f) {
         const std::uint16_t cubic = static_cast<std::uint16_t>(3496 - upperHalf(450, f));
         const std::uint16_t square = static_cast<std::uint16_t>(15701 - upperHalf(cubic, f));

@@ -1,4 +1,4 @@
-// Which lines of a layer may be made together although its output overlaps its input.
+// The lines of a layer that may be computed together although its output overlaps its input.
 //
 // A line may be stored over what no later line reads. Lines y to y + n - 1 need no order among themselves where
 // none of them is stored over what any line from y on reads. Offsets and line lengths are constants, so this is known when

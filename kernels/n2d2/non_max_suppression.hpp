@@ -31,7 +31,7 @@ struct Box {
         return rounded(static_cast<double>(height) * static_cast<double>(width));
     }
 
-    // Whether intersection / union is above the limit.
+    // True if intersection / union is above the limit.
     N2D2_INLINE bool overlaps(const Box& other, double limit) const {
         const T height = (bottom < other.bottom ? bottom : other.bottom) - (top < other.top ? other.top : top);
         const T width = (right < other.right ? right : other.right) - (left < other.left ? other.left : left);

@@ -36,7 +36,7 @@ struct Requantized {
     }
 };
 
-// Whether a rescale is one product in floating point.
+// True if a rescale is one product in floating point.
 template <class Rescale>
 struct InFloat {
     enum : bool { value = false };
@@ -73,7 +73,7 @@ struct Restored {
     }
 };
 
-// What a rescale takes: floating point as it is, 0 for what is not a number; integers without their zero point.
+// The argument of a rescale: floating point as is, 0 for what is not a number; integers without their zero point.
 template <int Zero>
 N2D2_INLINE float centredBy(float value) {
     return value == value ? value : 0.0f;

@@ -65,7 +65,7 @@ struct Unpacked : Cfg {
     typedef void Prepacked;
 };
 
-// What is made of the weights of a layer once (n2d2/prepacked.hpp), and whether its config asks for that: Prepacked for whole panels of bytes,
+// The weights of a layer that are unpacked or transformed once (n2d2/prepacked.hpp), and whether its config asks for that: Prepacked for whole panels of bytes,
 // PrepackedWinograd for those of Winograd's form.
 template <class Cfg, class Made>
 struct Prepacked;

@@ -75,15 +75,13 @@ struct UnpackChannels {
     typedef ChannelPacking<Cfg, Output, Input> Packing;
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        typedef LineOrder<Input, Output, 1, 0, 1, reverse, (Cfg::Streamed != 0)> Order;
-        Tasks<serial, Output::Height, 1, static_cast<long>(Packing::C) * Packing::W, reverse, Order>::run(
-            rows, [=](int y, int) N2D2_INLINE_LAMBDA {
-                const std::uint8_t* const from = line<Input>(in, y);
-                typename Output::Type* const to = line<Output>(out, y);
-                for (int x = 0; x < Packing::Pixels; ++x)
-                    Packing::unpack(from + x * Input::Stride, to + x * Output::Stride);
-            });
+        typedef LineOrder<Input, Output, 1, 0, 1, (Cfg::Reverse != 0), (Cfg::Streamed != 0)> Order;
+        LayerTasks<Cfg, 1, static_cast<long>(Packing::C) * Packing::W, Order>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+            const std::uint8_t* const from = line<Input>(in, y);
+            typename Output::Type* const to = line<Output>(out, y);
+            for (int x = 0; x < Packing::Pixels; ++x)
+                Packing::unpack(from + x * Input::Stride, to + x * Output::Stride);
+        });
     }
 };
 
@@ -94,15 +92,13 @@ struct PackChannels {
     typedef ChannelPacking<Cfg, Input, Output> Packing;
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        typedef LineOrder<Input, Output, 1, 0, 1, reverse, (Cfg::Streamed != 0)> Order;
-        Tasks<serial, Output::Height, 1, static_cast<long>(Packing::C) * Packing::W, reverse, Order>::run(
-            rows, [=](int y, int) N2D2_INLINE_LAMBDA {
-                const typename Input::Type* const from = line<Input>(in, y);
-                std::uint8_t* const to = line<Output>(out, y);
-                for (int x = 0; x < Packing::Pixels; ++x)
-                    Packing::pack(from + x * Input::Stride, to + x * Output::Stride);
-            });
+        typedef LineOrder<Input, Output, 1, 0, 1, (Cfg::Reverse != 0), (Cfg::Streamed != 0)> Order;
+        LayerTasks<Cfg, 1, static_cast<long>(Packing::C) * Packing::W, Order>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+            const typename Input::Type* const from = line<Input>(in, y);
+            std::uint8_t* const to = line<Output>(out, y);
+            for (int x = 0; x < Packing::Pixels; ++x)
+                Packing::pack(from + x * Input::Stride, to + x * Output::Stride);
+        });
     }
 };
 

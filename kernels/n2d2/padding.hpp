@@ -29,8 +29,7 @@ struct Padding {
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, 1, static_cast<long>(C) * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+        LayerTasks<Cfg, 1, static_cast<long>(C) * W>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             const int row = y - Cfg::PadTop;
             const In* const from = row >= 0 && row < InputHeight ? line<Input>(in, row) : nullptr;
             Out* const to = line<Output>(out, y);

@@ -33,7 +33,7 @@ struct Member {
     int threads;
     double* waited;  // seconds at barriers, of the thread that waits for the others; null for the others
 
-    // Where the share of thread `self` of `count` pieces begins; it ends where that of the next begins.
+    // The first of the pieces of thread `thread`, of `count`; its share ends at that of the next thread.
     N2D2_INLINE long begin(long count, int thread) const { return count * thread / threads; }
 
     template <class Body>
@@ -77,7 +77,7 @@ struct Team {
 };
 
 #if defined(_OPENMP)
-// Whether to wait for a team. Where other programs hold the processors, the others of a team come milliseconds late to every layer.
+// The decision to wait for a team. Where other programs hold the processors, the others of a team come milliseconds late to every layer.
 // A thread that has waited for them much longer than it worked does without them for ten times as long as it waited.
 template <class = void>
 struct Patience {
@@ -152,7 +152,7 @@ struct Loop {
 // The order of lines without knowledge about the layer: one after the other.
 struct OneByOne {
     enum : bool { Known = false };
-    // How many lines from step `step` on may be made together.
+    // The number of lines from step `step` on that may be computed together.
     static N2D2_INLINE constexpr int together(int) { return 1; }
     // Into how many groups `lines` lines fall.
     static N2D2_INLINE constexpr int groups(int lines) { return lines; }
@@ -204,6 +204,10 @@ struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
         });
     }
 };
+
+// The lines of a layer, in the order that its config asks for.
+template <class Cfg, int Pieces, long PieceWork, class Order = OneByOne>
+struct LayerTasks : Tasks<(Cfg::Serial != 0), Cfg::Output::Height, Pieces, PieceWork, (Cfg::Reverse != 0), Order> {};
 
 }  // namespace n2d2
 

@@ -1,4 +1,4 @@
-// Where a tensor lies in memory.
+// The layout of a tensor in memory.
 //
 // A plane struct describes Height lines of Width pixels of Channels elements of Type (HWC order).
 // One pixel starts every Stride elements (more than Channels when the tensor is a slice of a
@@ -78,6 +78,15 @@ N2D2_INLINE const typename Plane::Type* line(const unsigned char* base, int y) {
 template <class Plane>
 N2D2_INLINE typename Plane::Type* line(unsigned char* base, int y) {
     return elementsOf<typename Plane::Type>(base + lineOffset<Plane>(y));
+}
+
+// rows[u]: line u of the window of output line y of a convolution, null outside the input.
+template <class Cfg>
+N2D2_INLINE void windowRows(const unsigned char* in, int y, const typename Cfg::Input::Type** rows) {
+    for (int u = 0; u < Cfg::KernelHeight; ++u) {
+        const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+        rows[u] = from >= 0 && from < Cfg::Input::Height ? line<typename Cfg::Input>(in, from) : nullptr;
+    }
 }
 
 // The distance of the places at(p) of the pixels of a tile, which say so by At::Step; 0: not always the same.

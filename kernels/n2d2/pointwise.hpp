@@ -97,7 +97,7 @@ template <class Cfg, class Reader, bool PerChannel, class Source>
 N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows& rows) {
     typedef typename Cfg::Output Output;
     typedef PointwiseRun<typename Cfg::Epilogue, PerChannel, typename Cfg::Isa> Run;
-    constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+    constexpr bool reverse = Cfg::Reverse != 0;
     constexpr bool flat = Reader::Packed != 0 && PlaneTraits<Output>::Packed != 0 && !PerChannel;
     constexpr int width = Output::Width, channels = Output::Channels;
     constexpr int length = flat ? width * channels : channels;
@@ -105,7 +105,7 @@ N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows&
     constexpr bool shared = !flat && !PerChannel && channels < 64;
     constexpr int piece = shared ? least(width, 64 / least(channels, 64)) : 1;
     constexpr long work = static_cast<long>(width) * channels;
-    Tasks<serial, Output::Height, 1, work, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+    LayerTasks<Cfg, 1, work>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
         const Reader reader(source, y);
         typename Output::Type* const to = line<Output>(out, y);
         if (shared) {

@@ -62,11 +62,11 @@ struct PoolWindows {
     // Reducer::window<Count>(in, rows, columns, channel, out pixel) for every pixel and tile of channels.
     template <class Reducer>
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * static_cast<int>(Output::Width);
-        typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, reverse, (Cfg::Streamed != 0)>
+        typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, (Cfg::Reverse != 0),
+                          (Cfg::Streamed != 0)>
             Order;
-        Tasks<serial, Output::Height, Tiles, work, reverse, Order>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
+        LayerTasks<Cfg, Tiles, work, Order>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             typename Output::Type* const to = line<Output>(out, y);
             const Span rows = Span::of(y * Cfg::StrideHeight - Cfg::PadTop, Cfg::KernelHeight, Input::Height);
             for (int x = 0; x < Output::Width; ++x) {

@@ -44,7 +44,7 @@ struct RoundHalfEven<Low, High, false> {
     }
 };
 
-// What is added to a sum before it is multiplied.
+// The addend of a sum before it is multiplied.
 struct NoAddend {
     static N2D2_INLINE float apply(float sum, int) { return sum; }
 };

@@ -131,7 +131,7 @@ N2D2_INLINE void storedAt(const void* place) {
 #endif
 }
 
-// What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
+// The path of the outputs of a tile of Pixels pixels of Count outputs: nothing, or a buffer of what the layer makes of its own sums, which
 // is added to what lies at the place of each pixel. run() lets Runner compute the tile, store() has its sums; `once` says which pixels are
 // none that another one repeats.
 template <class Epilogue, int Pixels, int Count, bool Adds = OwnEpilogue<Epilogue>::Adds>

@@ -27,9 +27,8 @@ struct ResizeNearest {
                   "resampling keeps the number of channels");
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr int height = Input::Height, width = Input::Width;
-        Tasks<serial, H, 1, static_cast<long>(C) * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+        LayerTasks<Cfg, 1, static_cast<long>(C) * W>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             const typename Input::Type* const from = line<Input>(in, y * height / H);
             typename Output::Type* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x)
@@ -103,8 +102,7 @@ struct ResizeBilinear {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Axis& lines, const Axis& columns,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, H, 1, 6L * C * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+        LayerTasks<Cfg, 1, 6L * C * W>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             const In* const upper = line<Input>(in, lines.first[y]);
             const In* const lower = line<Input>(in, lines.second[y]);
             const Sum v0 = static_cast<Sum>(lines.weights[y]), v1 = static_cast<Sum>(lines.weights[H + y]);

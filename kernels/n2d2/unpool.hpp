@@ -65,29 +65,27 @@ struct Unpool {
     static N2D2_INLINE void run(const unsigned char* in, const unsigned char* pooled, unsigned char* out,
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr int windows = Input::Height, columns = Input::Width, width = W;
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, 1, static_cast<long>(KH) * KW * C * W, reverse>::run(
-            rows, [=](int y, int) N2D2_INLINE_LAMBDA {
-                Out* const to = line<Output>(out, y);
-                for (int x = 0; x < W; ++x)
-                    for (int c = 0; c < C; ++c)
-                        to[x * Output::Stride + c] = static_cast<Out>(Cfg::OutputZero);
-                for (int i = 0; i < windows; ++i) {
-                    const int top = i * SH - Cfg::PadTop;
-                    if (y < top || y >= top + KH)
-                        continue;
-                    const typename Input::Type* const from = line<Input>(in, i);
-                    for (int j = 0; j < columns; ++j)
-                        for (int c = 0; c < C; ++c) {
-                            const int x = columnOn(pooled, y, top, j * SW - Cfg::PadLeft, c);
-                            if (x >= 0 && x < width)
-                                put(to[x * Output::Stride + c], from[j * Input::Stride + c]);
-                        }
-                }
-                for (int x = 0; x < W; ++x)
-                    for (int c = 0; c < C; ++c)
-                        to[x * Output::Stride + c] = Cfg::Epilogue::apply(to[x * Output::Stride + c], c);
-            });
+        LayerTasks<Cfg, 1, static_cast<long>(KH) * KW * C * W>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+            Out* const to = line<Output>(out, y);
+            for (int x = 0; x < W; ++x)
+                for (int c = 0; c < C; ++c)
+                    to[x * Output::Stride + c] = static_cast<Out>(Cfg::OutputZero);
+            for (int i = 0; i < windows; ++i) {
+                const int top = i * SH - Cfg::PadTop;
+                if (y < top || y >= top + KH)
+                    continue;
+                const typename Input::Type* const from = line<Input>(in, i);
+                for (int j = 0; j < columns; ++j)
+                    for (int c = 0; c < C; ++c) {
+                        const int x = columnOn(pooled, y, top, j * SW - Cfg::PadLeft, c);
+                        if (x >= 0 && x < width)
+                            put(to[x * Output::Stride + c], from[j * Input::Stride + c]);
+                    }
+            }
+            for (int x = 0; x < W; ++x)
+                for (int c = 0; c < C; ++c)
+                    to[x * Output::Stride + c] = Cfg::Epilogue::apply(to[x * Output::Stride + c], c);
+        });
     }
 };
 

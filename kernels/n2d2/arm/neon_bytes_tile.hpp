@@ -215,41 +215,18 @@ struct SignedBytes {
     }
 };
 
-template <class In, bool FullWeights, int Size = sizeof(In)>
-struct Form {
-    template <int Words>
-    struct Windows : Halfwords<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
-
-template <class In, bool FullWeights>
-struct Form<In, FullWeights, 1> {
-    template <int Words>
-    struct Windows : SignedBytes<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : neonbytes::Tile<Pixels, Words, LastOutputs, FullWeights, Epilogue> {
-        static_assert(Panels == 1, "a tile is one panel");
-    };
-};
-
+// 8 sums of a pixel and its two words: 20 of 32 registers, or 10 of 16.
 template <bool FullWeights>
-struct Microkernel {
-    typedef neon::WideMicrokernel Wide;
+struct Microkernel : OnePanelTiles<neon::TilePixels / 2> {
+    typedef neon::Microkernel::Wide Wide;
     template <class In, int Words>
-    struct Windows : Form<In, FullWeights>::template Windows<Words> {};
+    struct Windows : Choice<sizeof(In) == 1, SignedBytes<In, Words>, Halfwords<In, Words> >::Type {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : Form<In, FullWeights>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
-
-    // 8 sums of a pixel and its two words: 20 of 32 registers, or 10 of 16.
-#if defined(__aarch64__)
-    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
-#else
-    static N2D2_INLINE constexpr int tilePixels(int) { return 1; }
-#endif
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+    struct Tile : Choice<sizeof(In) == 1, neonbytes::Tile<Pixels, Words, LastOutputs, FullWeights, Epilogue>,
+                         neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> >::Type {
+        static_assert(Panels == 1, "a tile is one panel");
+    };
 };
 
 }  // namespace neonbytes

@@ -23,7 +23,6 @@ struct Depthwise : PanelDepthwise<Cfg> {
     enum : int {
         KH = Base::KH,
         KW = Base::KW,
-        H = Base::H,
         W = Base::W,
         OW = Base::OW,
         Fours = Base::Fours,
@@ -56,7 +55,7 @@ struct Depthwise : PanelDepthwise<Cfg> {
         return veorq_u8(vld1q_u8(Count < 16 ? all : reinterpret_cast<const std::uint8_t*>(from)), flip);
     }
 
-    // Where the constants of a panel are.
+    // The positions of the constants of a panel.
     struct Positions {
         int panel;
         N2D2_INLINE int operator()(int v) const { return position(panel, v); }
@@ -132,20 +131,15 @@ struct Depthwise : PanelDepthwise<Cfg> {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = Base::lineWork();
-        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-                const In* taps[KH];
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
-                }
-                if (panel + 1 < Panels)
-                    line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
-                else
-                    line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
-            });
+        LayerTasks<Cfg, Panels, work, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
+            windowRows<Cfg>(in, y, taps);
+            if (panel + 1 < Panels)
+                line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+            else
+                line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+        });
     }
 };
 

@@ -8,6 +8,7 @@
 #define N2D2_ARM_NEON_DOT_TILE_HPP
 
 #include "n2d2/arm/neon_tile.hpp"
+#include "n2d2/vectors/byte_window.hpp"
 
 namespace n2d2 {
 namespace neondot {
@@ -82,53 +83,16 @@ struct Tile {
     }
 };
 
-// Windows of bytes as they are stored.
-template <class In, int Words>
-struct StoredBytes {
-    typedef StoredBytes Raw;
-    enum : bool { Plain = true };
-    enum : int { Size = 1, Unit = 1, Bytes = Words * 4 };
-
-    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
-
-    template <int Count>
-    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        std::memcpy(to, from, Count);
-    }
-    template <int Count>
-    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-        std::memset(to, static_cast<std::uint8_t>(static_cast<In>(value)), Count);
-    }
-};
-
-template <class In, int Size = sizeof(In)>
-struct Form {
-    template <int Words>
-    struct Windows : Halfwords<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
-
-template <class In>
-struct Form<In, 1> {
-    template <int Words>
-    struct Windows : StoredBytes<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : neondot::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
-
-struct Microkernel {
-    typedef neon::WideMicrokernel Wide;
+// 4 sums and one vector of a pixel: 20 of 32 registers; the others load weights ahead.
+struct Microkernel : OnePanelTiles<4> {
+    typedef neon::Microkernel::Wide Wide;
+    // Bytes as they are stored.
     template <class In, int Words>
-    struct Windows : Form<In>::template Windows<Words> {};
+    struct Windows : vectors::ByteWindow<In, Words, std::numeric_limits<In>::is_signed> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
-
-    // 4 sums and one vector of a pixel: 20 of 32 registers; the others load weights ahead.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 4; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+    struct Tile : Choice<sizeof(In) == 1, neondot::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue>,
+                         neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> >::Type {};
 };
 
 }  // namespace neondot

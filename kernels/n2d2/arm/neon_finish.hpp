@@ -33,7 +33,8 @@ N2D2_INLINE float32x4_t four(const float* from, int count) {
 }
 
 // The constants of `count` outputs from `index` on. apply() rescales their sums; what is narrowed with saturation then goes through clamp().
-template <class Epilogue>
+// Narrow: the outputs have 16 bits at most.
+template <class Epilogue, bool Narrow = (sizeof(typename Epilogue::Type) <= 2)>
 struct Epilogue4 {
     int first, count;
     N2D2_INLINE void load(int index, int some) {
@@ -53,7 +54,7 @@ struct Epilogue4 {
     }
 };
 
-// What is added to four sums.
+// The addend of four sums.
 template <class Addend>
 struct Addend4 {
     N2D2_INLINE void load(int, int) {}
@@ -68,9 +69,9 @@ struct Addend4<Fraction<Fractions, Count> > {
     N2D2_INLINE float32x4_t apply(float32x4_t sums) const { return vaddq_f32(sums, fractions); }
 };
 
-template <class T, const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High>
-struct FloatEpilogue4 {
-    static_assert(sizeof(T) <= 2, "the clamp lies within 16 bits, which float holds exactly");
+// In floating point, which holds the clamp exactly; a zero point is added to the rounded numbers.
+template <class T, const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero>
+struct Epilogue4<Requantized<T, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero>, true> {
     float32x4_t factors;
     Addend4<Addend> addend;
 
@@ -81,20 +82,19 @@ struct FloatEpilogue4 {
     N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
         const float32x4_t x = vmulq_f32(addend.apply(vcvtq_f32_s32(sums)), factors);
 #if defined(__aarch64__)
-        return vcvtnq_s32_f32(x);
+        const int32x4_t rounded = vcvtnq_s32_f32(x);
 #else
         const float32x4_t inside =
-            vmaxq_f32(vminq_f32(x, vdupq_n_f32(static_cast<float>(High))), vdupq_n_f32(static_cast<float>(Low)));
+            vmaxq_f32(vminq_f32(x, vdupq_n_f32(static_cast<float>(High - Zero))), vdupq_n_f32(static_cast<float>(Low - Zero)));
         const float32x4_t magic = vdupq_n_f32(12582912.0f);  // 1.5 * 2^23
-        return vcvtq_s32_f32(vsubq_f32(vaddq_f32(inside, magic), magic));
+        const int32x4_t rounded = vcvtq_s32_f32(vsubq_f32(vaddq_f32(inside, magic), magic));
 #endif
+        return Zero == 0 ? rounded : vqaddq_s32(rounded, vdupq_n_s32(Zero));
     }
 
 #if defined(__aarch64__)
-    enum : bool {
-        Lower = Low > std::int64_t(std::numeric_limits<T>::min()),
-        Upper = High < std::int64_t(std::numeric_limits<T>::max())
-    };
+    enum : bool{Lower = Low > std::int64_t(std::numeric_limits<T>::min()),
+                Upper = High < std::int64_t(std::numeric_limits<T>::max())};
 #define N2D2_CLAMP(Vector, Element, Suffix)                                                 \
     static N2D2_INLINE Vector clamp(Vector x) {                                             \
         x = Lower ? vmaxq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(Low))) : x;     \
@@ -113,32 +113,6 @@ struct FloatEpilogue4 {
 #endif
 };
 
-#define N2D2_FLOAT_EPILOGUE(Type)                                                                               \
-    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High> \
-    struct Epilogue4<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High> >              \
-        : FloatEpilogue4<Type, Factors, Count, Bounded, Addend, Low, High> {};
-N2D2_FLOAT_EPILOGUE(std::int8_t)
-N2D2_FLOAT_EPILOGUE(std::uint8_t)
-N2D2_FLOAT_EPILOGUE(std::int16_t)
-N2D2_FLOAT_EPILOGUE(std::uint16_t)
-#undef N2D2_FLOAT_EPILOGUE
-
-// Bytes with a zero point, which is added to the rounded numbers.
-#define N2D2_ZERO_EPILOGUE(Type)                                                                                          \
-    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero> \
-    struct Epilogue4<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero> > {                \
-        FloatEpilogue4<std::int16_t, Factors, Count, Bounded, Addend, Low - Zero, High - Zero> centred;                   \
-        N2D2_INLINE void load(int index, int count) { centred.load(index, count); }                                       \
-        N2D2_INLINE int32x4_t apply(int32x4_t sums) const { return vqaddq_s32(centred.apply(sums), vdupq_n_s32(Zero)); }  \
-        template <class Vector>                                                                                           \
-        static N2D2_INLINE Vector clamp(Vector x) {                                                                       \
-            return FloatEpilogue4<Type, Factors, Count, Bounded, Addend, Low, High>::clamp(x);                            \
-        }                                                                                                                 \
-    };
-N2D2_ZERO_EPILOGUE(std::int8_t)
-N2D2_ZERO_EPILOGUE(std::uint8_t)
-#undef N2D2_ZERO_EPILOGUE
-
 // Rescaled integers, to which the zero point is added. What is narrowed behind them saturates to the limits of the type.
 template <class T, std::int64_t Low, std::int64_t High, int Zero>
 struct Stored4 {
@@ -156,8 +130,8 @@ struct Stored4 {
 
 // Products whose upper words are doubled, rounded or not, then shifted with rounding.
 template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int Count, bool Twice, std::int64_t Low,
-          std::int64_t High, int Zero>
-struct Epilogue4<Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twice, true>, Low, High, Zero> >
+          std::int64_t High, int Zero, bool Narrow>
+struct Epilogue4<Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twice, true>, Low, High, Zero>, Narrow>
     : Stored4<T, Low, High, Zero> {
     int32x4_t multipliers, left;
 
@@ -172,8 +146,10 @@ struct Epilogue4<Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twic
 };
 
 // Products of 64 bits, shifted and rounded, with saturation to 32 bits.
-template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, int Zero>
-struct Epilogue4<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High, Zero> > : Stored4<T, Low, High, Zero> {
+template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, int Zero,
+          bool Narrow>
+struct Epilogue4<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High, Zero>, Narrow>
+    : Stored4<T, Low, High, Zero> {
     int32x4_t multipliers;
 
     N2D2_INLINE void load(int index, int count) {

@@ -114,17 +114,10 @@ struct Tile {
     }
 };
 
-template <class In, int Size = sizeof(In)>
-struct Form : neondot::Form<In> {};
-template <class In>
-struct Form<In, 1> : neondot::Form<In> {
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : neoni8mm::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
-
 struct Microkernel : neondot::Microkernel {
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
+    struct Tile : Choice<sizeof(In) == 1, neoni8mm::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue>,
+                         neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> >::Type {};
 
     // 8 sums and one vector of two pixels: 27 of 32 registers, 3 more for weights.
     static N2D2_INLINE constexpr int tilePixels(int) { return 6; }

@@ -131,27 +131,21 @@ struct Tile {
     }
 };
 
-struct WideMicrokernel;
+// 4 sums of a pixel, the inputs of the pixels, the weights of a word: 30 of 32 registers, or 14 of 16.
+#if defined(__aarch64__)
+enum : int { TilePixels = 4 };
+#else
+enum : int { TilePixels = 2 };
+#endif
 
-struct Microkernel {
-    typedef WideMicrokernel Wide;
+struct Microkernel : OnePanelTiles<TilePixels> {
+    typedef WideWeights<Microkernel, neon::Tile> Wide;
     template <class In, int Words>
     struct Windows : Halfwords<In, Words> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-
-    // 4 sums of a pixel, the inputs of the pixels, the weights of a word: 30 of 32 registers, or 14 of 16.
-#if defined(__aarch64__)
-    static N2D2_INLINE constexpr int tilePixels(int) { return 4; }
-#else
-    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
-#endif
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 1; }
 };
-
-struct WideMicrokernel : WideWeights<Microkernel, neon::Tile> {};
 
 }  // namespace neon
 }  // namespace n2d2

@@ -36,7 +36,7 @@ struct DepthwiseBlocks : PanelDepthwise<Cfg> {
         Piece = Step == 1 && Stride <= 2 ? 4 : 1  // pixels whose sums are in registers
     };
 
-    // Where the constants of a panel are.
+    // The positions of the constants of a panel.
     struct Positions {
         enum : bool { Ordered = false };
         int panel;
@@ -57,7 +57,7 @@ struct DepthwiseBlocks : PanelDepthwise<Cfg> {
         to[1] = svld1_s8(svptrue_b8(), four + 32);
     }
 
-    // What a panel has for all its pixels.
+    // The constants of a panel for all its pixels.
     template <int Count>
     struct Panel {
         enum : int { Vectors = (Count + 7) / 8 };

@@ -57,7 +57,7 @@ N2D2_INLINE svfloat32_t loaded(svbool_t some, const float* from) { return svld1_
 N2D2_INLINE svint32_t chosen(svbool_t some, svint32_t a, svint32_t b) { return svsel_s32(some, a, b); }
 N2D2_INLINE svfloat32_t chosen(svbool_t some, svfloat32_t a, svfloat32_t b) { return svsel_f32(some, a, b); }
 
-// Where the constants of outputs are: of outputs 4 v to 4 v + 3 at operator()(v); Ordered: those of all outputs lie one after the other.
+// The positions of the constants of outputs: of outputs 4 v to 4 v + 3 at operator()(v); Ordered: those of all outputs lie one after the other.
 struct InOrder {
     enum : bool { Ordered = true };
     int first;
@@ -73,26 +73,33 @@ N2D2_INLINE auto eight(const T* from, const At& at, int v) -> decltype(loaded(sv
     return chosen(upper, loaded(upper, from + at(2 * v + 1) - 4), loaded(lanes<4>(), from + at(2 * v)));
 }
 
-// The low bytes of Count lanes.
-template <int Count>
-N2D2_INLINE void storeLow(svint32_t x, std::int8_t* out) {
-    svst1b_s32(lanes<Count>(), out, x);
-}
-template <int Count>
-N2D2_INLINE void storeLow(svint32_t x, std::uint8_t* out) {
-    svst1b_s32(lanes<Count>(), reinterpret_cast<std::int8_t*>(out), x);
-}
-template <int Count>
-N2D2_INLINE void storeLow(svint32_t x, std::int16_t* out) {
-    svst1h_s32(lanes<Count>(), out, x);
-}
-template <int Count>
-N2D2_INLINE void storeLow(svint32_t x, std::uint16_t* out) {
-    svst1h_s32(lanes<Count>(), reinterpret_cast<std::int16_t*>(out), x);
+// The low bytes of Count lanes, one or two of each.
+template <int Count, class T>
+N2D2_INLINE void storeLow(svint32_t x, T* out) {
+    if (sizeof(T) == 1)
+        svst1b_s32(lanes<Count>(), elementsOf<std::int8_t>(out), x);
+    else
+        svst1h_s32(lanes<Count>(), elementsOf<std::int16_t>(out), x);
 }
 
+// Products of four sums and their multipliers, shifted: FixedPointRescale, ShiftRescale, DoublingRescale.
+template <class Rescale>
+struct Shifted4 {
+    enum : bool { Known = false };
+};
+
+// True for the epilogues that are computed in vectors.
+template <class Epilogue>
+struct InVectors {
+    enum : bool { value = false };
+};
+template <class T, class Rescale, std::int64_t Low, std::int64_t High, int Zero>
+struct InVectors<Requantized<T, Rescale, Low, High, Zero> > {
+    enum : bool { value = sizeof(T) <= 2 && (InFloat<Rescale>::value || Shifted4<Rescale>::Known) };
+};
+
 // The constants of outputs 8 v to 8 v + Count - 1; store() rescales and stores their sums.
-template <class Epilogue, int Count>
+template <class Epilogue, int Count, bool Vectors = bool(InVectors<Epilogue>::value)>
 struct Epilogue8 {
     int first, second;
     template <class At>
@@ -108,7 +115,7 @@ struct Epilogue8 {
     }
 };
 
-// What is added to eight sums.
+// The addend of eight sums.
 template <class Addend, int Count>
 struct Addend8 {
     template <class At>
@@ -127,7 +134,7 @@ struct Addend8<Fraction<Fractions, FractionCount>, Count> {
 
 template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
           int Zero, int Count>
-struct FloatEpilogue8 {
+struct Epilogue8<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count, true> {
     Floats factors;
     Addend8<Addend, Count> addend;
 
@@ -146,11 +153,9 @@ struct FloatEpilogue8 {
     }
 };
 
-// Products of four sums and their multipliers, shifted: FixedPointRescale, ShiftRescale, DoublingRescale.
-template <class Rescale>
-struct Shifted4;
 template <const std::int32_t* Multipliers, int FactorCount, int Shift>
 struct Shifted4<FixedPointRescale<Multipliers, FactorCount, Shift> > {
+    enum : bool { Known = true };
     Longs multipliers;
     template <int Count>
     N2D2_INLINE void load(int index) {
@@ -165,6 +170,7 @@ struct Shifted4<FixedPointRescale<Multipliers, FactorCount, Shift> > {
 };
 template <const std::int64_t* Multipliers, const std::uint8_t* Shifts, int FactorCount>
 struct Shifted4<ShiftRescale<Multipliers, Shifts, FactorCount> > {
+    enum : bool { Known = true };
     Longs multipliers, halves;
     Places shifts;
     template <int Count>
@@ -182,6 +188,7 @@ struct Shifted4<ShiftRescale<Multipliers, Shifts, FactorCount> > {
 
 template <const std::int32_t* Multipliers, const std::int32_t* Shifts, int FactorCount, bool Twice>
 struct Shifted4<DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true> > {
+    enum : bool { Known = true };
     Longs multipliers, halves;
     Places shifts;
     template <int Count>
@@ -201,7 +208,7 @@ struct Shifted4<DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true> >
 };
 
 template <class T, class Rescale, std::int64_t Low, std::int64_t High, int Zero, int Count>
-struct ShiftedEpilogue8 {
+struct Epilogue8<Requantized<T, Rescale, Low, High, Zero>, Count, true> {
     enum : int { Upper = Count > 4 ? Count - 4 : 1 };
     Shifted4<Rescale> low, high;
 
@@ -222,30 +229,6 @@ struct ShiftedEpilogue8 {
         storeLow<Count>(svuzp1_s32(first, second), out);
     }
 };
-
-#define N2D2_SVE_EPILOGUES(Type)                                                                                          \
-    template <const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,     \
-              int Zero, int Count>                                                                                        \
-    struct Epilogue8<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count>      \
-        : FloatEpilogue8<Type, Factors, FactorCount, Bounded, Addend, Low, High, Zero, Count> {};                         \
-    template <const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High, int Zero, \
-              int Count>                                                                                                  \
-    struct Epilogue8<Requantized<Type, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High, Zero>, Count>       \
-        : ShiftedEpilogue8<Type, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High, Zero, Count> {};          \
-    template <const std::int64_t* Multipliers, const std::uint8_t* Shifts, int FactorCount, std::int64_t Low,             \
-              std::int64_t High, int Zero, int Count>                                                                     \
-    struct Epilogue8<Requantized<Type, ShiftRescale<Multipliers, Shifts, FactorCount>, Low, High, Zero>, Count>           \
-        : ShiftedEpilogue8<Type, ShiftRescale<Multipliers, Shifts, FactorCount>, Low, High, Zero, Count> {};              \
-    template <const std::int32_t* Multipliers, const std::int32_t* Shifts, int FactorCount, bool Twice, std::int64_t Low, \
-              std::int64_t High, int Zero, int Count>                                                                     \
-    struct Epilogue8<Requantized<Type, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero>,  \
-                     Count>                                                                                               \
-        : ShiftedEpilogue8<Type, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero, Count> {};
-N2D2_SVE_EPILOGUES(std::int8_t)
-N2D2_SVE_EPILOGUES(std::uint8_t)
-N2D2_SVE_EPILOGUES(std::int16_t)
-N2D2_SVE_EPILOGUES(std::uint16_t)
-#undef N2D2_SVE_EPILOGUES
 
 // The epilogue of a panel of Outputs outputs: its constants, loaded before anything is stored, which might be they.
 template <class Epilogue, int Outputs>

@@ -176,19 +176,6 @@ struct Tile<In, 1, Words, LastOutputs, Epilogue> {
     }
 };
 
-template <class In, int Size = sizeof(In)>
-struct Form : neondot::Form<In> {
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : WideTile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
-template <class In>
-struct Form<In, 1> : neondot::Form<In> {
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : sve::Tile<In, Pixels, Words, LastOutputs, Epilogue> {
-        static_assert(Panels == 1, "a tile is one panel");
-    };
-};
-
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight>
 struct TileOfWeights : WideTile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> {};
 struct WideMicrokernel;
@@ -196,7 +183,10 @@ struct WideMicrokernel;
 struct Microkernel : neondot::Microkernel {
     typedef WideMicrokernel Wide;
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
+    struct Tile : Choice<sizeof(In) == 1, sve::Tile<In, Pixels, Words, LastOutputs, Epilogue>,
+                         WideTile<In, Pixels, Panels, Words, LastOutputs, Epilogue> >::Type {
+        static_assert(Panels == 1, "a tile is one panel");
+    };
 
     // 4 sums and two vectors of two pixels: 24 of 32 registers, 4 for weights.
     static N2D2_INLINE constexpr int tilePixels(int) { return 8; }

@@ -2,7 +2,7 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/x86/amx_convolution.hpp"
+#include "n2d2/x86/amx_tiles.hpp"
 N2D2_KERNEL(Convolution, amx::Convolution<Cfg>)
 #endif
 

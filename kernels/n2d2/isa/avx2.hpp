@@ -2,7 +2,7 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/x86/avx2_byte_tile.hpp"
+#include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/byte_fours.hpp"
 N2D2_KERNEL(Convolution, AnyByteConvolution<Cfg, avx2::Microkernel, 6, avx2::Vec, avx2::BytesMicrokernel>)
 #endif
@@ -26,7 +26,7 @@ N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2:
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/panels/channel_depthwise.hpp"
-#include "n2d2/x86/avx2_depthwise.hpp"
+#include "n2d2/x86/avx2_depthwise3x3.hpp"
 N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx2::Vec, 5> >)
 #endif
 
@@ -67,7 +67,7 @@ struct RowDots<Native> : VectorRowDots<PairRows256> {};
 
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
-#include "n2d2/x86/float256.hpp"
+#include "n2d2/x86/floats.hpp"
 #endif
 
 #if defined(N2D2_BIND_PEAK)

@@ -55,7 +55,7 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
-#include "n2d2/x86/float512.hpp"
+#include "n2d2/x86/floats.hpp"
 #endif
 
 #if defined(N2D2_BIND_PEAK)

@@ -26,7 +26,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, avxvnni::Microkernel>)
 N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec>)
 #endif
 
-// What has no panels is AVX2's.
+// Kernels without panels are those of AVX2.
 #if defined(N2D2_BIND_ROW_DOTS)
 #include "n2d2/x86/row_dots_avxvnni.hpp"
 namespace n2d2 {

@@ -3,14 +3,14 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/x86/byte_fours.hpp"
-#include "n2d2/x86/sse41_byte_tile.hpp"
+#include "n2d2/x86/sse41_tile.hpp"
 N2D2_KERNEL(Convolution, AnyByteConvolution<Cfg, sse41::Microkernel, 2, sse41::Vec, sse41::BytesMicrokernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
-#include "n2d2/x86/sse41_byte_tile.hpp"
+#include "n2d2/x86/sse41_tile.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
@@ -41,14 +41,9 @@ struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
 }  // namespace n2d2
 #endif
 
-// AVX without AVX2 has vectors of 256 bits for floating point.
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
-#if defined(__AVX__)
-#include "n2d2/x86/float256.hpp"
-#else
-#include "n2d2/x86/float128.hpp"
-#endif
+#include "n2d2/x86/floats.hpp"
 #endif
 
 #if defined(N2D2_BIND_PRODUCT)

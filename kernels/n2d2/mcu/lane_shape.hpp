@@ -4,7 +4,7 @@
 
 #include "n2d2/plane.hpp"
 
-// What must be fast at -Os too.
+// Functions that must be fast at -Os too.
 #if defined(__GNUC__) && !defined(__clang__)
 #define N2D2_MCU_FAST __attribute__((optimize("O2"), noinline))
 #else
@@ -14,16 +14,16 @@
 namespace n2d2 {
 namespace lanes {
 
-// How a kernel rescales sums (`Rounding` of a layer): (sum * m + 2^31) >> 32, or as DoublingRescale of rescale.hpp does: twice, twice where
+// The rescale of sums in a kernel (`Rounding` of a layer): (sum * m + 2^31) >> 32, or as DoublingRescale of rescale.hpp does: twice, twice where
 // ties below 0 count, once.
 enum Rounding : int { HighWord, Twice, TwiceSigned, Once };
 
-// How results are stored.
+// The zero point and the limits of stored results.
 struct Results {
     std::int32_t zero, low, high;
 };
 
-// Where the lines of a plane of bytes lie.
+// The layout of the lines of a plane of bytes.
 struct Lines {
     std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;
     std::int32_t ring;

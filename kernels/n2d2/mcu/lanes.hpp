@@ -28,7 +28,7 @@
 namespace n2d2 {
 namespace lanes {
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const std::uint32_t* window;  // 0: of both pixels
     const std::uint32_t* stream;  // 4
@@ -46,7 +46,7 @@ struct Work {
 
 enum : int { Turn = 16, StepBytes = 52 };  // steps in a turn of the loop of `two`, of two inputs each; bytes of code for one
 
-// Where `two` begins with windows of so many inputs.
+// Sets the entry of `two` for windows of so many inputs.
 N2D2_INLINE void enter(Work& work, int inputs) {
     const int skipped = (Turn - inputs / 2 % Turn) % Turn;
     work.skip = 8 * skipped;

@@ -127,7 +127,7 @@ N2D2_MCU_FAST void copy(const unsigned char* from, unsigned char* to, int count,
         : "lr", "q0", "q1", "memory");
 }
 
-// What `four` works on; it knows the offsets.
+// The arguments of `four`, which knows the offsets.
 struct Work {
     const unsigned char* window;   // 0: 16 bytes of each pixel, and so on
     const unsigned char* end;      // 4: of the window
@@ -246,7 +246,7 @@ inline std::int32_t skipOf(int vectors) {
     "vrshl.s32 q2, q2, q0\n\t"
 // clang-format on
 
-// What `one` and `oneWide` work on.
+// The arguments of `one` and `oneWide`.
 struct Single {
     const unsigned char* window;  // 0
     const signed char* stream;    // 4
@@ -307,7 +307,7 @@ struct Single {
     "vrshl.s32 q0, q0, q1\n\t"
 // clang-format on
 
-// What `pixels` works on.
+// The arguments of `pixels`.
 struct Line {
     const unsigned char* rows[3];  // 0: pixels of 16 bytes, or of 8, from the leftmost tap of the first pixel on
     const signed char* stream;     // 12: of the 16 channels

@@ -11,7 +11,7 @@
 namespace n2d2 {
 namespace mve {
 
-// Where things lie that a layer needs while it runs.
+// The buffers of a layer while it runs.
 struct Buffers {
     unsigned char* window;   // 4 * inputs bytes, these a multiple of 16, and 16 more that are read
     unsigned char* bytes;    // inputs and two more, of layers whose channels are no multiple of 16

@@ -50,7 +50,7 @@ N2D2_MCU_FAST void slice(const unsigned char* from, int stride, unsigned char* t
             : "lr", "q0", "q1", "memory");
 }
 
-// How a layer keeps lines of its input.
+// The line buffer of a layer.
 struct Kept {
     unsigned char* lines;  // three of `pitch` bytes each, those of all blocks of 16 channels with `all`
     std::int32_t pitch;

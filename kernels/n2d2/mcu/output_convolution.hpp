@@ -31,7 +31,7 @@ N2D2_INLINE void gather(const lanes::Shape& s, const lanes::Place& place, const 
     }
 }
 
-// Where things lie that a layer needs while it runs.
+// The buffers of a layer while it runs.
 struct Buffers {
     unsigned char* window;        // 4 * inputs
     unsigned char* padded;        // kernelWidth * channels

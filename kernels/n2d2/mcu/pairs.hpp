@@ -15,7 +15,7 @@
 namespace n2d2 {
 namespace pairs {
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const unsigned char* const* taps;  // 0
     const unsigned char* const* end;   // 4: of the taps, whose number is even

@@ -97,7 +97,7 @@ N2D2_INLINE void gather(const lanes::Shape& s, const lanes::Place* places, const
     }
 }
 
-// Where things lie that a layer needs while it runs.
+// The buffers of a layer while it runs.
 struct Buffers {
     std::uint32_t* window;        // Pixels / 2 * inputs
     unsigned char* padded;        // kernelWidth * channels

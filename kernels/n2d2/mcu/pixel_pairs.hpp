@@ -27,7 +27,7 @@ namespace pixels {
 
 using lanes::Results;
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const std::uint32_t* window;  // 0: pixels (0, 1), (2, 3) and so on of each tap
     const std::uint32_t* stream;  // 4
@@ -39,41 +39,24 @@ struct Work {
 };
 
 // clang-format off
-#define N2D2_PIXELS_SAVE                    \
-    "addi sp, sp, -64\n\t"                 \
-    "sw   ra, 0(sp)\n\t"                    \
-    "sw   s0, 4(sp)\n\t"                    \
-    "sw   s1, 8(sp)\n\t"                    \
-    "sw   s2, 12(sp)\n\t"                   \
-    "sw   s3, 16(sp)\n\t"                   \
-    "sw   s4, 20(sp)\n\t"                   \
-    "sw   s5, 24(sp)\n\t"                   \
-    "sw   s6, 28(sp)\n\t"                   \
-    "sw   s7, 32(sp)\n\t"                   \
-    "sw   s8, 36(sp)\n\t"                   \
-    "sw   s9, 40(sp)\n\t"                   \
-    "sw   s10, 44(sp)\n\t"                  \
-    "sw   s11, 48(sp)\n\t"                  
-
-#define N2D2_PIXELS_UNSAVE                  \
-    "lw   ra, 0(sp)\n\t"                    \
-    "lw   s0, 4(sp)\n\t"                    \
-    "lw   s1, 8(sp)\n\t"                    \
-    "lw   s2, 12(sp)\n\t"                   \
-    "lw   s3, 16(sp)\n\t"                   \
-    "lw   s4, 20(sp)\n\t"                   \
-    "lw   s5, 24(sp)\n\t"                   \
-    "lw   s6, 28(sp)\n\t"                   \
-    "lw   s7, 32(sp)\n\t"                   \
-    "lw   s8, 36(sp)\n\t"                   \
-    "lw   s9, 40(sp)\n\t"                   \
-    "lw   s10, 44(sp)\n\t"                  \
-    "lw   s11, 48(sp)\n\t"
-
-#define N2D2_PIXELS_RESTORE                 \
-    N2D2_PIXELS_UNSAVE                      \
-    "addi sp, sp, 64\n\t"                  \
-    "ret\n"
+// The registers of the caller, at the end of the stack: stored (sw) or loaded (lw).
+#define N2D2_PIXELS_REGISTERS(move)         \
+    move " ra, 0(sp)\n\t"                   \
+    move " s0, 4(sp)\n\t"                   \
+    move " s1, 8(sp)\n\t"                   \
+    move " s2, 12(sp)\n\t"                  \
+    move " s3, 16(sp)\n\t"                  \
+    move " s4, 20(sp)\n\t"                  \
+    move " s5, 24(sp)\n\t"                  \
+    move " s6, 28(sp)\n\t"                  \
+    move " s7, 32(sp)\n\t"                  \
+    move " s8, 36(sp)\n\t"                  \
+    move " s9, 40(sp)\n\t"                  \
+    move " s10, 44(sp)\n\t"                 \
+    move " s11, 48(sp)\n\t"
+#define N2D2_PIXELS_SAVE "addi sp, sp, -64\n\t" N2D2_PIXELS_REGISTERS("sw")
+#define N2D2_PIXELS_UNSAVE N2D2_PIXELS_REGISTERS("lw")
+#define N2D2_PIXELS_RESTORE N2D2_PIXELS_UNSAVE "addi sp, sp, 64\n\t" "ret\n"
 
 #define N2D2_PIXELS_PRODUCTS(tap)           \
     "lw   a6, 8*" #tap "(a2)\n\t"           \

@@ -29,7 +29,7 @@ enum : int {
 // Columns of a buffer for so many outputs: sums are made by three, by two with a stride of 2.
 constexpr int columnsOf(int outputs, int stride) { return stride == 1 ? (outputs + 2) / 3 * 3 + 2 : (outputs + 1) / 2 * 4 + 1; }
 
-// What `expand` works on; it knows the offsets.
+// The arguments of `expand`, which knows the offsets.
 struct Lines {
     const unsigned char* rows[4];     // 0: of the first column inside the input, of four channels
     std::int32_t steps[4];            // 16: to the next column; 0 for rows outside, which are zero points
@@ -38,7 +38,7 @@ struct Lines {
     std::uint32_t zeros;              // 48: two zero points
 };
 
-// What `finish` works on; it changes what stands for a line.
+// The arguments of `finish`, which changes those of a line.
 struct Finish {
     const std::uint32_t* sums;       // 0: of the first output of line 0; those of line 1 are 32 bytes before
     const std::uint32_t* end;        // 4: behind those of the last one
@@ -304,7 +304,7 @@ N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLE
 N2D2_ROW_PAIRS_KERNELS(lanes::Once, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_AGAIN)
 // clang-format on
 
-// Where things lie that a layer needs while it runs.
+// The buffers of a layer while it runs.
 struct Buffers {
     std::uint32_t* columns;  // ColumnWords for each one of a chunk
     unsigned char* copy;     // a line of inputs; null where the output lies apart

@@ -13,7 +13,7 @@
 namespace n2d2 {
 namespace tiles {
 
-// Where things lie that a layer needs while it runs.
+// The buffers of a layer while it runs.
 struct Buffers {
     std::uint32_t* inputs;  // 16 for each channel: those of two tiles, transformed
     unsigned char* padded;  // channels

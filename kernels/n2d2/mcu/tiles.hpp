@@ -21,7 +21,7 @@
 namespace n2d2 {
 namespace tiles {
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const std::uint32_t* inputs;  // 0: transformed
     const std::uint32_t* stream;  // 4

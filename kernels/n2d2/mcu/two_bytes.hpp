@@ -14,7 +14,7 @@ struct SumTerms;
 
 namespace lanes {
 
-// Whether an epilogue stores bytes, (sum * m + 2^31) >> 32 clamped, and its constants.
+// True if an epilogue stores bytes, (sum * m + 2^31) >> 32 clamped, and its constants.
 template <class Epilogue>
 struct Words {
     enum : bool { value = false };
@@ -35,7 +35,7 @@ struct Weighted {
     Results results;
 };
 
-// Whether a layer is such a sum: operands of the shape and kind of bytes of the output, in pixels that follow each other. Halves: its
+// True if a layer is such a sum: operands of the shape and kind of bytes of the output, in pixels that follow each other. Halves: its
 // weights have 16 bits, too.
 template <class Cfg, class Operands, bool Rescaled = Words<typename Cfg::Epilogue>::value>
 struct TwoBytes {

@@ -13,7 +13,7 @@
 namespace n2d2 {
 namespace outputs {
 
-// What the assembly works on; it knows the offsets.
+// The arguments of the assembly, which knows the offsets.
 struct Work {
     const std::int32_t* stream;        // 0
     std::int32_t outputs;              // 4
@@ -28,13 +28,15 @@ struct Work {
 using lanes::Results;
 
 // clang-format off
+#define N2D2_OUTPUTS_REGISTERS(move)\
+    move " s0, 0(sp)\n\t"          \
+    move " s1, 4(sp)\n\t"          \
+    move " s2, 8(sp)\n\t"          \
+    move " s3, 12(sp)\n\t"         \
+    move " s4, 16(sp)\n\t"
 #define N2D2_OUTPUTS_SAVE          \
     "addi sp, sp, -32\n\t"         \
-    "sw   s0, 0(sp)\n\t"           \
-    "sw   s1, 4(sp)\n\t"           \
-    "sw   s2, 8(sp)\n\t"           \
-    "sw   s3, 12(sp)\n\t"          \
-    "sw   s4, 16(sp)\n\t"          \
+    N2D2_OUTPUTS_REGISTERS("sw")   \
     "lw   a1, 0(a0)\n\t"           \
     "lw   a2, 4(a0)\n\t"           \
     "lw   a3, 8(a0)\n\t"           \
@@ -46,11 +48,7 @@ using lanes::Results;
     "add  s0, s0, t1\n\t"          \
     "sub  t0, t0, t1\n\t"          \
     "bnez t0, 1b\n\t"              \
-    "lw   s0, 0(sp)\n\t"           \
-    "lw   s1, 4(sp)\n\t"           \
-    "lw   s2, 8(sp)\n\t"           \
-    "lw   s3, 12(sp)\n\t"          \
-    "lw   s4, 16(sp)\n\t"          \
+    N2D2_OUTPUTS_REGISTERS("lw")   \
     "addi sp, sp, 32\n\t"          \
     "ret\n"
 

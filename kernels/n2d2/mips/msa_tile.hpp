@@ -101,25 +101,17 @@ struct Tile {
     }
 };
 
+// 4 sums of a pixel and its word, weights, products, ones: 28 of 32 registers.
 template <bool FullWeights>
-struct WideMicrokernel;
-template <bool FullWeights>
-struct Microkernel {
-    typedef WideMicrokernel<FullWeights> Wide;
+struct Microkernel : OnePanelTiles<4> {
     template <class In, int Words>
     struct Windows : vectors::ByteWindow<In, Words, true> {};
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
     struct Tile : msa::Tile<In, Pixels, Words, LastOutputs, Epilogue, Weight, FullWeights> {
         static_assert(Panels == 1, "a tile is one panel");
     };
-
-    // 4 sums of a pixel and its word, weights, products, ones: 28 of 32 registers.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 4; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+    typedef WideWeights<Microkernel, Tile> Wide;
 };
-template <bool FullWeights>
-struct WideMicrokernel : WideWeights<Microkernel<FullWeights>, Microkernel<FullWeights>::template Tile> {};
 
 }  // namespace msa
 }  // namespace n2d2

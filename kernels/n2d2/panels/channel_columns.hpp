@@ -4,7 +4,7 @@
 // weights of a group of eight channels are brought into the order of taps once for each line.
 // Stack: a vector of weights for each tap.
 //
-// What a set has, a struct Vec (arm/neon_channels.hpp, arm/sve_channels.hpp):
+// Members of a struct Vec of an instruction set (arm/neon_channels.hpp, arm/sve_channels.hpp):
 //
 //   Sums, Inputs, Weights      of eight channels
 //   most(taps)                 pixels whose sums have registers, beside weights
@@ -14,7 +14,7 @@
 //   add(sums, x, w)            sums + x * w, modulo 2^32
 //   Epilogue<S, Count>(first, second), store(sums, to)    rescales and stores Count <= 8 sums
 //
-// Where the constants are, a struct Panels derived from ChannelPanels, of eight channels:
+// Members of a struct Panels, derived from ChannelPanels, with the positions of the constants of eight channels:
 //
 //   Place(channel)             first and second, as of `bias`, and whatever says where the weights are
 //   taps<Count>(place, all, to, bias)    the weights of all taps, line by line; the bias may change with them

@@ -53,10 +53,10 @@ struct ChannelPanels {
         SlotBytes = 2 * Block  // of the weights of a pair of taps, of all first or second
     };
 
-    // How many of the first `count` channels of a block are in the first vectors.
+    // The number of the first `count` channels of a block that are in the first vectors.
     static N2D2_INLINE constexpr int firsts(int count) { return count / 8 * 4 + least(count % 8, 4); }
 
-    // Where the constants of the channels from one on are: those of the first four of each eight, and those of the others.
+    // The positions of the constants of the channels from one on: those of the first four of each eight, and those of the others.
     struct Place {
         int first, second;
         long weights;  // bytes before those of the first pair of taps, first vector
@@ -68,7 +68,7 @@ struct ChannelPanels {
         }
     };
 
-    // What stands for a pixel outside of the input.
+    // A pixel outside the input.
     struct Padding {
         In values[Group];
         N2D2_INLINE Padding() {
@@ -82,28 +82,26 @@ struct ChannelPanels {
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const Weight* weights, const std::int32_t* bias,
                                   const Rows& rows) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work =
             static_cast<long>(KH) * KW * least(Group, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
         typedef typename Kernel::Place Position;
         const Padding padding;
         const unsigned char* const w = reinterpret_cast<const unsigned char*>(weights);
-        Tasks<serial, Output::Height, Groups, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int group) N2D2_INLINE_LAMBDA {
-                const int channel = group * Group;
-                const In* taps[KH];
-                bool inside = true;
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) + channel : nullptr;
-                    inside = inside && taps[u];
-                }
-                Out* const to = n2d2::line<Output>(out, y) + channel;
-                if (group + 1 < Groups)
-                    Kernel::template line<Group>(taps, inside, Position(channel), padding.values, to, w, bias);
-                else
-                    Kernel::template line<LastGroup>(taps, inside, Position(channel), padding.values, to, w, bias);
-            });
+        LayerTasks<Cfg, Groups, work, WindowOrder<Cfg> >::run(rows, [=](int y, int group) N2D2_INLINE_LAMBDA {
+            const int channel = group * Group;
+            const In* taps[KH];
+            bool inside = true;
+            for (int u = 0; u < KH; ++u) {
+                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) + channel : nullptr;
+                inside = inside && taps[u];
+            }
+            Out* const to = n2d2::line<Output>(out, y) + channel;
+            if (group + 1 < Groups)
+                Kernel::template line<Group>(taps, inside, Position(channel), padding.values, to, w, bias);
+            else
+                Kernel::template line<LastGroup>(taps, inside, Position(channel), padding.values, to, w, bias);
+        });
     }
 };
 

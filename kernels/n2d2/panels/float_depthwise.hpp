@@ -22,7 +22,6 @@ struct Depthwise<Cfg, RealVectors> {
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
         C = Input::Channels,
-        H = Input::Height,
         W = Input::Width,
         OW = Output::Width,
         Lanes = floats::Lanes,
@@ -81,15 +80,10 @@ struct Depthwise<Cfg, RealVectors> {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const float* bias,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Lanes * static_cast<int>(OW) / 4;
-        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y,
-                                                                                               int index) N2D2_INLINE_LAMBDA {
+        LayerTasks<Cfg, Blocks, work, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
             const float* taps[KH];
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-            }
+            windowRows<Cfg>(in, y, taps);
             if (index < Whole)
                 block(taps, index * Lanes, line<Output>(out, y), weights, bias);
             else

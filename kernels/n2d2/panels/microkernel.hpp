@@ -39,6 +39,14 @@ struct WordOf {
     enum : int { Each = bool(Wide) ? 2 : 4 / static_cast<int>(sizeof(In)) };
 };
 
+// Tiles of Pixels pixels of one panel, or of one pixel of Single panels.
+template <int Pixels, int Single = 1>
+struct OnePanelTiles {
+    static N2D2_INLINE constexpr int tilePixels(int) { return Pixels; }
+    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return Single; }
+};
+
 // Weights of 16 bits: tiles of the same shape, windows of 16-bit integers.
 template <class Microkernel, template <class, int, int, int, int, class, class> class AnyTile>
 struct WideWeights : Microkernel {

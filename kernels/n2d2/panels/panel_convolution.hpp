@@ -172,7 +172,7 @@ struct PanelConvolution {
             });
     }
 
-    // How many tiles from step `step` on, counted in the order in which they are made, cover nothing that is still read.
+    // The number of tiles from step `step` on, in the order of computation, that cover nothing that is still read.
     static N2D2_INLINE int together(int step) {
         typedef WindowOrder<Cfg> Order;
         if (!Order::Known)

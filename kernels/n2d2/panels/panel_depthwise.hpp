@@ -1,4 +1,4 @@
-// What the depthwise kernels on panels of channels share: where the constants are, and the lines of a window.
+// Shared by the depthwise kernels on panels of channels: the positions of the constants, and the lines of a window.
 //
 // The weights of a tap are four lines to a word, [channel][line]. In each whole block of 64 channels, channels 16 l + 4 j to
 // 16 l + 4 j + 3 are at position 16 j + 4 l (depthwise_order of the exporter), behind the blocks they are in order.
@@ -42,7 +42,7 @@ struct PanelDepthwise {
         N2D2_INLINE const In* pixel(int u, int x, int channel) const { return at[u] + x * step[u] + (step[u] ? channel : 0); }
     };
 
-    // Where channels 4 j to 4 j + 3 of panel `panel` are among the positions of the constants.
+    // The position, among the constants, of channels 4 j to 4 j + 3 of panel `panel`.
     static N2D2_INLINE int position(int panel, int j) {
         return panel < Whole ? panel / 4 * 64 + 16 * j + panel % 4 * 4 : panel * 16 + 4 * j;
     }
@@ -52,7 +52,7 @@ struct PanelDepthwise {
         return w + static_cast<long>(position / 16) * Taps * 64 + tap * 64 + position % 16 * 4;
     }
 
-    // What stands for a pixel outside of the input.
+    // A pixel outside the input.
     struct Padding {
         In values[16];
         N2D2_INLINE Padding() {
@@ -80,17 +80,15 @@ struct PanelDepthwise {
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
                                   const Rows& rows) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = lineWork();
         const Padding padding;
-        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-                const Lines taps = window(in, y, padding);
-                if (panel + 1 < Panels)
-                    Kernel::template block<16>(taps, panel, line<Output>(out, y), w, bias);
-                else
-                    Kernel::template block<LastChannels>(taps, panel, line<Output>(out, y), w, bias);
-            });
+        LayerTasks<Cfg, Panels, work, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+            const Lines taps = window(in, y, padding);
+            if (panel + 1 < Panels)
+                Kernel::template block<16>(taps, panel, line<Output>(out, y), w, bias);
+            else
+                Kernel::template block<LastChannels>(taps, panel, line<Output>(out, y), w, bias);
+        });
     }
 };
 

@@ -44,12 +44,12 @@ struct PanelIm2col {
         Right = Padded - PadLeft - Inside,
         LineBytes = Padded * C * static_cast<int>(sizeof(In)),
         PixelBytes = Cfg::StrideWidth * C * static_cast<int>(sizeof(In)),
-        // Whether every window can be had so.
+        // True if every window can be read from them.
         ByLines = Run && int(Size) == static_cast<int>(sizeof(In)) && KH * KW > 1 && KW* C % Each == 0 && PadLeft >= 0 &&
                   Inside > 0 && int(Cfg::StrideHeight) <= KH
     };
 
-    // What the windows of output lines [y, end) read.
+    // The input lines that the windows of `lines` output lines read.
     static N2D2_INLINE constexpr int inputLines(int lines) {
         return (lines - 1) * Cfg::StrideHeight + (KH - 1) * Cfg::DilationHeight + 1;
     }
@@ -146,10 +146,7 @@ struct PanelIm2col {
         int x = begin % OW;
         y += begin / OW;
         while (begin < end) {
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-            }
+            windowRows<Cfg>(in, y, rows);
             const int stop = least(int(OW), x + end - begin);
             begin += stop - x;
             im2colWindows(rows, x, stop - x, channel, to);

@@ -29,7 +29,7 @@ struct TileOfLines<true, Pitch, Lines, Jump> {
 };
 
 // Instructions of both ways, about: a vector is loaded and stored, each run of them takes some more; a tile loads all weights.
-// What saves less than a fiftieth of the products is not worth the larger code.
+// Savings of less than a fiftieth of the products are not worth the larger code.
 template <class Im2col, int Vector, int Lines, int Outputs, int Group, int TilePixels>
 struct LinesPay {
     enum : int {

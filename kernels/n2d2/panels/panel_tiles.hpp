@@ -6,7 +6,7 @@
 // can be read from a copy of the input lines instead (panel_lines.hpp).
 // A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
 //
-// What a Microkernel has: microkernel.hpp.
+// The members of a Microkernel: microkernel.hpp.
 #ifndef N2D2_PANELS_PANEL_TILES_HPP
 #define N2D2_PANELS_PANEL_TILES_HPP
 
@@ -112,7 +112,7 @@ struct PanelTiles {
         Jump = long(Cfg::DilationHeight) * Im2col::LineBytes
     };
 
-    // What a thread does before its first tile and behind its last one.
+    // The work of a thread before its first tile and after its last one.
     static N2D2_INLINE void begin() {}
     static N2D2_INLINE void end() {}
 

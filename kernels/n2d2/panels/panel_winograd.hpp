@@ -108,7 +108,7 @@ struct PanelWinograd {
         OutputEnd = long(Output::Offset) +
                     long(least(int(Output::Lines), int(OH))) * LinePitch<Output>::value * static_cast<long>(sizeof(Out))
     };
-    // Whether the output may lie over the input: a plane that wraps and is no ring has a second part elsewhere.
+    // True if the output may lie over the input: a plane that wraps and is no ring has a second part elsewhere.
     enum : bool {
         Parts = (int(Input::Lines) < H && long(Input::WrapOffset) != long(Input::Offset)) ||
                 (int(Output::Lines) < OH && long(Output::WrapOffset) != long(Output::Offset)),

@@ -29,11 +29,11 @@
 // Epilogue<S, Count>(first, second), that of Count <= Lanes outputs, has apply<Saturated>(sums), clampBytes(bytes).
 //
 //   packed<T>(a, b, c, d)       four vectors to bytes of T in order, saturated
-//   storeBytes<Count>(epilogue, sums, to)    Count <= Lanes sums through a epilogue; Masked: whether few take no longer than all
+//   storeBytes<Count>(epilogue, sums, to)    Count <= Lanes sums through an epilogue; Masked: whether few take no longer than all
 //   storeTwo<S, Count>(a, b, to)          rescaled sums as lowPairs and highPairs leave them, Count <= 2 Lanes outputs in order
 //   sixteen<Count>(from)        the first Count of 16 bytes, the others 0
 //   pairsOf<A, B>(a, b, to)     16 bytes of type A in turns with 16 of type B, as 16-bit integers, in 16 / Lanes vectors
-//   storeSixteen<Count>(epilogue, sums, to)  the sums of such pairs through a epilogue, Count <= 16 of them
+//   storeSixteen<Count>(epilogue, sums, to)  the sums of such pairs through an epilogue, Count <= 16 of them
 #ifndef N2D2_PANELS_VEC_HPP
 #define N2D2_PANELS_VEC_HPP
 
@@ -42,7 +42,7 @@
 
 namespace n2d2 {
 
-// Whether a epilogue makes bytes that a vector of sums can be rescaled to.
+// True if an epilogue makes bytes that a vector of sums can be rescaled to.
 template <class Epilogue>
 struct BytesInVectors {
     enum : bool { value = false };

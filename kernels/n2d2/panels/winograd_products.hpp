@@ -22,7 +22,7 @@ struct WinogradTileOf<Cfg, typename Exists<Cfg::WinogradTile>::Type> {
     enum : int { Edge = Cfg::WinogradTile, Places = (Edge + 2) * (Edge + 2) };
 };
 
-// Where four pixels are stored: two by two, or four of a line.
+// The addresses of four pixels: two by two, or four of a line.
 template <class Out>
 struct WinogradPixels {
     Out* pixels[4];

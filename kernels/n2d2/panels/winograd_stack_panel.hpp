@@ -86,7 +86,7 @@ struct WinogradWordOfWeights<Packing, Bytes, true> {
     }
 };
 
-// How weights are stored: layers whose weights are bytes have one type.
+// The type of stored weights: layers whose weights are bytes have one type.
 struct ByteWeights {
     typedef std::int8_t Stored;
     enum : int { Bits = 0 };

@@ -13,7 +13,7 @@ namespace n2d2 {
 namespace rvv {
 
 // Stores Count <= 64 sums of outputs from one on. The compiler makes vectors of the portable epilogue.
-template <class Epilogue, int Count>
+template <class Epilogue, int Count, bool Narrow = (sizeof(typename Epilogue::Type) <= 2)>
 struct Finish {
     static N2D2_INLINE void store(vint32m4_t sums, int output, typename Epilogue::Type* out) {
         std::int32_t values[Count];
@@ -22,20 +22,17 @@ struct Finish {
     }
 };
 
-N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::int8_t* out) {
-    __riscv_vse8_v_i8m1(out, __riscv_vncvt_x_x_w_i8m1(__riscv_vncvt_x_x_w_i16m2(x, length), length), length);
-}
-N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::uint8_t* out) {
-    storeLow(x, length, reinterpret_cast<std::int8_t*>(out));
-}
-N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::int16_t* out) {
-    __riscv_vse16_v_i16m2(out, __riscv_vncvt_x_x_w_i16m2(x, length), length);
-}
-N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, std::uint16_t* out) {
-    storeLow(x, length, reinterpret_cast<std::int16_t*>(out));
+// The low bytes of `length` elements, one or two of each.
+template <class T>
+N2D2_INLINE void storeLow(vint32m4_t x, std::size_t length, T* out) {
+    const vint16m2_t halves = __riscv_vncvt_x_x_w_i16m2(x, length);
+    if (sizeof(T) == 1)
+        __riscv_vse8_v_i8m1(elementsOf<std::int8_t>(out), __riscv_vncvt_x_x_w_i8m1(halves, length), length);
+    else
+        __riscv_vse16_v_i16m2(elementsOf<std::int16_t>(out), halves, length);
 }
 
-// What is added to the sums.
+// The addend of the sums.
 template <class Addend, int Count>
 struct VectorAddend {
     static N2D2_INLINE vfloat32m4_t apply(vfloat32m4_t sums, int) { return sums; }
@@ -50,7 +47,7 @@ struct VectorAddend<Fraction<Fractions, FractionCount>, Count> {
 
 template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
           int Zero, int Count>
-struct FloatFinish {
+struct Finish<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count, true> {
     static N2D2_INLINE void store(vint32m4_t sums, int output, T* out) {
         vfloat32m4_t x = VectorAddend<Addend, Count>::apply(__riscv_vfcvt_f_x_v_f32m4(sums, Count), output);
         x = FactorCount == 1 ? __riscv_vfmul_vf_f32m4(x, Factors[0], Count) :
@@ -61,17 +58,6 @@ struct FloatFinish {
         storeLow(Zero == 0 ? rounded : __riscv_vadd_vx_i32m4(rounded, Zero, Count), Count, out);
     }
 };
-
-#define N2D2_FLOAT_FINISH(Type)                                                                                       \
-    template <const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, \
-              int Zero, int Count>                                                                                    \
-    struct Finish<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count>     \
-        : FloatFinish<Type, Factors, FactorCount, Bounded, Addend, Low, High, Zero, Count> {};
-N2D2_FLOAT_FINISH(std::int8_t)
-N2D2_FLOAT_FINISH(std::uint8_t)
-N2D2_FLOAT_FINISH(std::int16_t)
-N2D2_FLOAT_FINISH(std::uint16_t)
-#undef N2D2_FLOAT_FINISH
 
 }  // namespace rvv
 }  // namespace n2d2

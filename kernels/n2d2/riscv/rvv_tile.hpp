@@ -161,9 +161,8 @@ struct Tile {
     }
 };
 
-struct WideMicrokernel;
 struct Microkernel {
-    typedef WideMicrokernel Wide;
+    typedef WideWeights<Microkernel, rvv::Tile> Wide;
     template <class In, int Words>
     struct Windows : vectors::ByteWindow<In, Words> {};
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
@@ -173,7 +172,6 @@ struct Microkernel {
     static N2D2_INLINE constexpr int tilePanels(int panels) { return least(panels, 4); }
     static N2D2_INLINE constexpr int singlePanels() { return 4; }
 };
-struct WideMicrokernel : WideWeights<Microkernel, rvv::Tile> {};
 
 }  // namespace rvv
 }  // namespace n2d2

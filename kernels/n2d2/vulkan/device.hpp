@@ -183,7 +183,7 @@ private:
         int rank;
     };
 
-    // Whether a device has what the shaders need, and how good it is.
+    // The features of a device that the shaders need, and its rank among others.
     static Found examine(VkPhysicalDevice physical) {
         Found found = {false, false, false, 0, 0};
         VkPhysicalDeviceProperties properties;

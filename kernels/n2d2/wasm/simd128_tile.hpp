@@ -96,22 +96,14 @@ struct Tile {
     }
 };
 
-struct WideMicrokernel;
-
-struct Microkernel {
-    typedef WideMicrokernel Wide;
+// In 16 registers: 8 sums, 4 weight vectors, a pair of inputs, a product.
+struct Microkernel : OnePanelTiles<2> {
+    typedef WideWeights<Microkernel, simd128::Tile> Wide;
     template <class In, int Words>
     struct Windows : Halfwords<In, Words> {};
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : simd128::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-
-    // In 16 registers: 8 sums, 4 weight vectors, a pair of inputs, a product.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 1; }
 };
-
-struct WideMicrokernel : WideWeights<Microkernel, simd128::Tile> {};
 
 }  // namespace simd128
 }  // namespace n2d2

@@ -1,4 +1,4 @@
-// What the registers of AMX would hold, by AVX-512, where the system does not give them: one function for all layers of a source file,
+// The sums of the AMX registers, computed by AVX-512 where the system does not give them: one function for all layers of a source file,
 // so that a layer is compiled once.
 #ifndef N2D2_X86_AMX_INSTEAD_HPP
 #define N2D2_X86_AMX_INSTEAD_HPP

@@ -1,4 +1,4 @@
-// Whether a process may use the registers of AMX. It is compiled without flags too, where a program chooses its instruction set.
+// The permission of a process to use the registers of AMX. It is compiled without flags too, where a program chooses its instruction set.
 //
 // Their state is 8 KB, which Linux keeps for a thread from its first use on, and gives a process that asks for it once (arch_prctl,
 // ARCH_REQ_XCOMP_PERM, from Linux 5.16 on). It may refuse: where the kernel does not know them, or an alternate stack for signals has
@@ -38,7 +38,7 @@ inline bool granted() {
     return (known != 0 ? known : Permission<>::ask()) == 1;
 }
 
-// Whether the processor multiplies bytes in them, and the process may.
+// True if the processor multiplies bytes in them, and the process may.
 inline bool available() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 24 & 3) == 3 && granted();

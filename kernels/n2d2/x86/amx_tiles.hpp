@@ -1,6 +1,6 @@
 // The matrix product of a convolution in the registers of AMX: 32 pixels times 32 outputs at a time, 64 inputs an instruction.
 //
-// What PanelTiles is for microkernels, for PanelConvolution. Two registers hold 16 pixels each of 64 bytes of their windows, two others 16
+// The counterpart of PanelTiles (for microkernels) in PanelConvolution. Two registers hold 16 pixels each of 64 bytes of their windows, two others 16
 // outputs each of as many weights, as the panels have them, four the sums, which begin as the bias. They are stored to a buffer, and
 // the epilogue of AVX-512 takes them from there while the products of the next pixels are made.
 //
@@ -17,7 +17,7 @@
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
-#include "n2d2/panels/panel_tiles.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 #include "n2d2/x86/amx.hpp"
@@ -305,6 +305,38 @@ struct TileProduct {
             panels(x, buffer, y, begin, end, channels * Groups + group, out, weights, bias);
     }
 };
+
+// ---- the convolution, with AVX-512 for all other layers; both compute the same integers -------------------------------------
+// The layers that take the registers: by words of four inputs, panels of 16 outputs, and pixels. What a panel of a pixel gains grows with its
+// words from the seventh on, because its sums are stored and loaded once more; a layer must make up for its begin and end, with 1,800
+// of these. Fitted to the times of the layers of MobileNetV2, ResNet-8, and the keyword and person networks of MLPerf Tiny, with and without. One panel of windows
+// that AVX-512 reads from lines gains less than their gathering costs.
+template <class Cfg, bool Bytes = sizeof(typename Cfg::Input::Type) == 1 && sizeof(typename Cfg::Weight) == 1>
+struct Pays {
+    enum : bool { value = false };
+};
+template <class Cfg>
+struct Pays<Cfg, true> {
+    typedef TileProduct<OnStack<Cfg> > Product;
+    typedef PanelTiles<Cfg, avx512::Microkernel> Vectors;
+    enum : int { Words = Product::Words, Panels = Product::Panels, Pixels = Product::Pixels };
+    enum : bool {
+#if defined(N2D2_AMX_ALWAYS)  // for tests
+        Faster = true,
+#else
+        Faster = Pixels >= 16 && Words >= 8 && long(Pixels) * Panels * (Words - 6) >= 1800 && (Panels > 1 || !Vectors::ByLines),
+#endif
+        // A last panel of few outputs is copied to the stack.
+        Fits = int(Product::LastOutputs) == 16 || Words <= 512,
+        value = int(TileOf<Cfg>::Pixels) == 0 && Faster && Fits
+    };
+};
+
+template <class Cfg, bool = bool(Pays<Cfg>::value)>
+struct Convolution : PanelConvolution<Cfg, avx512::Microkernel> {};
+
+template <class Cfg>
+struct Convolution<Cfg, true> : PanelConvolution<OnStack<Cfg>, Form, TileProduct<OnStack<Cfg> > > {};
 
 }  // namespace amx
 }  // namespace n2d2

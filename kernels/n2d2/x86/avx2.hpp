@@ -3,8 +3,9 @@
 #define N2D2_X86_AVX2_HPP
 
 #include "n2d2/panels/vec.hpp"
-#include "n2d2/x86/primitives.hpp"
+#include "n2d2/x86/bytes.hpp"
 #include "n2d2/x86/epilogues.hpp"
+#include "n2d2/x86/primitives.hpp"
 
 namespace n2d2 {
 namespace avx2 {
@@ -35,28 +36,18 @@ N2D2_INLINE __m256i eight(const void* first, const void* second) {
 }
 
 // ---- stores --------------------------------------------------------------------------------
-// Stores the first Count of 8 values that fit into the type.
-template <int Count>
-N2D2_INLINE void store8(__m256i values, std::int32_t* out) {
-    if (Count >= 8)
+// Stores the first Count of 8 values that fit into the type, of 16 or 32 bits.
+template <int Count, class T>
+N2D2_INLINE void store8(__m256i values, T* out) {
+    if (sizeof(T) == 2) {
+        const __m256i low = _mm256_and_si256(values, _mm256_set1_epi32(0xffff));
+        const __m256i x = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0x08);
+        storeBytes<2 * Count>(_mm256_castsi256_si128(x), out);
+    } else if (Count >= 8) {
         store256(out, values);
-    else
-        _mm256_maskstore_epi32(out, lanes<Count>(), values);
-}
-
-template <int Count>
-N2D2_INLINE void storeHalves(__m256i values, void* out) {
-    const __m256i low = _mm256_and_si256(values, _mm256_set1_epi32(0xffff));
-    const __m256i x = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0x08);
-    storeBytes<2 * Count>(_mm256_castsi256_si128(x), out);
-}
-template <int Count>
-N2D2_INLINE void store8(__m256i values, std::int16_t* out) {
-    storeHalves<Count>(values, out);
-}
-template <int Count>
-N2D2_INLINE void store8(__m256i values, std::uint16_t* out) {
-    storeHalves<Count>(values, out);
+    } else {
+        _mm256_maskstore_epi32(elementsOf<int>(out), lanes<Count>(), values);
+    }
 }
 
 // Pairs of vectors of 16-bit integers to bytes, saturated to the type, in each half of 128 bits.
@@ -71,10 +62,11 @@ struct Vec {
     enum : int { Lanes = 8, Size = 32 };
     enum : bool { Masked = false };
     template <class S, int Count>
-    using Epilogue = VectorEpilogue<Vec, S, Count>;
+    using Epilogue = OutputsEpilogue<Vec, S, Count>;
 
     static N2D2_INLINE Ints inEach(__m128i x) { return _mm256_broadcastsi128_si256(x); }
     N2D2_X86_PRIMITIVES(_mm256, si256)
+    N2D2_X86_BYTE_PRIMITIVES(_mm256, si256)
     template <int Count>
     static N2D2_INLINE Ints some(const void* first, const void* second) {
         return eight<Count>(first, second);
@@ -123,49 +115,32 @@ struct Vec {
     // Up to eight rescaled sums in order.
     template <class S, int Count, class T>
     static N2D2_INLINE void storeOne(Ints a, T* to) {
-        store8<Count>(a, to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeOne(Ints a, std::uint8_t* to) {
-        storeOneBytes<S, Count>(a, to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeOne(Ints a, std::int8_t* to) {
-        storeOneBytes<S, Count>(a, to);
-    }
-    template <class S, int Count, class T>
-    static N2D2_INLINE void storeOneBytes(Ints a, T* to) {
+        if (sizeof(T) != 1) {
+            store8<Count>(a, to);
+            return;
+        }
         const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-        avx2::storeBytes<Count>(VectorEpilogue<Vec, S, 8>::clampBytes(packedBytes<T>(half, half)), to);
+        avx2::storeBytes<Count>(OutputsEpilogue<Vec, S, 8>::clampBytes(packedBytes<T>(half, half)), to);
     }
     template <int Count, class S>
     static N2D2_INLINE void storeBytes(const Epilogue<S, 8>& epilogue, Ints sums, typename S::Type* to) {
-        storeOneBytes<S, Count>(epilogue.template apply<true>(sums), to);
+        storeOne<S, Count>(epilogue.template apply<true>(sums), to);
     }
 
     // Rescaled sums: channels 0 to 3 and 8 to 11, and the others.
     template <class S, int Count, class T>
     static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
-        const Ints low = _mm256_permute2x128_si256(a, b, 0x20), high = _mm256_permute2x128_si256(a, b, 0x31);
-        store8<(Count < 8 ? Count : 8)>(low, to);
-        if (Count > 8)
-            store8<(Count > 8 ? Count - 8 : 1)>(high, to + 8);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint8_t* to) {
-        storeTwoBytes<S, Count>(a, b, to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int8_t* to) {
-        storeTwoBytes<S, Count>(a, b, to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int16_t* to) {
-        storeTwoHalves<Count>(_mm256_packs_epi32(a, b), to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint16_t* to) {
-        storeTwoHalves<Count>(_mm256_packus_epi32(a, b), to);
+        if (sizeof(T) == 1) {
+            const Ints halves = _mm256_packs_epi32(a, b);
+            const Ints bytes = _mm256_permute4x64_epi64(packedBytes<T>(halves, halves), 0x08);
+            avx2::storeBytes<Count>(OutputsEpilogue<Vec, S, 8>::clampBytes(_mm256_castsi256_si128(bytes)), to);
+        } else if (sizeof(T) == 2) {
+            storeTwoHalves<Count>(std::numeric_limits<T>::is_signed ? _mm256_packs_epi32(a, b) : _mm256_packus_epi32(a, b), to);
+        } else {
+            store8<(Count < 8 ? Count : 8)>(_mm256_permute2x128_si256(a, b, 0x20), to);
+            if (Count > 8)
+                store8<(Count > 8 ? Count - 8 : 1)>(_mm256_permute2x128_si256(a, b, 0x31), to + 8);
+        }
     }
     template <int Count>
     static N2D2_INLINE void storeTwoHalves(Ints x, void* to) {
@@ -177,12 +152,6 @@ struct Vec {
         if (Count > 8)
             avx2::storeBytes<(Count > 8 ? 2 * Count - 16 : 1)>(_mm256_extracti128_si256(x, 1),
                                                                static_cast<unsigned char*>(to) + 16);
-    }
-    template <class S, int Count, class T>
-    static N2D2_INLINE void storeTwoBytes(Ints a, Ints b, T* to) {
-        const Ints halves = _mm256_packs_epi32(a, b);
-        const Ints bytes = _mm256_permute4x64_epi64(packedBytes<T>(halves, halves), 0x08);
-        avx2::storeBytes<Count>(VectorEpilogue<Vec, S, 8>::clampBytes(_mm256_castsi256_si128(bytes)), to);
     }
 
     template <int Count>
@@ -204,18 +173,18 @@ struct Vec {
 };
 
 template <class Epilogue, int Count>
-using Epilogue8 = VectorEpilogue<Vec, Epilogue, Count>;
+using Epilogue8 = OutputsEpilogue<Vec, Epilogue, Count>;
 
 }  // namespace avx2
 
 // 64-bit products of the even and of the odd elements. AVX2 shifts 64 bits only logically: 2^62 makes them positive.
-template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High, int Count>
-struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count>
+template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High,
+          class Place, bool Narrow>
+struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Place, Narrow>
     : EpilogueInRange {
     __m256i multipliers;
-    N2D2_INLINE VectorEpilogue(int first, int second = 0)
-        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0]) :
-                                         avx2::eight<Count>(Multipliers + first, Multipliers + second)) {}
+    N2D2_INLINE explicit VectorEpilogue(const Place& place)
+        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0]) : place.ints(Multipliers)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
         constexpr long long lift = 1ll << 62, rounding = (1ll << Shift) >> 1;
         const __m256i low = _mm256_set1_epi64x(Low), high = _mm256_set1_epi64x(High);
@@ -234,17 +203,14 @@ struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, F
 
 // The low words of the 64-bit products of even and odd elements, doubled: a logical shift gives them.
 template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int FactorCount, bool Twice, std::int64_t Low,
-          std::int64_t High, int Zero, int Count>
-struct VectorEpilogue< avx2::Vec,
-                       Requantized<T, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero>, Count>
+          std::int64_t High, int Zero, class Place, bool Narrow>
+struct VectorEpilogue<
+    avx2::Vec, Requantized<T, DoublingRescale<Multipliers, Shifts, FactorCount, Twice, true>, Low, High, Zero>, Place, Narrow>
     : EpilogueInRange {
     __m256i multipliers, shifts, halves;
-    static N2D2_INLINE __m256i constants(const std::int32_t* from, int first, int second) {
-        return FactorCount == 1 ? _mm256_set1_epi32(from[0]) : avx2::eight<Count>(from + first, from + second);
-    }
-    N2D2_INLINE VectorEpilogue(int first, int second = 0)
-        : multipliers(constants(Multipliers, first, second)),
-          shifts(constants(Shifts, first, second)),
+    N2D2_INLINE explicit VectorEpilogue(const Place& place)
+        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0]) : place.ints(Multipliers)),
+          shifts(FactorCount == 1 ? _mm256_set1_epi32(Shifts[0]) : place.ints(Shifts)),
           halves(_mm256_srli_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(1), shifts), 1)) {}
     static N2D2_INLINE __m256i product(__m256i sums, __m256i factors) {
         const __m256i x = _mm256_mul_epi32(sums, factors);

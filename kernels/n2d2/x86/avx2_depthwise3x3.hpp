@@ -12,6 +12,7 @@
 
 #include "n2d2/scratch.hpp"
 #include "n2d2/x86/avx2.hpp"
+#include "n2d2/x86/pair_depthwise.hpp"
 
 namespace n2d2 {
 namespace avx2 {
@@ -300,6 +301,19 @@ struct Lines3x3<Cfg, Kernel, false> : Panels3x3<Cfg, Kernel> {
         constants.load(panel, w, bias);
         for (; begin < end; ++begin)
             Part::run(constants, Kernel::window(in, begin, padding), panel, line<Output>(out, begin));
+    }
+};
+
+// Windows of 3 x 3 column by column, others by pairs of lines.
+template <class Cfg,
+          bool Three = (Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::DilationWidth == 1 && Cfg::StrideWidth <= 2)>
+struct Depthwise : PairDepthwise<Cfg, Vec> {};
+
+template <class Cfg>
+struct Depthwise<Cfg, true> {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
+                                const Rows& rows = Rows::all<typename Cfg::Output>()) {
+        Lines3x3<Cfg, PairDepthwise<Cfg, Vec>, (Cfg::Serial || Cfg::Streamed)>::run(in, out, w, bias, rows);
     }
 };
 

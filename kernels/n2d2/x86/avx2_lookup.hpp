@@ -70,9 +70,9 @@ struct Lookup {
     template <class Any>
     struct Form<true, Any> {
         static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Out* table, const Rows& rows) {
-            constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+            constexpr bool reverse = Cfg::Reverse != 0;
             constexpr long work = Length / 4;
-            Tasks<serial, Output::Height, 1, work, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+            LayerTasks<Cfg, 1, work>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
                 const ByteTable entries(table);
                 const In* const from = line<Input>(in, y);
                 Out* const to = line<Output>(out, y);

@@ -7,7 +7,7 @@
 #define N2D2_X86_AVX2_NIBBLE_TILE_HPP
 
 #include "n2d2/packed.hpp"
-#include "n2d2/x86/avx2_byte_tile.hpp"
+#include "n2d2/x86/avx2_tile.hpp"
 
 namespace n2d2 {
 namespace avx2 {

@@ -9,58 +9,21 @@
 #define N2D2_X86_AVX2_TILE_HPP
 
 #include "n2d2/x86/avx2.hpp"
+#include "n2d2/x86/byte_tile.hpp"
 #include "n2d2/x86/split_window.hpp"
 
 namespace n2d2 {
 namespace avx2 {
 
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
-struct Tile {
+struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
+    typedef SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> Base;
     typedef typename Epilogue::Type Out;
-    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide), Bytes = sizeof(Out) == 1 };
-    enum : int {
-        Each = Pairs ? 2 : 4,
-        Vectors = 2 * (Panels - 1) + (LastOutputs + 7) / 8,  // of eight sums
-        Rest = LastOutputs - (LastOutputs > 8 ? 8 : 0)       // outputs of the last vector
-    };
-    enum : long { PanelWeights = 16L * Each * Words, Odd = 4L * Words };
+    enum : bool { Pairs = Base::Pairs, Bytes = sizeof(Out) == 1 };
+    enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
 
-    // The weights of a vector in a word.
-    template <int Count>
-    static N2D2_INLINE __m256i some(const Weight* from) {
-        if (Pairs && !Wide)
-            return _mm256_cvtepi8_epi16(loadBytes<2 * Count>(from));
-        if (Count == 8)
-            return load256(from);
-        return eight<Count>(from, from + 4 * Each);
-    }
-    static N2D2_INLINE __m256i weights(const Weight* w, int vector, int word) {
-        const int panel = vector / 2;
-        const int outputs = panel == Panels - 1 ? LastOutputs : 16;
-        const Weight* const from = w + panel * PanelWeights + (word * outputs + vector % 2 * 8) * Each;
-        return vector == Vectors - 1 ? some<Rest>(from) : some<8>(from);
-    }
-
-    static N2D2_INLINE __m256i word(const std::uint8_t* x) {
-        std::int32_t value;
-        std::memcpy(&value, x, 4);
-        return _mm256_set1_epi32(value);
-    }
     static N2D2_INLINE __m256i even(__m256i w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
     static N2D2_INLINE __m256i odd(__m256i w) { return _mm256_srai_epi16(w, 8); }
-
-    template <long Pitch>
-    static N2D2_INLINE void add(const std::uint8_t* x, const __m256i (&w)[Vectors], __m256i (&sums)[Pixels][Vectors]) {
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            const __m256i inputs = word(x + p * Pitch);
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
-                sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(inputs, w[v]));
-                __asm__("" : "+x"(sums[p][v]));  // GCC would add the products of two words first, sums on the stack
-            }
-        }
-    }
 
     template <long Pitch>
     static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, __m256i (&sums)[Pixels][Vectors]) {
@@ -78,15 +41,15 @@ struct Tile {
         __m256i part[Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
-            part[v] = bool(Pairs) ? weights(w, v, q) : even(weights(w, v, q));
-        add<Pitch>(x, part, sums);
+            part[v] = bool(Pairs) ? Base::weights(w, v, q) : even(Base::weights(w, v, q));
+        Base::template add<Pitch>(x, part, sums);
         if (Pairs)
             return;
         __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
-            part[v] = odd(weights(w, v, q));
-        add<Pitch>(x + Odd, part, sums);
+            part[v] = odd(Base::weights(w, v, q));
+        Base::template add<Pitch>(x + Base::Odd, part, sums);
     }
 
     template <int Count>
@@ -149,7 +112,7 @@ struct Tile {
         }
     }
 
-    // Which finish a type has.
+    // The finish of a type.
     template <class T, int Size>
     struct Store {
         template <class At>
@@ -170,40 +133,57 @@ struct Tile {
         Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
     }
 
-    // The sums before the first product.
-    static N2D2_INLINE void start(const std::int32_t* bias, __m256i (&sums)[Pixels][Vectors]) {
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
-            const std::int32_t* const from = bias + 8 * v;
-            const __m256i first = v == Vectors - 1 ? eight<Rest>(from, from + 4) : eight<8>(from, from + 4);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
-                sums[p][v] = first;
-        }
-    }
-
-    // A function of its own, so that no constant of the epilogue takes a register from the sums. Product::sum adds the products.
-    template <class Product, long Pitch, class At>
-    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output,
-                                       const At at) {
-        __m256i sums[Pixels][Vectors];
-        start(bias + output, sums);
-        Product::template sum<Pitch>(x, w, sums);
-        store(sums, output, at);
-    }
-
     template <long Pitch, class At>
     static N2D2_INLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At at) {
-        multiply<Tile, Pitch>(x, w, bias, output, at);
+        Base::template multiply<Tile, Pitch>(x, w, bias, output, at);
     }
 };
 
 // 12 sums of eight outputs, two weight vectors, a word, a product.
-struct WideMicrokernel;
-struct Microkernel : SplitMicrokernel<avx2::Vec, avx2::Tile, 6, 2> {
-    typedef WideMicrokernel Wide;
+struct Microkernel : SplitMicrokernel<avx2::Vec, avx2::Tile, 6, 2> {};
+
+// ---- products of bytes (byte_tile.hpp) -----------------------------------------------------
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
+    typedef avx2::Vec Vec;
+    enum : int { TilePixels = Pixels, Vectors = Base::Vectors };
+    enum : bool { Part = Base::Rest < 8 };  // the last vector is put together
+
+    // Count words from q on. Weights are operands in memory: there is no register for them.
+    template <int Count, long Pitch>
+    static N2D2_INLINE void add(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+        const __m256i ones = _mm256_set1_epi16(1);
+        __m256i last[Count];
+        N2D2_UNROLL
+        for (int i = 0; i < (Part ? Count : 0); ++i)
+            last[i] = Base::weights(w, Vectors - 1, q + i);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            __m256i words[Count];
+            N2D2_UNROLL
+            for (int i = 0; i < Count; ++i)
+                words[i] = Base::word(x + p * Pitch + 4 * (q + i));
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                __m256i products[Count];
+                N2D2_UNROLL
+                for (int i = 0; i < Count; ++i)
+                    products[i] =
+                        _mm256_maddubs_epi16(words[i], Part && v == Vectors - 1 ? last[i] : Base::weights(w, v, q + i));
+                const __m256i sum = Count > 1 ? _mm256_add_epi16(products[0], products[Count - 1]) : products[0];
+                sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(sum, ones));
+                __asm__("" : "+x"(sums[p][v]));
+            }
+            __asm__("" : "+r"(w));
+        }
+    }
 };
-struct WideMicrokernel : WideWeights<Microkernel, avx2::Tile> {};
+
+struct BytesMicrokernel : Microkernel {
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
+};
 
 }  // namespace avx2
 }  // namespace n2d2

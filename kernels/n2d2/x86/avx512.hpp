@@ -1,15 +1,12 @@
-// AVX-512: what its kernels share, masks, copies, the epilogues on 16 sums at once, and its vectors (panels/vec.hpp).
-//
-// A epilogue object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
-// _mm512_cvtepi32_ps, the product, the clamp and _mm512_cvtps_epi32 round as the portable code does.
+// AVX-512: what its kernels share, masks, copies, its vectors (panels/vec.hpp), and the epilogues on 16 sums at once.
 #ifndef N2D2_X86_AVX512_HPP
 #define N2D2_X86_AVX512_HPP
 
 #include <cstring>
 
 #include "n2d2/panels/vec.hpp"
-#include "n2d2/x86/dot_by_name.hpp"
-#include "n2d2/x86/intrinsics.hpp"
+#include "n2d2/x86/epilogues.hpp"
+#include "n2d2/x86/primitives.hpp"
 
 namespace n2d2 {
 namespace avx512 {
@@ -26,7 +23,7 @@ N2D2_INLINE constexpr __mmask64 first64(int count) {
     return static_cast<__mmask64>(count >= 64 ? ~0ull : (1ull << count) - 1ull);
 }
 
-// What the dot product instructions multiply: unsigned bytes with signed ones, or signed 16-bit integers. An input of
+// Operands of the dot product instructions: unsigned bytes with signed ones, or signed 16-bit integers. An input of
 // the other signedness is moved by half its range, which flips its highest bit; the exporter has taken that from the
 // bias.
 template <class T>
@@ -92,19 +89,19 @@ N2D2_DOT_BY_NAME(dotPairs, __m512i, "v", "vpdpwssd")
 #endif
 
 // ---- which outputs sixteen lanes are -----------------------------------------------------------
-// Those of `mask` from `first` on.
+// `count` from `first` on.
 struct Row {
-    int first;
-    __mmask16 mask;
+    int first, count;
+    N2D2_INLINE __mmask16 mask() const { return first16(count); }
     N2D2_INLINE int channel(int i) const { return first + i; }
-    N2D2_INLINE __m512 floats(const float* all) const { return _mm512_maskz_loadu_ps(mask, all + first); }
-    N2D2_INLINE __m512i ints(const std::int32_t* all) const { return _mm512_maskz_loadu_epi32(mask, all + first); }
+    N2D2_INLINE __m512 floats(const float* all) const { return _mm512_maskz_loadu_ps(mask(), all + first); }
+    N2D2_INLINE __m512i ints(const std::int32_t* all) const { return _mm512_maskz_loadu_epi32(mask(), all + first); }
     N2D2_INLINE __m512i bytes(const std::uint8_t* all) const {
-        return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, all + first));
+        return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask(), all + first));
     }
     N2D2_INLINE void longs(const std::int64_t* all, __m512i (&to)[2]) const {
-        const __mmask8 high = static_cast<__mmask8>(mask >> 8);
-        to[0] = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask & 0xff), all + first);
+        const __mmask8 high = static_cast<__mmask8>(mask() >> 8);
+        to[0] = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask() & 0xff), all + first);
         to[1] = _mm512_maskz_loadu_epi64(high, all + first + (high ? 8 : 0));
     }
 };
@@ -115,6 +112,7 @@ template <int C>
 struct Fours {
     static_assert(C == 4 || C == 8 || C == 16 || C == 32, "pixels of whole fours, lines of 64 bytes of whole pixels");
     enum : bool { Two = C == 32 };
+    enum : int { count = 16 };
     int first;
     N2D2_INLINE int channel(int i) const { return first + i % 4 + (Two && i % 8 >= 4 ? 16 : 0); }
     // Four elements of 32 bits at `a`, and at `b`.
@@ -137,231 +135,20 @@ struct Fours {
     }
 };
 
-// ---- rescales ------------------------------------------------------------------------------
-// Any epilogue whose values are within the limits as they come.
-struct EpilogueInRange {
-    static N2D2_INLINE __m512i clampBytes(__m512i x) { return x; }
-};
-
-// Any epilogue: element by element.
-template <class Epilogue, class Place>
-struct EpilogueEach : EpilogueInRange {
-    const Place place;
-    N2D2_INLINE explicit EpilogueEach(const Place& at) : place(at) {}
-    template <bool>
-    N2D2_INLINE __m512i apply(__m512i sums, int count) const {
-        alignas(64) std::int32_t values[16];
-        _mm512_store_si512(values, sums);
-        for (int i = 0; i < count; ++i)
-            values[i] = static_cast<std::int32_t>(Epilogue::apply(values[i], place.channel(i)));
-        return _mm512_load_si512(values);
-    }
-};
-
-template <class Epilogue, class Place>
-struct EpilogueAt : EpilogueEach<Epilogue, Place> {
-    N2D2_INLINE explicit EpilogueAt(const Place& place) : EpilogueEach<Epilogue, Place>(place) {}
-};
-
-template <class Epilogue>
-struct Epilogue16 : EpilogueAt<Epilogue, Row> {
-    N2D2_INLINE Epilogue16(int output, __mmask16 mask) : EpilogueAt<Epilogue, Row>(Row{output, mask}) {}
-};
-
-// What is added to sixteen sums.
-template <class Addend>
-struct Addend16 {
-    template <class Place>
-    N2D2_INLINE explicit Addend16(const Place&) {}
-    N2D2_INLINE __m512 apply(__m512 sums) const { return sums; }
-};
-template <const float* Fractions, int Count>
-struct Addend16<Fraction<Fractions, Count> > {
-    __m512 fractions;
-    template <class Place>
-    N2D2_INLINE explicit Addend16(const Place& place)
-        : fractions(Count == 1 ? _mm512_set1_ps(Fractions[0]) : place.floats(Fractions)) {}
-    N2D2_INLINE __m512 apply(__m512 sums) const { return _mm512_add_ps(sums, fractions); }
-};
-
-// Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
-template <class T, const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High>
-struct FloatEpilogue16 {
-    static_assert(sizeof(T) < 4, "the limits are exact in float");
-    __m512 factors;
-    Addend16<Addend> addend;
-    template <class Place>
-    N2D2_INLINE explicit FloatEpilogue16(const Place& place)
-        : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : place.floats(Factors)), addend(place) {}
-    template <bool Saturated>
-    N2D2_INLINE __m512i apply(__m512i sums, int) const {
-        __m512 x = _mm512_mul_ps(addend.apply(_mm512_cvtepi32_ps(sums)), factors);
-        if (!Saturated || !Bounded)
-            x = _mm512_min_ps(x, _mm512_set1_ps(static_cast<float>(High)));
-        if (!Saturated)
-            x = _mm512_max_ps(x, _mm512_set1_ps(static_cast<float>(Low)));
-        return _mm512_cvtps_epi32(x);  // beyond 32 bits: the lowest integer, which is right below
-    }
-    static N2D2_INLINE __m512i clampBytes(__m512i x) {
-        typedef std::numeric_limits<T> Limits;
-        const __m512i low = _mm512_set1_epi8(static_cast<char>(Low)), high = _mm512_set1_epi8(static_cast<char>(High));
-        if (Low > static_cast<std::int64_t>(Limits::min()))
-            x = Limits::is_signed ? _mm512_max_epi8(x, low) : _mm512_max_epu8(x, low);
-        if (High < static_cast<std::int64_t>(Limits::max()))
-            x = Limits::is_signed ? _mm512_min_epi8(x, high) : _mm512_min_epu8(x, high);
-        return x;
-    }
-};
-
-// 32-bit outputs have limits that float may not hold.
-#define N2D2_FLOAT_EPILOGUE(Type)                                                                                            \
-    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, class Place> \
-    struct EpilogueAt<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High>, Place>                    \
-        : FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> {                                                \
-        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> Base;                                      \
-        N2D2_INLINE explicit EpilogueAt(const Place& place) : Base(place) {}                                                 \
-    };
-N2D2_FLOAT_EPILOGUE(std::int8_t)
-N2D2_FLOAT_EPILOGUE(std::uint8_t)
-N2D2_FLOAT_EPILOGUE(std::int16_t)
-N2D2_FLOAT_EPILOGUE(std::uint16_t)
-#undef N2D2_FLOAT_EPILOGUE
-
-// Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_EPILOGUE(Type)                                                                                          \
-    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero, \
-              class Place>                                                                                                \
-    struct EpilogueAt<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero>, Place>           \
-        : EpilogueInRange {                                                                                               \
-        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Addend, Low - Zero, High - Zero> centred;            \
-        N2D2_INLINE explicit EpilogueAt(const Place& place) : centred(place) {}                                           \
-        template <bool>                                                                                                   \
-        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                        \
-            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                 \
-        }                                                                                                                 \
-    };
-N2D2_ZERO_EPILOGUE(std::int8_t)
-N2D2_ZERO_EPILOGUE(std::uint8_t)
-#undef N2D2_ZERO_EPILOGUE
-
-template <std::int64_t Low, std::int64_t High>
-N2D2_INLINE __m256i clamped(__m512i x) {
-    x = _mm512_max_epi64(_mm512_min_epi64(x, _mm512_set1_epi64(High)), _mm512_set1_epi64(Low));
-    return _mm512_cvtepi64_epi32(x);
-}
-
-N2D2_INLINE __m512i joined(__m256i low, __m256i high) { return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); }
-
-template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, class Place>
-struct EpilogueAt<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High>, Place> : EpilogueInRange {
-    __m512i multipliers;
-    N2D2_INLINE explicit EpilogueAt(const Place& place)
-        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : place.ints(Multipliers)) {}
-    static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
-        constexpr long long rounding = (1ll << Shift) >> 1;
-        const __m512i product = _mm512_mul_epi32(_mm512_cvtepi32_epi64(sums), _mm512_cvtepi32_epi64(factors));
-        return clamped<Low, High>(_mm512_srai_epi64(_mm512_add_epi64(product, _mm512_set1_epi64(rounding)), Shift));
-    }
-    template <bool>
-    N2D2_INLINE __m512i apply(__m512i sums, int) const {
-        return joined(half(_mm512_castsi512_si256(sums), _mm512_castsi512_si256(multipliers)),
-                      half(_mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(multipliers, 1)));
-    }
-};
-
-template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int Count, bool Twice, std::int64_t Low,
-          std::int64_t High, int Zero, class Place>
-struct EpilogueAt<Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twice, true>, Low, High, Zero>, Place>
-    : EpilogueInRange {
-    __m512i multipliers, shifts, halves;
-    N2D2_INLINE explicit EpilogueAt(const Place& place)
-        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : place.ints(Multipliers)),
-          shifts(Count == 1 ? _mm512_set1_epi32(Shifts[0]) : place.ints(Shifts)),
-          halves(_mm512_srli_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), shifts), 1)) {}
-    static N2D2_INLINE __m512i product(__m512i sums, __m512i factors) {
-        const __m512i x = _mm512_mul_epi32(sums, factors);
-        return Twice ? _mm512_add_epi64(x, _mm512_set1_epi64(1 << 30)) : x;
-    }
-    template <bool>
-    N2D2_INLINE __m512i apply(__m512i sums, int) const {
-        const __m512i odd = product(_mm512_srli_epi64(sums, 32), _mm512_srli_epi64(multipliers, 32));
-        __m512i x =
-            _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(product(sums, multipliers), 31), _mm512_slli_epi64(odd, 1));
-        if (Twice && Low < Zero)
-            x = _mm512_add_epi32(x, _mm512_srai_epi32(x, 31));
-        x = _mm512_srav_epi32(_mm512_add_epi32(x, halves), shifts);
-        x = _mm512_min_epi32(x, _mm512_set1_epi32(static_cast<std::int32_t>(High - Zero)));
-        return _mm512_add_epi32(_mm512_max_epi32(x, _mm512_set1_epi32(static_cast<std::int32_t>(Low - Zero))),
-                                _mm512_set1_epi32(Zero));
-    }
-};
-
-template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low, std::int64_t High,
-          class Place>
-struct EpilogueAt<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High>, Place> : EpilogueInRange {
-    __m512i multipliers[2], shifts[2];
-    N2D2_INLINE explicit EpilogueAt(const Place& place) {
-        if (Count == 1) {
-            multipliers[0] = multipliers[1] = _mm512_set1_epi64(Multipliers[0]);
-            shifts[0] = shifts[1] = _mm512_set1_epi64(Shifts[0]);
-            return;
-        }
-        const __m512i all = place.bytes(Shifts);
-        shifts[0] = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(all));
-        shifts[1] = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(all, 1));
-        place.longs(Multipliers, multipliers);
-    }
-    N2D2_INLINE __m256i half(__m256i sums, int i) const {
-        const __m512i rounding = _mm512_srli_epi64(_mm512_sllv_epi64(_mm512_set1_epi64(1), shifts[i]), 1);
-        const __m512i product = _mm512_mullo_epi64(_mm512_cvtepi32_epi64(sums), multipliers[i]);
-        return clamped<Low, High>(_mm512_srav_epi64(_mm512_add_epi64(product, rounding), shifts[i]));
-    }
-    template <bool>
-    N2D2_INLINE __m512i apply(__m512i sums, int) const {
-        return joined(half(_mm512_castsi512_si256(sums), 0), half(_mm512_extracti64x4_epi64(sums, 1), 1));
-    }
-};
-
 // ---- stores --------------------------------------------------------------------------------
 // Stores the first Count of 16 values that fit into the type.
-template <int Count>
-N2D2_INLINE void store16(__m512i values, std::int32_t* out) {
-    _mm512_mask_storeu_epi32(out, first16(Count), values);
-}
-
-template <int Count>
-N2D2_INLINE void storeHalves(__m512i values, void* out) {
-    const __m256i x = _mm512_cvtepi32_epi16(values);
-    if (Count >= 16)
-        _mm256_storeu_si256(static_cast<__m256i*>(out), x);
+template <int Count, class T>
+N2D2_INLINE void store16(__m512i values, T* out) {
+    if (sizeof(T) == 4)
+        _mm512_mask_storeu_epi32(out, first16(Count), values);
+    else if (sizeof(T) == 2 && Count < 16)
+        _mm256_mask_storeu_epi16(out, first16(Count), _mm512_cvtepi32_epi16(values));
+    else if (sizeof(T) == 2)
+        store256(out, _mm512_cvtepi32_epi16(values));
+    else if (Count < 16)
+        _mm_mask_storeu_epi8(out, first16(Count), _mm512_cvtepi32_epi8(values));
     else
-        _mm256_mask_storeu_epi16(out, first16(Count), x);
-}
-
-template <int Count>
-N2D2_INLINE void storeBytes(__m512i values, void* out) {
-    const __m128i x = _mm512_cvtepi32_epi8(values);
-    if (Count >= 16)
-        _mm_storeu_si128(static_cast<__m128i*>(out), x);
-    else
-        _mm_mask_storeu_epi8(out, first16(Count), x);
-}
-
-template <int Count>
-N2D2_INLINE void store16(__m512i values, std::int16_t* out) {
-    storeHalves<Count>(values, out);
-}
-template <int Count>
-N2D2_INLINE void store16(__m512i values, std::uint16_t* out) {
-    storeHalves<Count>(values, out);
-}
-template <int Count>
-N2D2_INLINE void store16(__m512i values, std::int8_t* out) {
-    storeBytes<Count>(values, out);
-}
-template <int Count>
-N2D2_INLINE void store16(__m512i values, std::uint8_t* out) {
-    storeBytes<Count>(values, out);
+        store128(out, _mm512_cvtepi32_epi8(values));
 }
 
 // Four vectors of 16 values to bytes, saturated; the 128-bit parts come out as a0 b0 c0 d0 a1 ...
@@ -380,29 +167,18 @@ N2D2_INLINE __m512i packedInOrder(__m512i a, __m512i b, __m512i c, __m512i d) {
 
 struct Vec {
     typedef __m512i Ints;
+    typedef __m512 Floats;
     enum : int { Lanes = 16, Size = 64 };
     enum : bool { Masked = true };
     template <class S, int Count>
-    struct Epilogue : Epilogue16<S> {
-        N2D2_INLINE Epilogue(int first, int) : Epilogue16<S>(first, first16(Count)) {}
-        template <bool Saturated>
-        N2D2_INLINE Ints apply(Ints sums) const {
-            return Epilogue16<S>::template apply<Saturated>(sums, Count);
-        }
+    struct Epilogue : VectorEpilogue<Vec, S, Row> {
+        N2D2_INLINE Epilogue(int first, int) : VectorEpilogue<Vec, S, Row>(Row{first, Count}) {}
     };
 
-    static N2D2_INLINE Ints load(const void* from) { return _mm512_loadu_si512(from); }
-    static N2D2_INLINE void store(Ints x, void* to) { _mm512_storeu_si512(to, x); }
+    N2D2_X86_PRIMITIVES(_mm512, si512)
     template <int Count>
     static N2D2_INLINE Ints some(const void* from, const void*) {
         return Count < 16 ? _mm512_maskz_loadu_epi32(first16(Count), from) : load(from);
-    }
-    static N2D2_INLINE Ints zero() { return _mm512_setzero_si512(); }
-    static N2D2_INLINE Ints spread(std::int32_t x) { return _mm512_set1_epi32(x); }
-    static N2D2_INLINE Ints plus(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
-    template <int Count>
-    static N2D2_INLINE Ints left(Ints x) {
-        return _mm512_slli_epi32(x, Count);
     }
     static N2D2_INLINE void pin(Ints&) {}  // one instruction multiplies and adds
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
@@ -413,8 +189,6 @@ struct Vec {
     static N2D2_INLINE Ints packed(Ints a, Ints b, Ints c, Ints d) {
         return packedInOrder<T>(a, b, c, d);
     }
-    static N2D2_INLINE Ints lowPairs(Ints a, Ints b) { return _mm512_unpacklo_epi16(a, b); }
-    static N2D2_INLINE Ints highPairs(Ints a, Ints b) { return _mm512_unpackhi_epi16(a, b); }
     template <class In, int Count>
     static N2D2_INLINE Ints halfwords(const In* from) {
         if (sizeof(In) == 2)
@@ -424,42 +198,28 @@ struct Vec {
     }
     template <class S, int Count, class T>
     static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
-        const Ints low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
-        store16<(Count < 16 ? Count : 16)>(_mm512_permutex2var_epi32(a, low, b), to);
-        if (Count > 16)
-            store16<(Count > 16 ? Count - 16 : 1)>(_mm512_permutex2var_epi32(a, _mm512_add_epi32(low, spread(8)), b), to + 16);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int16_t* to) {
-        storeTwoHalves<Count>(_mm512_packs_epi32(a, b), to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint16_t* to) {
-        storeTwoHalves<Count>(_mm512_packus_epi32(a, b), to);
-    }
-    template <int Count>
-    static N2D2_INLINE void storeTwoHalves(Ints x, void* to) {
-        if (Count >= 32)
-            store(x, to);
-        else
-            _mm512_mask_storeu_epi16(to, first32(Count), x);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int8_t* to) {
-        storeTwoBytes<S, Count>(_mm512_packs_epi16(_mm512_packs_epi32(a, b), zero()), to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint8_t* to) {
-        storeTwoBytes<S, Count>(_mm512_packus_epi16(_mm512_packs_epi32(a, b), zero()), to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwoBytes(Ints x, void* to) {
-        const Ints order = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
-        const __m256i bytes = _mm512_castsi512_si256(Epilogue16<S>::clampBytes(_mm512_permutexvar_epi64(order, x)));
-        if (Count >= 32)
-            _mm256_storeu_si256(static_cast<__m256i*>(to), bytes);
-        else
-            _mm256_mask_storeu_epi8(to, first32(Count), bytes);
+        constexpr bool isSigned = std::numeric_limits<T>::is_signed;
+        if (sizeof(T) == 1) {
+            const Ints halves = _mm512_packs_epi32(a, b), order = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
+            const Ints x = isSigned ? _mm512_packs_epi16(halves, zero()) : _mm512_packus_epi16(halves, zero());
+            const Ints bytes = Epilogue<S, 16>::clampBytes(_mm512_permutexvar_epi64(order, x));
+            if (Count >= 32)
+                store256(to, _mm512_castsi512_si256(bytes));
+            else
+                _mm256_mask_storeu_epi8(to, first32(Count), _mm512_castsi512_si256(bytes));
+        } else if (sizeof(T) == 2) {
+            const Ints x = isSigned ? _mm512_packs_epi32(a, b) : _mm512_packus_epi32(a, b);
+            if (Count >= 32)
+                store(x, to);
+            else
+                _mm512_mask_storeu_epi16(to, first32(Count), x);
+        } else {
+            const Ints low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+            store16<(Count < 16 ? Count : 16)>(_mm512_permutex2var_epi32(a, low, b), to);
+            if (Count > 16)
+                store16<(Count > 16 ? Count - 16 : 1)>(_mm512_permutex2var_epi32(a, _mm512_add_epi32(low, spread(8)), b),
+                                                       to + 16);
+        }
     }
     template <int Count, class S, int Outputs>
     static N2D2_INLINE void storeBytes(const Epilogue<S, Outputs>& epilogue, Ints sums, typename S::Type* to) {
@@ -483,7 +243,95 @@ struct Vec {
     }
 };
 
+template <class Epilogue>
+struct Epilogue16 : VectorEpilogue<Vec, Epilogue, Row> {
+    N2D2_INLINE Epilogue16(int first, int count) : VectorEpilogue<Vec, Epilogue, Row>(Row{first, count}) {}
+};
+
+template <std::int64_t Low, std::int64_t High>
+N2D2_INLINE __m256i clamped(__m512i x) {
+    x = _mm512_max_epi64(_mm512_min_epi64(x, _mm512_set1_epi64(High)), _mm512_set1_epi64(Low));
+    return _mm512_cvtepi64_epi32(x);
+}
+
+N2D2_INLINE __m512i joined(__m256i low, __m256i high) { return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); }
+
 }  // namespace avx512
+
+// ---- rescales ------------------------------------------------------------------------------
+template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, class Place,
+          bool Narrow>
+struct VectorEpilogue<avx512::Vec, Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High>, Place, Narrow>
+    : EpilogueInRange {
+    __m512i multipliers;
+    N2D2_INLINE explicit VectorEpilogue(const Place& place)
+        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : place.ints(Multipliers)) {}
+    static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
+        constexpr long long rounding = (1ll << Shift) >> 1;
+        const __m512i product = _mm512_mul_epi32(_mm512_cvtepi32_epi64(sums), _mm512_cvtepi32_epi64(factors));
+        return avx512::clamped<Low, High>(_mm512_srai_epi64(_mm512_add_epi64(product, _mm512_set1_epi64(rounding)), Shift));
+    }
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums) const {
+        return avx512::joined(half(_mm512_castsi512_si256(sums), _mm512_castsi512_si256(multipliers)),
+                              half(_mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(multipliers, 1)));
+    }
+};
+
+template <class T, const std::int32_t* Multipliers, const std::int32_t* Shifts, int Count, bool Twice, std::int64_t Low,
+          std::int64_t High, int Zero, class Place, bool Narrow>
+struct VectorEpilogue<avx512::Vec, Requantized<T, DoublingRescale<Multipliers, Shifts, Count, Twice, true>, Low, High, Zero>,
+                      Place, Narrow> : EpilogueInRange {
+    __m512i multipliers, shifts, halves;
+    N2D2_INLINE explicit VectorEpilogue(const Place& place)
+        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : place.ints(Multipliers)),
+          shifts(Count == 1 ? _mm512_set1_epi32(Shifts[0]) : place.ints(Shifts)),
+          halves(_mm512_srli_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), shifts), 1)) {}
+    static N2D2_INLINE __m512i product(__m512i sums, __m512i factors) {
+        const __m512i x = _mm512_mul_epi32(sums, factors);
+        return Twice ? _mm512_add_epi64(x, _mm512_set1_epi64(1 << 30)) : x;
+    }
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums) const {
+        const __m512i odd = product(_mm512_srli_epi64(sums, 32), _mm512_srli_epi64(multipliers, 32));
+        __m512i x =
+            _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(product(sums, multipliers), 31), _mm512_slli_epi64(odd, 1));
+        if (Twice && Low < Zero)
+            x = _mm512_add_epi32(x, _mm512_srai_epi32(x, 31));
+        x = _mm512_srav_epi32(_mm512_add_epi32(x, halves), shifts);
+        x = _mm512_min_epi32(x, _mm512_set1_epi32(static_cast<std::int32_t>(High - Zero)));
+        return _mm512_add_epi32(_mm512_max_epi32(x, _mm512_set1_epi32(static_cast<std::int32_t>(Low - Zero))),
+                                _mm512_set1_epi32(Zero));
+    }
+};
+
+template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low, std::int64_t High,
+          class Place, bool Narrow>
+struct VectorEpilogue<avx512::Vec, Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High>, Place, Narrow>
+    : EpilogueInRange {
+    __m512i multipliers[2], shifts[2];
+    N2D2_INLINE explicit VectorEpilogue(const Place& place) {
+        if (Count == 1) {
+            multipliers[0] = multipliers[1] = _mm512_set1_epi64(Multipliers[0]);
+            shifts[0] = shifts[1] = _mm512_set1_epi64(Shifts[0]);
+            return;
+        }
+        const __m512i all = place.bytes(Shifts);
+        shifts[0] = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(all));
+        shifts[1] = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(all, 1));
+        place.longs(Multipliers, multipliers);
+    }
+    N2D2_INLINE __m256i half(__m256i sums, int i) const {
+        const __m512i rounding = _mm512_srli_epi64(_mm512_sllv_epi64(_mm512_set1_epi64(1), shifts[i]), 1);
+        const __m512i product = _mm512_mullo_epi64(_mm512_cvtepi32_epi64(sums), multipliers[i]);
+        return avx512::clamped<Low, High>(_mm512_srav_epi64(_mm512_add_epi64(product, rounding), shifts[i]));
+    }
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums) const {
+        return avx512::joined(half(_mm512_castsi512_si256(sums), 0), half(_mm512_extracti64x4_epi64(sums, 1), 1));
+    }
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_X86_AVX512_HPP

@@ -86,7 +86,6 @@ struct Depthwise {
         KH = Geometry::KH,
         KW = Geometry::KW,
         C = Geometry::C,
-        H = Geometry::H,
         W = Geometry::W,
         OW = Geometry::OW,
         Fours = Geometry::Fours,
@@ -182,8 +181,8 @@ struct Depthwise {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
             const int count = n == Panels - 1 ? Last : 16;
-            const Epilogue16<Epilogue> epilogue(channel + 16 * n, first16(count));
-            values[n] = epilogue.template apply < Whole && sizeof(Out) == 1 > (sums[n], count);
+            const Epilogue16<Epilogue> epilogue(channel + 16 * n, count);
+            values[n] = epilogue.template apply < Whole && sizeof(Out) == 1 > (sums[n]);
         }
         if (Whole && sizeof(Out) == 1) {
             _mm512_storeu_si512(out, Epilogue16<Epilogue>::clampBytes(packed<Out>(values[0], values[1], values[2], values[3])));
@@ -211,25 +210,20 @@ struct Depthwise {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights_,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         // A tap takes about twice as long as a product of the convolution.
         constexpr long work =
             static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
-                const In* taps[KH];
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-                }
-                Out* const to = line<Output>(out, y);
-                if (ByLines)
-                    WholeLine<ByLines>::run(taps, to, weights_, bias);
-                else if (index + 1 < Blocks)
-                    block<4, 16>(taps, index * 64, to, weights_, bias);
-                else
-                    block<LastPanels, LastChannels>(taps, index * 64, to, weights_, bias);
-            });
+        LayerTasks<Cfg, Blocks, work, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
+            windowRows<Cfg>(in, y, taps);
+            Out* const to = line<Output>(out, y);
+            if (ByLines)
+                WholeLine<ByLines>::run(taps, to, weights_, bias);
+            else if (index + 1 < Blocks)
+                block<4, 16>(taps, index * 64, to, weights_, bias);
+            else
+                block<LastPanels, LastChannels>(taps, index * 64, to, weights_, bias);
+        });
     }
 };
 

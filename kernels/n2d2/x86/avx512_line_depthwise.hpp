@@ -122,7 +122,7 @@ struct LineDepthwise {
     };
 
     static N2D2_INLINE void run(const In* const* rows, Out* out, const std::int8_t* weights, const std::int32_t* bias) {
-        typedef EpilogueAt<Epilogue, Place> End;
+        typedef VectorEpilogue<Vec, Epilogue, Place> End;
         constexpr int bytes = OutBytes, different = Different;
         __m512i w[KW][Different], first[Different];
         N2D2_UNROLL
@@ -147,8 +147,8 @@ struct LineDepthwise {
             Taps<2, 0>::add(now, next, w, sums[2]);
             Taps<3, 0>::add(now, next, w, sums[3]);
             const __m512i results =
-                End::clampBytes(packed<Out>(e0.template apply<true>(sums[0], 16), e1.template apply<true>(sums[1], 16),
-                                            e2.template apply<true>(sums[2], 16), e3.template apply<true>(sums[3], 16)));
+                End::clampBytes(packed<Out>(e0.template apply<true>(sums[0]), e1.template apply<true>(sums[1]),
+                                            e2.template apply<true>(sums[2]), e3.template apply<true>(sums[3])));
             if (bytes - i >= 64)
                 _mm512_storeu_si512(out + i, results);
             else

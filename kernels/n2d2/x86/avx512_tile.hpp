@@ -75,8 +75,8 @@ struct Tile {
     static N2D2_INLINE constexpr int outputs(int panel) { return panel == Panels - 1 ? LastOutputs : 16; }
 
     static N2D2_INLINE __m512i rescaled(const __m512i (&sums)[Pixels][Panels], int p, int n, int output) {
-        const Epilogue16<Epilogue> epilogue(output + 16 * n, first16(outputs(n)));
-        return epilogue.template apply<Bytes>(sums[p][n], outputs(n));
+        const Epilogue16<Epilogue> epilogue(output + 16 * n, outputs(n));
+        return epilogue.template apply<Bytes>(sums[p][n]);
     }
 
     // Part i of 16 bytes.
@@ -89,7 +89,7 @@ struct Tile {
             store128(to + 16 * n, part);
     }
 
-    // Where the pixels of a tile begin, in registers, whatever is stored.
+    // The addresses of the pixels of a tile, in registers, whatever is stored.
     template <class At, long Step = StepOf<At>::value>
     struct Places {
         Out* const first;
@@ -139,8 +139,8 @@ struct Tile {
         N2D2_UNROLL
         for (int i = Bytes ? vectors / 4 * 4 : 0; i < vectors; ++i) {
             const int p = i / Panels, n = i % Panels;
-            const Epilogue16<Epilogue> epilogue(output + 16 * n, first16(outputs(n)));
-            const __m512i values = epilogue.template apply<false>(sums[p][n], outputs(n));
+            const Epilogue16<Epilogue> epilogue(output + 16 * n, outputs(n));
+            const __m512i values = epilogue.template apply<false>(sums[p][n]);
             Out* const to = at(p) + output + 16 * n;
             if (LastOutputs < 16 && n == Panels - 1)
                 store16<LastOutputs>(values, to);
@@ -159,10 +159,8 @@ struct Tile {
     }
 };
 
-struct WideMicrokernel;
-
 struct Microkernel {
-    typedef WideMicrokernel Wide;
+    typedef WideWeights<Microkernel, avx512::Tile> Wide;
     enum : int { LineVector = 64 };
 
     // Plain: values of the type are multiplied as they are.
@@ -200,8 +198,6 @@ struct Microkernel {
     // Panels of a tile of one pixel.
     static N2D2_INLINE constexpr int singlePanels() { return 8; }
 };
-
-struct WideMicrokernel : WideWeights<Microkernel, avx512::Tile> {};
 
 }  // namespace avx512
 }  // namespace n2d2

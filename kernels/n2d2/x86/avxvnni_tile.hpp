@@ -9,7 +9,6 @@
 
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/byte_window.hpp"
-#include "n2d2/x86/dot_by_name.hpp"
 
 namespace n2d2 {
 namespace avxvnni {
@@ -26,8 +25,7 @@ N2D2_DOT_BY_NAME(dotPairs, __m256i, "x", "%{vex%} vpdpwssd")
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> {
     typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> Base;
-    typedef typename Epilogue::Type Out;
-    enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
+    enum : int { Vectors = Base::Vectors };
 
     template <long Pitch>
     static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
@@ -79,10 +77,9 @@ struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
 template <class In, int Words>
 struct Windows<In, Words, true> : Halfwords<In, Words> {};
 
-struct WideMicrokernel;
-
-struct Microkernel {
-    typedef WideMicrokernel Wide;
+// 12 sums of eight outputs, two weight vectors, a word.
+struct Microkernel : OnePanelTiles<6, 4> {
+    typedef WideWeights<Microkernel, avxvnni::Tile> Wide;
     enum : int { LineVector = 32 };
 
     template <class In, int Words>
@@ -90,14 +87,7 @@ struct Microkernel {
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-
-    // 12 sums of eight outputs, two weight vectors, a word.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 6; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 4; }
 };
-
-struct WideMicrokernel : WideWeights<Microkernel, avxvnni::Tile> {};
 
 struct DotVec : avx2::Vec {
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {

@@ -24,7 +24,7 @@
 
 namespace n2d2 {
 
-// What the transforms make, in their order: real and complex points of a line for each of four real ones of the lines, then the triples of complex
+// The results of the transforms, in their order: real and complex points of a line for each of four real ones of the lines, then the triples of complex
 // ones: the position where it is stored, and by how much its inputs are moved.
 struct ByteFourPlace {
     enum : int { Count = 46, Wide = 10 };

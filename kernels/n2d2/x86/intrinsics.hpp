@@ -1,4 +1,4 @@
-// The intrinsics of the compiler, and loads and stores of vectors at any address.
+// The intrinsics of the compiler, loads and stores of vectors at any address, and dot products.
 #ifndef N2D2_X86_INTRINSICS_HPP
 #define N2D2_X86_INTRINSICS_HPP
 
@@ -14,6 +14,16 @@
 #if !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+// Dot products of VNNI: sums[i] += the products of four unsigned bytes of x with four signed ones of w, or of pairs of 16-bit integers.
+//
+// An instruction by name: with the intrinsic GCC 12 keeps half of the sums of a tile on the stack (180 moves in a loop, none this way).
+#define N2D2_DOT_BY_NAME(Name, Vector, Register, Instruction)                               \
+    N2D2_INLINE void Name(Vector& sums, Vector x, Vector w) {                               \
+        __asm__(Instruction " %2, %1, %0" : "+" Register(sums) : Register(x), Register(w)); \
+    }
+#define N2D2_DOT_BY_INTRINSIC(Name, Vector, Intrinsic) \
+    N2D2_INLINE void Name(Vector& sums, Vector x, Vector w) { sums = Intrinsic(sums, x, w); }
 
 namespace n2d2 {
 

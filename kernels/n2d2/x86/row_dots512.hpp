@@ -68,11 +68,9 @@ struct RowDots512 : VectorRowDots<PairRows512> {
     }
 };
 
-struct PanelRows512 {
-    typedef __m512i Ints;
-    enum : int { Lanes = 16, Most = 128 };
+struct PanelRows512 : avx512::Vec {
+    enum : int { Most = 128 };
 
-    static N2D2_INLINE Ints zero() { return _mm512_setzero_si512(); }
     template <int Count>
     static N2D2_INLINE Ints load(const void* from) {
         return Count < 16 ? _mm512_maskz_loadu_epi32(avx512::first16(Count), from) : _mm512_loadu_si512(from);
@@ -84,10 +82,10 @@ struct PanelRows512 {
     static N2D2_INLINE Ints word(const std::uint8_t* from) {
         std::int32_t four;
         std::memcpy(&four, from, 4);
-        return _mm512_set1_epi32(four);
+        return spread(four);
     }
     static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avx512::dot(sums, x, w); }
-    static N2D2_INLINE Ints joined(Ints low, Ints high) { return _mm512_add_epi32(low, _mm512_slli_epi32(high, 8)); }
+    static N2D2_INLINE Ints joined(Ints low, Ints high) { return plus(low, left<8>(high)); }
 };
 
 }  // namespace n2d2

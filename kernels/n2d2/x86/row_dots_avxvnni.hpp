@@ -7,11 +7,9 @@
 
 namespace n2d2 {
 
-struct PanelRowsVnni {
-    typedef __m256i Ints;
-    enum : int { Lanes = 8, Most = 32 };
+struct PanelRowsVnni : avx2::Vec {
+    enum : int { Most = 32 };
 
-    static N2D2_INLINE Ints zero() { return _mm256_setzero_si256(); }
     template <int Count>
     static N2D2_INLINE Ints load(const std::int8_t* from) {
         return Count < 8 ? avx2::eight<Count>(from, from + 16) : load256(from);
@@ -20,7 +18,6 @@ struct PanelRowsVnni {
     static N2D2_INLINE void store(Ints x, std::int32_t* to) {
         avx2::store8<Count>(x, to);
     }
-    static N2D2_INLINE Ints word(const std::uint8_t* from) { return avx2::Vec::word(from); }
     static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avxvnni::dot(sums, x, w); }
     static N2D2_INLINE Ints joined(Ints low, Ints high) { return _mm256_add_epi32(low, _mm256_slli_epi32(high, 8)); }
 };

@@ -8,7 +8,7 @@
 namespace n2d2 {
 namespace bytes {
 
-// How a window of bytes lies in memory, Words words of four, copied by vectors Vec where they are longer than 16 bytes.
+// The layout of a window of bytes in memory, Words words of four, copied by vectors Vec where they are longer than 16 bytes.
 template <class In, int Words, class Vec, bool Pairs = sizeof(In) == 2>
 struct SplitWindow {
     enum : bool { Plain = false };
@@ -74,19 +74,85 @@ struct SplitWindow<In, Words, Vec, true> : Halfwords<In, Words> {};
 
 }  // namespace bytes
 
+// The base of tiles of such windows: Pixels x Panels * 16 sums in vectors Vec, and the weights of a word in as many.
+template <class AnyVec, class In, int Pixels, int Panels, int Words, int LastOutputs, class AnyWeight>
+struct SplitTile {
+    typedef AnyVec Vec;
+    typedef AnyWeight Weight;
+    typedef typename Vec::Ints Ints;
+    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide) };
+    enum : int {
+        Lanes = Vec::Lanes,
+        Each = Pairs ? 2 : 4,
+        PerPanel = 16 / Lanes,                                                  // vectors
+        Vectors = PerPanel * (Panels - 1) + (LastOutputs + Lanes - 1) / Lanes,  // of sums
+        Rest = LastOutputs - (LastOutputs - 1) / Lanes * Lanes                  // outputs of the last vector
+    };
+    enum : long { PanelWeights = 16L * Each * Words, Odd = 4L * Words };
+
+    // The weights of a vector in a word.
+    template <int Count>
+    static N2D2_INLINE Ints some(const Weight* from) {
+        if (Pairs && !Wide)
+            return Vec::template wide<std::int8_t>(bytes::loadBytes<2 * Count>(from));
+        return Count == int(Lanes) ? Vec::load(from) : Vec::template some<Count>(from, from + 4 * Each);
+    }
+    static N2D2_INLINE Ints weights(const Weight* w, int vector, int word) {
+        const int panel = vector / PerPanel;
+        const int outputs = panel == Panels - 1 ? LastOutputs : 16;
+        const Weight* const from = w + panel * PanelWeights + (word * outputs + vector % PerPanel * Lanes) * Each;
+        return vector == Vectors - 1 ? some<Rest>(from) : some<Lanes>(from);
+    }
+    static N2D2_INLINE Ints word(const std::uint8_t* x) { return Vec::word(x); }
+
+    template <long Pitch>
+    static N2D2_INLINE void add(const std::uint8_t* x, const Ints (&w)[Vectors], Ints (&sums)[Pixels][Vectors]) {
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            const Ints inputs = word(x + p * Pitch);
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                sums[p][v] = Vec::addPairs(sums[p][v], inputs, w[v]);
+                Vec::pin(sums[p][v]);  // GCC would add the products of two words first, sums on the stack
+            }
+        }
+    }
+
+    // The sums before the first product.
+    static N2D2_INLINE void start(const std::int32_t* bias, Ints (&sums)[Pixels][Vectors]) {
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            const std::int32_t* const from = bias + Lanes * v;
+            const Ints first =
+                v == Vectors - 1 ? Vec::template some<Rest>(from, from + 4) : Vec::template some<Lanes>(from, from + 4);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                sums[p][v] = first;
+        }
+    }
+
+    // A function of its own, so that no constant of the epilogue takes a register from the sums. Product::sum adds the products,
+    // Product::store is the epilogue.
+    template <class Product, long Pitch, class At>
+    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output,
+                                       const At at) {
+        Ints sums[Pixels][Vectors];
+        start(bias + output, sums);
+        Product::template sum<Pitch>(x, w, sums);
+        Product::store(sums, output, at);
+    }
+};
+
 // Such windows, and tiles (AnyTile) of Pixels pixels of a panel of outputs, or of one pixel of Single panels.
 template <class AnyVec, template <class, int, int, int, int, class, class> class AnyTile, int Pixels, int Single>
-struct SplitMicrokernel {
+struct SplitMicrokernel : OnePanelTiles<Pixels, Single> {
     typedef AnyVec Vec;
+    typedef WideWeights<SplitMicrokernel, AnyTile> Wide;
 
     template <class In, int Words>
     struct Windows : bytes::SplitWindow<In, Words, Vec> {};
     template <class In, int TilePixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : AnyTile<In, TilePixels, Panels, Words, LastOutputs, Epilogue, std::int8_t> {};
-
-    static N2D2_INLINE constexpr int tilePixels(int) { return Pixels; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return Single; }
 };
 
 }  // namespace n2d2

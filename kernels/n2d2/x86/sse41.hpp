@@ -3,8 +3,9 @@
 #define N2D2_X86_SSE41_HPP
 
 #include "n2d2/panels/vec.hpp"
-#include "n2d2/x86/primitives.hpp"
+#include "n2d2/x86/bytes.hpp"
 #include "n2d2/x86/epilogues.hpp"
+#include "n2d2/x86/primitives.hpp"
 
 namespace n2d2 {
 namespace sse41 {
@@ -20,25 +21,17 @@ struct Vec;
 // The outputs [0, Count) of a panel from four vectors of rescaled sums.
 template <class Epilogue, int Count, class T>
 N2D2_INLINE void storePanel(const __m128i* values, T* out) {
+    if (sizeof(T) == 1) {
+        const __m128i low = _mm_packs_epi32(values[0], values[Count > 4 ? 1 : 0]);
+        const __m128i high = Count > 8 ? _mm_packs_epi32(values[Count > 8 ? 2 : 0], values[Count > 12 ? 3 : 0]) : low;
+        storeBytes<Count>(OutputsEpilogue<Vec, Epilogue, 4>::clampBytes(packedBytes<T>(low, high)), out);
+        return;
+    }
     std::int32_t all[16];
     for (int v = 0; v < (Count + 3) / 4; ++v)
         store128(all + 4 * v, values[v]);
     for (int i = 0; i < Count; ++i)
         out[i] = static_cast<T>(all[i]);
-}
-template <class Epilogue, int Count, class T>
-N2D2_INLINE void storeBytePanel(const __m128i* values, T* out) {
-    const __m128i low = _mm_packs_epi32(values[0], values[Count > 4 ? 1 : 0]);
-    const __m128i high = Count > 8 ? _mm_packs_epi32(values[Count > 8 ? 2 : 0], values[Count > 12 ? 3 : 0]) : low;
-    storeBytes<Count>(VectorEpilogue<Vec, Epilogue, 4>::clampBytes(packedBytes<T>(low, high)), out);
-}
-template <class Epilogue, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) {
-    storeBytePanel<Epilogue, Count>(values, out);
-}
-template <class Epilogue, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) {
-    storeBytePanel<Epilogue, Count>(values, out);
 }
 
 struct Vec {
@@ -47,10 +40,11 @@ struct Vec {
     enum : int { Lanes = 4, Size = 16 };
     enum : bool { Masked = false };
     template <class S, int Count>
-    using Epilogue = VectorEpilogue<Vec, S, Count>;
+    using Epilogue = OutputsEpilogue<Vec, S, Count>;
 
     static N2D2_INLINE Ints inEach(__m128i x) { return x; }
     N2D2_X86_PRIMITIVES(_mm, si128)
+    N2D2_X86_BYTE_PRIMITIVES(_mm, si128)
     template <int Count>
     static N2D2_INLINE Ints some(const void* first, const void*) {
         return four<Count>(first);
@@ -78,15 +72,11 @@ struct Vec {
     template <class S, int Count, class T>
     static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
         const Ints values[2] = {a, b};
-        storePanel<S, Count>(values, to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int16_t* to) {
-        sse41::storeBytes<2 * Count>(_mm_packs_epi32(a, b), to);
-    }
-    template <class S, int Count>
-    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint16_t* to) {
-        sse41::storeBytes<2 * Count>(_mm_packus_epi32(a, b), to);
+        if (sizeof(T) == 2)
+            sse41::storeBytes<2 * Count>(std::numeric_limits<T>::is_signed ? _mm_packs_epi32(a, b) : _mm_packus_epi32(a, b),
+                                         to);
+        else
+            storePanel<S, Count>(values, to);
     }
     template <int Count>
     static N2D2_INLINE __m128i sixteen(const void* from) {
@@ -110,7 +100,7 @@ struct Vec {
 };
 
 template <class Epilogue, int Count>
-using Epilogue4 = VectorEpilogue<Vec, Epilogue, Count>;
+using Epilogue4 = OutputsEpilogue<Vec, Epilogue, Count>;
 
 // Rescales the sums of a panel of Count outputs, those from `output` on, and stores them.
 template <class Epilogue, int Count>
