@@ -45,7 +45,7 @@ class Padding(Op):
         return [pad(inputs[0], self.pads, graph.type(node.inputs[0]).zero_point)]
 
 
-@onnx_array("Pad", images=True)
+@onnx_array("Pad")
 def _from_onnx(a: Arrays) -> None:
     """Add a Padding for zeros around an image, else an IndexSelect with a fill value."""
     node, x = a.node, a.input()

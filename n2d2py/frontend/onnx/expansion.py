@@ -8,7 +8,7 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import Location
-from n2d2py.frontend.onnx.contract import find_converters
+from n2d2py.frontend.onnx.contract import find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.trial import run_limited
@@ -56,7 +56,7 @@ def _write_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
 
 
 def _is_expandable(node: onnx.NodeProto, opset: int) -> bool:
-    if node.domain not in ("", "ai.onnx") or node.op_type in SHAPE_ARITHMETIC or any(find_converters(node)):
+    if node.domain not in ("", "ai.onnx") or node.op_type in SHAPE_ARITHMETIC or find_converter(node.op_type, node.domain):
         return False
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")

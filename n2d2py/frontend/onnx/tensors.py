@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _MAX_POSITIONS = 1 << 22
 """Largest number of positions along one axis."""
 
+MIXED_BATCH = "it mixes the batch axis with others"
+"""Reason for the refusal of an array operator in a model of a fixed batch size."""
+
 _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 

@@ -95,7 +95,7 @@ memory_access("ArrayGather", "ArrayScatter")(whole)
 
 # ---- ONNX import ---------------------------------------------------------------------------------
 # Operators that read or write at constant or computed positions.
-@onnx_array("Gather", images=True)
+@onnx_array("Gather")
 def _gather(a: Arrays) -> None:
     dims = a.input().dims
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(dims))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
-from n2d2py.operators.arrays.conv_pool import add_convolution
 from n2d2py.operators.arrays.matmul.onnx import add_matmul
 from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.quantize import import_dequantize, import_quantize
+from n2d2py.operators.sliding_windows import add_convolution
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
@@ -90,8 +91,17 @@ def _file_kind(a: Arrays, index: int) -> str:
     return a.value(index).kind or (element_dtype(given).name if given else "float")
 
 
+def _is_plain(a: Arrays) -> bool:
+    """True if the node converts a tensor of the network and its integers keep their type in every export."""
+    node, builder = a.node, a.builder
+    return not (builder.is_batched or node.is_constant(0)) and (builder.plain_integers or not node.is_constant(1))
+
+
 @onnx_array("QuantizeLinear")
 def _quantize(a: Arrays) -> None:
+    if not _is_plain(a):
+        import_quantize(a.node, a.builder)
+        return
     given = int(a.node.attribute("output_dtype", 0))
     kind = _file_kind(a, 2) if a.has(2) else element_dtype(given).name if given else "uint8"
     if kind not in _TYPES:
@@ -102,6 +112,9 @@ def _quantize(a: Arrays) -> None:
 
 @onnx_array("DequantizeLinear")
 def _dequantize(a: Arrays) -> None:
+    if not _is_plain(a):
+        import_dequantize(a.node, a.builder)
+        return
     x = a.value(0)
     if x.kind not in ("", *_TYPES, "int32"):
         raise Unsupported(f"integers of type {x.kind} are not supported", "quantize to 8 or 16 bits")

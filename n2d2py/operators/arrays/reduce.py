@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -123,36 +122,12 @@ memory_access("ArrayReduce", "ArrayCumSum")(whole)
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Reductions over any axes, positions of extremes, cumulative sums.
 def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
     """Add `function` over `axes`."""
     dims = [1 if axis in axes else size for axis, size in enumerate(x.dims) if keep or axis not in axes]
     x = a.tensor(x)
     op = ArrayReduce(function, tuple(x.dims), tuple(axes), x.kind if result is None else result)
     return a.add(op, [x], tuple(dims), label=function.lower())
-
-
-def _reduce(function: str, a: Arrays) -> None:
-    x = a.value(0)
-    axes = a.node.axes(len(x.dims))
-    if not axes:
-        if a.node.attribute("noop_with_empty_axes", 0):
-            if function in ("Sum", "Mean", "Max", "Min", "Prod"):
-                a.bind(x)
-                return
-            axes = []
-        else:
-            axes = list(range(len(x.dims)))
-    for axis in axes:
-        a.builder.guard_batch(a.node, 0, axis, "reduces")
-    if not axes:
-        x = a.reshape(x, (*x.dims, 1))
-        a.bind(reduce_axes(a, function, x, [len(x.dims) - 1], False))
-        return
-    if x.kind == "bool":
-        x = a.cast(x, "uint8")
-    result = reduce_axes(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
-    a.bind(a.cast(result, "bool") if a.value(0).kind == "bool" else result)
 
 
 @onnx_array("ArgMax", "ArgMin")
@@ -177,10 +152,6 @@ def _scan(a: Arrays) -> None:
         x.kind,
     )
     a.bind(a.add(op, [x], x.dims, label="running"))
-
-
-for _name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"):
-    onnx_array(f"Reduce{_name}")(partial(_reduce, _name))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------

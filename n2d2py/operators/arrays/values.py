@@ -8,11 +8,11 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, apply_function, onnx
+from n2d2py.frontend.onnx.tensors import MIXED_BATCH, Value, check_positions, check_size, constant_kind
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import strides
-from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
+from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
@@ -48,14 +48,28 @@ class Arrays:
         except Unsupported:
             return self.value(0)
 
+    def has_images(self) -> bool:
+        """True if all inputs that are tensors of the network are images."""
+        return all(name in self.builder.names or name in self.builder.constants for name in self.node.inputs if name)
+
+    def apply_function(self) -> bool:
+        """Add an Activation if the node is a function of `ONNX_FUNCTIONS` of a real tensor; return False otherwise."""
+        try:
+            apply_function(self.node, self.builder)
+        except Unsupported:
+            return False
+        return True
+
     def vector(self, value: Value) -> Value:
         """Return the value as a vector or constant.
 
         Raises:
             Unsupported: if the batch axis is not separate, which an array cannot represent.
         """
+        if value.is_constant:
+            return value
         if self.builder.is_batched:
-            raise Unsupported("it mixes the batch axis with others", "keep the batch axis first and whole")
+            raise Unsupported(MIXED_BATCH, "keep the batch axis first and whole")
         if value.image is None:
             return value
         return replace(value, tensor=self.builder.vector(value.image, self.node.name), image=None)
@@ -242,21 +256,11 @@ class Arrays:
 ArrayConverter = Callable[[Arrays], None]
 
 
-def onnx_array(*operators: str, images: bool = False) -> Callable[[ArrayConverter], ArrayConverter]:
-    """Register a function that imports nodes of these operators that no converter to image layers accepts (decorator).
-
-    With `images` it is the only converter and adds layers on images if `Arrays.input` is one.
-
-    Raises:
-        InternalError: if one of the operators already has a converter.
-    """
+def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
+    """Return a decorator that registers a converter of `Arrays`, as `onnx` registers one of a node and a Builder."""
 
     def register_converter(convert: ArrayConverter) -> ArrayConverter:
-        def converter(node: OnnxNode, builder: Builder) -> None:
-            convert(Arrays(node, builder))
-
-        for operator in operators:
-            (CONVERTERS if images else ARRAY_CONVERTERS).add(operator, converter)
+        onnx(*operators)(lambda node, builder: convert(Arrays(node, builder)))
         return convert
 
     return register_converter

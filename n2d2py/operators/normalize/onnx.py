@@ -61,21 +61,6 @@ def _group(a: Arrays) -> None:
     a.bind(_affine(a, result, a.reshape(scale, shape), a.reshape(shift, shape)))
 
 
-@onnx_array("BatchNormalization")
-def _batch(a: Arrays) -> None:
-    if a.node.attribute("training_mode", 0):
-        raise Unsupported("it is in training mode", "export the model for inference")
-    x = a.value(0)
-    shape = (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
-    if not a.node.attribute("spatial", 1):  # separate statistics for each position
-        shape = x.dims[1:]
-    scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
-    if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
-        raise Unsupported("a variance plus epsilon is not positive", "train or export the model again")
-    spread = a.map("Sqrt", a.map("Add", variance, a.const(a.node.attribute("epsilon", 1e-5), variance)))
-    a.bind(_affine(a, a.map("Div", a.map("Sub", x, mean), spread), scale, shift))
-
-
 @onnx_array("MeanVarianceNormalization")
 def _mean_variance(a: Arrays) -> None:
     """Add (x - mean) / (deviation + 1e-9) over the axes."""

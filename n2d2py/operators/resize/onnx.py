@@ -41,7 +41,7 @@ class _Axis(NamedTuple):
     """First and last position of a crop, relative to the input."""
 
 
-@onnx_array("Resize", "Upsample", images=True)
+@onnx_array("Resize", "Upsample")
 def _resize(a: Arrays) -> None:
     node, x = a.node, a.image()
     axes = _axes(a, x)
