@@ -135,8 +135,8 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
 
 def _default_dtype(node: OnnxNode) -> np.dtype:
     """Return the integer type of a QuantizeLinear without zero point."""
-    given = node.attribute("output_dtype", 0)
-    return element_dtype(given) if given else np.dtype(np.uint8)
+    element = node.attribute("output_dtype", 0)
+    return element_dtype(element) if element else np.dtype(np.uint8)
 
 
 def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
@@ -215,10 +215,10 @@ def _narrow(node: OnnxNode, builder: Builder) -> None:
     if kind is None:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
-    given = next((limit.dtype for limit in limits if limit is not None), None)
+    dtype = next((limit.dtype for limit in limits if limit is not None), None)
     # `_type` may have moved the integers by half of their range
-    moved = 0 if given is None or (given.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
-    low, high = (None if limit is None else int(limit.item()) + moved for limit in limits)
+    offset = 0 if dtype is None or (dtype.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
+    low, high = (None if limit is None else int(limit.item()) + offset for limit in limits)
     least = kind.qmin if low is None else max(low, kind.qmin)
     most = kind.qmax if high is None else min(high, kind.qmax)
     if least > most:

@@ -237,15 +237,15 @@ def _deconv(a: Arrays) -> None:
     x, spatial, extent, stride = a.value(0), len(kernel), windows.extent, windows.stride
     full = zip(x.dims[2:], stride, extent, extra, begin, end, strict=True)
     size = [(n - 1) * s + e + o - b - c for n, s, e, o, b, c in full]
-    chosen = {}
+    positions = {}
     for axis in range(spatial):
         lead = extent[axis] - 1 - begin[axis]
         line = [-1] * ((x.dims[2 + axis] - 1) * stride[axis] + 1)
         line[:: stride[axis]] = range(x.dims[2 + axis])
         line = [-1] * max(0, lead) + line[max(0, -lead) :]
         length = size[axis] + extent[axis] - 1
-        chosen[2 + axis] = (line + [-1] * max(0, length - len(line)))[:length]
-    spread = a.select(x, chosen)
+        positions[2 + axis] = (line + [-1] * max(0, length - len(line)))[:length]
+    spread = a.select(x, positions)
     mirrored = a.select(weights, {2 + axis: range(k - 1, -1, -1) for axis, k in enumerate(kernel)})
     split = a.reshape(mirrored, (groups, inputs // groups, per_group, *kernel))
     swapped = a.transpose(split, (0, 2, 1, *range(3, 3 + spatial)))

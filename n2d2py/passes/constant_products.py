@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
@@ -36,8 +36,8 @@ class _ConstantProduct(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
             return None
-        found = self.match_product(graph, node, op)
-        return Match.no("it computes in integers of the file") if found is not None and is_quantized(graph) else found
+        match = self.match_product(graph, node, op)
+        return Match.no("it computes in integers of the file") if match is not None and is_quantized(graph) else match
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,9 @@ def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
         if function == "Add":
             return np.full(width, shift) if gain == 1 else None
         return np.full(width, gain) if shift == 0 and np.isfinite(gain) else None
-    if not isinstance(op, ArrayMap) or op.function != function or op.result or sorted(op.slots) != [-1, 0] or layer.activation:
-        return None
-    index = op.slots.index(-1)
-    constant, shape = layer.params[f"operand{index}"], op.shapes[index]
-    alone = prod(shape) == width and shape[-1:] == (width,) and op.dims[-1] == width
-    return constant.reshape(-1) if alone and op.shapes[1 - index] == op.dims else None
+    constant = constant_operand(layer, function)
+    is_row = constant is not None and constant.shape[-1:] == (width,) == op.dims[-1:] and prod(constant.shape) == width
+    return constant.values.reshape(-1) if constant is not None and is_row else None
 
 
 _SWAP_ROWS_COLUMNS = (0, 1, 3, 2)

@@ -146,10 +146,10 @@ class OnnxNode:
         Raises:
             Unsupported: as `axes`, and for a duplicate axis.
         """
-        given = self.integers("axes", 1) or []
-        axes = self.axes(rank + len(given)) or []
-        if len(axes) < len(given):
-            raise Unsupported(f"its axes {', '.join(map(str, given))} contain a duplicate")
+        listed = self.integers("axes", 1) or []
+        axes = self.axes(rank + len(listed)) or []
+        if len(axes) < len(listed):
+            raise Unsupported(f"its axes {', '.join(map(str, listed))} contain a duplicate")
         return axes
 
     @staticmethod
@@ -184,17 +184,17 @@ class Builder(Tensors):
         checked = {
             role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
         }
-        given, unbiased = complete_params(checked)
+        arrays, unbiased = complete_params(checked)
         grid = None if weights_at is None else self.weight_scales.get(node.inputs[weights_at])
         if grid is not None:
-            scales = weight_scales(grid, len(given["weights"]))
-            given |= {} if scales is None else {"weight_scales": scales}
+            scales = weight_scales(grid, len(arrays["weights"]))
+            arrays |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(output or node.name)
-        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
-        (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)
+        added = Node(name, op, list(inputs), [name], arrays, location=place, unbiased=unbiased, rounding=node.rounding)
+        (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], added)
         if len(shape) > 4:
             raise Unsupported("its result has more axes than batch, channels, height and width")
-        self.graph.add(made)
+        self.graph.add(added)
         if part is None:
             self.names[name] = name
         return name

@@ -134,7 +134,7 @@ _CONSTANT = re.compile(r"operand\d+")
 
 
 def _refuse_not_numbers(builder: Builder) -> None:
-    found = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
+    parameters = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
     ErrorList.raise_if(
         [
             N2D2Error(
@@ -143,7 +143,7 @@ def _refuse_not_numbers(builder: Builder) -> None:
                 where=node.location,
                 remedy="train or export the model again",
             )
-            for node, what in reversed(found.values())
+            for node, what in reversed(parameters.values())
         ]
     )
 
@@ -185,13 +185,13 @@ class _Walk:
         if missing:
             what = f"the node reads '{missing[0]}', which no earlier node produces"
             raise N2D2Error("E302", what, where=builder.model.place(proto.output[0]), remedy="export the model again")
-        wrong = None
+        misfit = None
         try:
-            wrong = self._validator.check(proto)
-            behind = not self._blocked.isdisjoint(proto.input)
+            misfit = self._validator.check(proto)
+            follows_refusal = not self._blocked.isdisjoint(proto.input)
             self._import(proto)
-            if wrong is not None and not behind:  # shapes after a refused node are not those of the file
-                raise wrong
+            if misfit is not None and not follows_refusal:  # shapes after a refused node are not those of the file
+                raise misfit
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
             self._mark_outputs(proto)
@@ -201,9 +201,9 @@ class _Walk:
         except MemoryError:
             raise
         except Exception as error:  # expected on invalid nodes only; on others it is a defect
-            if wrong is None:
+            if misfit is None:
                 raise InternalError(f"{proto.op_type} '{proto.output[0]}': {type(error).__name__}: {error}") from error
-            self._preflight.fail(wrong)
+            self._preflight.fail(misfit)
             self._mark_outputs(proto)
 
     def _import(self, proto: onnx.NodeProto) -> None:
@@ -268,18 +268,10 @@ class _Walk:
                 )
                 self._convert(proto)
                 return True
-        if proto.op_type != "Slice" or len(proto.input) < 3 or not all(name in constants for name in proto.input[1:] if name):
+        empty = self._validator.empty.get(proto.output[0]) if proto.op_type == "Slice" else None
+        if empty is None:
             return False
-        dims = list(self.builder.dims_of(proto.input[0]))
-        starts, ends, *given = (constants[name].reshape(-1).tolist() for name in proto.input[1:] if name)
-        axes = given[0] if len(proto.input) > 3 and proto.input[3] else range(len(starts))
-        steps = given[-1] if len(proto.input) > 4 and proto.input[4] else [1] * len(starts)
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=False):
-            if step and -len(dims) <= axis < len(dims):
-                dims[axis] = len(range(dims[axis])[start:end:step])
-        if all(dims) or dims[0] == 0:
-            return False
-        constants[proto.output[0]] = np.empty(dims, np.float32)
+        constants[proto.output[0]] = np.empty(empty, np.float32)
         return True
 
     def _replace(self, proto: onnx.NodeProto, expansion: Expansion) -> None:
@@ -311,13 +303,13 @@ class _Walk:
         builder.constants.update(side_by_side)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
-        given = next(filter(None, proto.output), "")
+        output = next(filter(None, proto.output), "")
         if (
-            not builder.is_tensor(given)
-            and given not in builder.constants
-            and (given == proto.output[0] or builder.is_read(given))
+            not builder.is_tensor(output)
+            and output not in builder.constants
+            and (output == proto.output[0] or builder.is_read(output))
         ):
-            raise InternalError(f"the converter of {proto.op_type} returns no result for {given}")
+            raise InternalError(f"the converter of {proto.op_type} returns no result for {output}")
 
     def _skip(self, proto: onnx.NodeProto) -> None:
         """Make the node's first output an alias of its first input."""

@@ -111,8 +111,8 @@ def _gather(a: Arrays) -> None:
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -dims[axis] or flat.max() >= dims[axis]):
         raise Unsupported("its indices are outside the axis")
-    taken = a.select(x, {axis: (flat % dims[axis]).tolist()})
-    a.bind(a.reshape(taken, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
+    selected = a.select(x, {axis: (flat % dims[axis]).tolist()})
+    a.bind(a.reshape(selected, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
 
 
 @onnx_array("GatherElements")

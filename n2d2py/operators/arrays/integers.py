@@ -87,8 +87,8 @@ def _quantize_values(a: Arrays, x: Value, scale: Value, zero: Value | None, kind
 
 def _file_kind(a: Arrays, index: int) -> str:
     """Return the kind of input `index` in the file; 8-bit network inputs are real numbers in the graph."""
-    given = next((v.type.tensor_type.elem_type for v in a.builder.model.proto.graph.input if v.name == a.node.inputs[index]), 0)
-    return a.value(index).kind or (element_dtype(given).name if given else "float")
+    code = next((v.type.tensor_type.elem_type for v in a.builder.model.proto.graph.input if v.name == a.node.inputs[index]), 0)
+    return a.value(index).kind or (element_dtype(code).name if code else "float")
 
 
 def _is_plain(a: Arrays) -> bool:
@@ -102,8 +102,8 @@ def _quantize(a: Arrays) -> None:
     if not _is_plain(a):
         import_quantize(a.node, a.builder)
         return
-    given = int(a.node.attribute("output_dtype", 0))
-    kind = _file_kind(a, 2) if a.has(2) else element_dtype(given).name if given else "uint8"
+    element = int(a.node.attribute("output_dtype", 0))
+    kind = _file_kind(a, 2) if a.has(2) else element_dtype(element).name if element else "uint8"
     if kind not in _TYPES:
         raise Unsupported(f"integers of type {kind} are not supported", "quantize to 8 or 16 bits")
     x = a.value(0)

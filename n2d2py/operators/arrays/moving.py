@@ -73,12 +73,12 @@ def _slice(a: Arrays) -> None:
     steps = a.node.integers("steps", 4, [1] * len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported("its starts, ends, axes and steps differ in number, or a step is 0")
-    chosen = {}
+    positions = {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = a.node.axis_of(axis, len(x.dims))
         a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= last)
-        chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
-    a.bind(a.select(x, chosen))
+        positions[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
+    a.bind(a.select(x, positions))
 
 
 @onnx_array("Split")

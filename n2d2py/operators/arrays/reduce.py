@@ -85,8 +85,8 @@ class ArrayReduce(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0].reshape(len(inputs[0]), *self.dims)
-        kept = [axis for axis in range(len(self.dims)) if axis not in self.axes]
-        ordered = x.transpose(0, *(axis + 1 for axis in kept), *(axis + 1 for axis in self.axes))
+        outer = [axis for axis in range(len(self.dims)) if axis not in self.axes]
+        ordered = x.transpose(0, *(axis + 1 for axis in outer), *(axis + 1 for axis in self.axes))
         lines = ordered.reshape(len(x), self.output_size(), -1)
         with np.errstate(all="ignore"):
             return self.as_output(REDUCTIONS[self.function](lines), inputs)
@@ -159,10 +159,10 @@ def _scan(a: Arrays) -> None:
 def _lower_reduce(layer: Layer) -> LayerCode:
     op = layer.op
     steps = strides(op.dims)
-    kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
+    outer = [axis for axis in range(len(op.dims)) if axis not in op.axes]
     types = {
         **layer.planes,
-        "Kept": loop_type([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
+        "Kept": loop_type([op.dims[a] for a in outer], [[steps[a] for a in outer]]),
         "Reduced": loop_type([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
     }
     kernel = "arrayLogSumExp" if op.function == "LogSumExp" else "arrayReduce"

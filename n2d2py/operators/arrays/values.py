@@ -96,11 +96,11 @@ class Arrays:
         assert x.image is not None
         return self.image_value(self.builder.layer(self.node, op, [x.image], params, part=label))
 
-    def before_transpose(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
-        """Add a layer on an image before its transposition; `made_for` returns the operator for the permutation of the axes."""
+    def before_transpose(self, operator: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
+        """Add a layer on an image before its transposition; `operator` returns it for the permutation of the axes."""
         assert x.image is not None
         source, order = transpose_source(x.image, self.builder.graph)
-        result = self.layer(made_for(order), self.image_value(source), "channels")
+        result = self.layer(operator(order), self.image_value(source), "channels")
         return result if source == x.image else self.layer(Transpose(order), result, "turned")
 
     def image_value(self, tensor: str) -> Value:
@@ -177,25 +177,25 @@ class Arrays:
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
 
-    def select(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
-        """Select the positions chosen[axis] of some axes; negative positions are filled.
+    def select(self, value: Value, positions: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
+        """Select positions[axis] of some axes; negative positions are filled.
 
         An image stays one if no position is filled and the batch is unchanged; the layer then precedes a transposition.
         """
-        check_size(len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims))
+        check_size(len(positions.get(axis, range(size))) for axis, size in enumerate(value.dims))
         if value.image is not None:
-            taken = {axis: tuple(p) for axis, p in chosen.items() if list(p) != list(range(value.dims[axis]))}
-            if not taken:
+            selected = {axis: tuple(p) for axis, p in positions.items() if list(p) != list(range(value.dims[axis]))}
+            if not selected:
                 return value
-            if 0 not in taken and all(min(positions) >= 0 for positions in taken.values()):
+            if 0 not in selected and all(min(each) >= 0 for each in selected.values()):
                 rank = len(value.dims)
                 return self.before_transpose(
-                    lambda order: IndexSelect(tuple(taken.get(order.index(axis)) for axis in range(1, rank))), value
+                    lambda order: IndexSelect(tuple(selected.get(order.index(axis)) for axis in range(1, rank))), value
                 )
             value = self.vector(value)
         steps = strides(value.dims)
         offsets = [
-            [p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
+            [p * step if p >= 0 else -1 for p in positions.get(axis, range(size))]
             for axis, (size, step) in enumerate(zip(value.dims, steps, strict=True))
         ]
         return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
@@ -204,11 +204,11 @@ class Arrays:
         """Permute axes: axis i of the result is axis order[i]."""
         if value.image is not None and order[0] == 0:
             source, before = transpose_source(value.image, self.builder.graph)
-            turn = tuple(before[axis] for axis in order)
+            permutation = tuple(before[axis] for axis in order)
             return (
                 self.image_value(source)
-                if turn == tuple(range(len(turn)))
-                else self.layer(Transpose(turn), self.image_value(source), "turned")
+                if permutation == tuple(range(len(permutation)))
+                else self.layer(Transpose(permutation), self.image_value(source), "turned")
             )
         value = self.vector(value)
         steps = strides(value.dims)

@@ -73,8 +73,8 @@ def _reduce(function: str, a: Arrays) -> None:
 def _reduce_image(a: Arrays, pooling: _Pooling, x: Value, axes: list[int], keep: bool) -> None:
     assert x.image is not None
     dims, (tensor, permutation) = x.dims, transpose_source(x.image, a.builder.graph)
-    kept = [permutation[axis] for axis in range(len(dims)) if axis not in axes and dims[axis] > 1]
-    if kept != sorted(kept):  # the kept axes would change their order
+    others = [permutation[axis] for axis in range(len(dims)) if axis not in axes and dims[axis] > 1]
+    if others != sorted(others):  # the other axes would change their order
         tensor, permutation = x.image, tuple(range(len(dims)))
     x = a.image_value(tensor)
     reduced = sorted(permutation[axis] for axis in axes)
@@ -91,9 +91,9 @@ def _add_pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
     shape = x.dims
     if len(shape) == 4 and set(reduced) <= {2, 3}:
         return a.layer(Pool(mode, (shape[2] if 2 in reduced else 1, shape[3] if 3 in reduced else 1)), x, "pool")
-    kept = [axis for axis in range(1, len(shape)) if axis not in reduced]
+    others = [axis for axis in range(1, len(shape)) if axis not in reduced]
     window = (1, prod(shape[axis] for axis in reduced))
-    lines = a.reshape(a.transpose(x, (0, *kept, *reduced)), (1, prod(shape[axis] for axis in kept), *window))
+    lines = a.reshape(a.transpose(x, (0, *others, *reduced)), (1, prod(shape[axis] for axis in others), *window))
     return a.layer(Pool(mode, window), lines, "pool")
 
 

@@ -113,14 +113,14 @@ def _einsum(a: Arrays) -> None:
     _check_batch_repeats(a, names, values)
     name, value = names[0], values[0]
     for index, (other, factor) in enumerate(zip(names[1:], values[1:], strict=True), 2):
-        kept = set(result).union(*names[index:])
-        joined = "".join(c for c in dict.fromkeys(name + other) if c in kept)
-        value = _contract(a, _sum_unused(a, name, value, other, kept), _sum_unused(a, other, factor, name, kept), joined)
-        name = joined
-    gone = [index for index, c in enumerate(name) if c not in result]
-    value = reduce_axes(a, "Sum", value, gone, keep=False) if gone else value
-    kept = [c for c in name if c in result]
-    a.bind(a.transpose(value, [kept.index(c) for c in result]))
+        needed = set(result).union(*names[index:])
+        letters = "".join(c for c in dict.fromkeys(name + other) if c in needed)
+        value = _contract(a, _sum_unused(a, name, value, other, needed), _sum_unused(a, other, factor, name, needed), letters)
+        name = letters
+    unused = [index for index, c in enumerate(name) if c not in result]
+    value = reduce_axes(a, "Sum", value, unused, keep=False) if unused else value
+    needed = [c for c in name if c in result]
+    a.bind(a.transpose(value, [needed.index(c) for c in result]))
 
 
 def _check_batch_repeats(a: Arrays, names: list[str], values: list[Value]) -> None:
@@ -145,11 +145,11 @@ def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     return names, result.replace("...", axes)
 
 
-def _sum_unused(a: Arrays, letters: str, value: Value, other: str, kept: set[str]) -> tuple[str, Value]:
+def _sum_unused(a: Arrays, letters: str, value: Value, other: str, needed: set[str]) -> tuple[str, Value]:
     """Sum an operand over the axes that neither the other operand nor later terms have; return its letters and value."""
-    gone = [index for index, c in enumerate(letters) if c not in other and c not in kept]
-    left = "".join(c for index, c in enumerate(letters) if index not in gone)
-    return left, (reduce_axes(a, "Sum", value, gone, keep=False) if gone else value)
+    unused = [index for index, c in enumerate(letters) if c not in other and c not in needed]
+    rest = "".join(c for index, c in enumerate(letters) if index not in unused)
+    return rest, (reduce_axes(a, "Sum", value, unused, keep=False) if unused else value)
 
 
 def _contract(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, Value], result: str) -> Value:
