@@ -77,7 +77,7 @@ def _check_size(model: onnx.ModelProto, known: Mapping[str, np.ndarray], room: i
     sized.CopyFrom(model)
     small = {name: value for name, value in known.items() if value.size <= MAX_SHAPE_SIZE and value.dtype.kind in "iuf"}
     sized.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in small.items())
-    del sized.graph.input[:]  # an initializer that is an input too is no constant for the inference
+    del sized.graph.input[:]  # the inference does not read initializers that are inputs too
     sized.graph.input.extend(value for value in model.graph.input if value.name not in small)
     shapes = [value.type.tensor_type.shape.dim for value in shape_inference.infer_shapes(sized).graph.output]
     count = sum(prod(size.dim_value for size in dims) for dims in shapes if all(size.HasField("dim_value") for size in dims))
