@@ -201,7 +201,7 @@ def _clip(a: Arrays) -> None:
     elif not a.apply_function():
         x = a.value(0)
         for index, name, function in ((1, "min", "Max"), (2, "max", "Min")):
-            if a.has(index):
+            if a.node.has(index):
                 x = a.map(function, x, a.value(index))
             elif a.node.attribute(name) is not None:
                 x = a.map(function, x, a.const(a.node.attribute(name), x))

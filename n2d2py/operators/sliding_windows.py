@@ -133,10 +133,10 @@ def _add_layer(a: Arrays, x: Value, op: Op, weights: np.ndarray | None = None) -
     node, builder, params, weights_at = a.node, a.builder, None, None
     if weights is not None:
         bias = node.optional_constant(2, "bias")
-        _check_bias(0 if bias is None else bias.size, 0 if bias is None else len(weights))
-        kernel = _pair(weights.shape[2:])
-        params = {"weights": weights.reshape(*weights.shape[:2], *kernel), "bias": None if bias is None else bias.reshape(-1)}
-        weights_at = 1
+        if bias is not None:
+            _check_bias(bias.size, len(weights))
+            bias = bias.reshape(-1)
+        params, weights_at = {"weights": weights.reshape(*weights.shape[:2], *_pair(weights.shape[2:])), "bias": bias}, 1
     if len(x.dims) == 4:
         builder.layer(node, op, [x.image], params, weights_at=weights_at)
         return
@@ -195,7 +195,7 @@ def _groups(a: Arrays, x: Value, weights: Sequence[int], transposed: bool = Fals
 
 
 def _add_bias(a: Arrays, output: Value) -> Value:
-    if not a.has(2):
+    if not a.node.has(2):
         return output
     bias = a.value(2)
     _check_bias(bias.size, output.dims[1])
@@ -205,7 +205,7 @@ def _add_bias(a: Arrays, output: Value) -> Value:
 # ---- operators -----------------------------------------------------------------------------------
 def _weighted_operands(a: Arrays) -> tuple[Value, Value]:
     """Return the input, an image if possible and if weights and bias are constants, and the weights."""
-    is_image = all(a.node.is_constant(index) for index in range(1, len(a.node.inputs)) if a.has(index))
+    is_image = all(a.node.is_constant(index) for index in range(1, len(a.node.inputs)) if a.node.has(index))
     return a.image() if is_image else a.value(0), a.value(1)
 
 

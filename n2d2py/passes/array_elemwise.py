@@ -82,11 +82,11 @@ class ArraySums(Pass):
             return None
         return Match(constants) if any(isinstance(reader.op, Normalize) for reader in readers) else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Replacement | np.ndarray) -> str:
-        if isinstance(found, Replacement):
-            node.op, node.inputs, node.params = found.op, list(found.operands), {}
+    def rewrite(self, graph: Graph, node: Node, replacement: Replacement | np.ndarray) -> str:
+        if isinstance(replacement, Replacement):
+            node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
         else:
-            node.op, node.params = AddConstants(), {"constants": found}
+            node.op, node.params = AddConstants(), {"constants": replacement}
         return f"it is {node.op.kind}"
 
 
@@ -99,8 +99,8 @@ class ArrayElemWise(IntegerRewrite):
 
     @staticmethod
     def find(node: Node) -> Replacement | None:
-        found = _find_replacement(node)
-        return found if found is not None and (found.shapes or node.op.function == "Mul") else None
+        replacement = _find_replacement(node)
+        return replacement if replacement is not None and (replacement.shapes or node.op.function == "Mul") else None
 
     def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
         node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}

@@ -132,20 +132,20 @@ class GroupedMatMul(_ConstantProduct):
             return Match.no("its matrices do not belong to the outermost groups of its rows")
         return Match((prod(op.right[:end]), prod(op.left[end:-1])))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
-        groups, rows = found
+    def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
+        groups, rows = sizes
         (source,), output = node.inputs, node.output
         assert isinstance(node.op, ArrayMatMul)
         depth, width = node.op.right[-2:]
         weights = node.params["operand1"].reshape(groups, depth, width).transpose(0, 2, 1).reshape(groups * width, depth, 1, 1)
         node.op, node.params = Conv(groups=groups), {"weights": np.ascontiguousarray(weights)}
         node.params["bias"] = np.zeros(groups * width, weights.dtype)
-        turned = source
+        operand = source
         if rows > 1:
-            turned = permute_rows(
+            operand = permute_rows(
                 graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAP_ROWS_COLUMNS, f"{output}_operand"
             )
-        node.inputs = [turned]
+        node.inputs = [operand]
         text = f"products of {groups} matrices"
         if rows == 1:
             over_images(graph, node, [(groups * depth, 1, 1)], (groups * width, 1, 1))
@@ -177,8 +177,8 @@ class LeftMatMul(_ConstantProduct):
             return Match.no("it has a matrix for each of several products")
         return Match((prod(op.right[:-2]), op.right[-1]))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
-        products, columns = found
+    def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
+        products, columns = sizes
         op, (source,), output = node.op, node.inputs, node.output
         assert isinstance(op, ArrayMatMul)
         outputs, depth = op.left[-2:]
@@ -189,9 +189,11 @@ class LeftMatMul(_ConstantProduct):
         if products * columns == 1:
             return text
         at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
-        turned = permute_rows(graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand")
+        transposed = permute_rows(
+            graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand"
+        )
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
-        node.inputs, node.outputs = [turned], [product]
+        node.inputs, node.outputs = [transposed], [product]
         at = graph.nodes.index(node) + 1
         line = permute_rows(graph, node, at, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False)
         as_array(graph, line, output, node, at + 2)

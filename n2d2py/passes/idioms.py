@@ -85,8 +85,8 @@ class FuseMagnitude(Pass):
             return Match.no("its sum has a shift, or takes a square away")
         return Match(([first for first, _ in factors], tuple(map(sqrt, weights))))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[list[str], tuple[float, ...]]) -> str:
-        inputs, weights = found
+    def rewrite(self, graph: Graph, node: Node, operands: tuple[list[str], tuple[float, ...]]) -> str:
+        inputs, weights = operands
         node.op, node.inputs, node.params = ElemWise("EuclideanSum", weights if set(weights) != {1.0} else ()), inputs, {}
         graph.prune()
         return "the magnitude of what was squared"
@@ -127,8 +127,8 @@ class FuseNorm(Pass):
         shifts = _row_constant(reader, "Add", op.size)
         return None if gains is None and shifts is None else Match((reader, gains, shifts))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
-        reader, gains, shifts = found
+    def rewrite(self, graph: Graph, node: Node, follower: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
+        reader, gains, shifts = follower
         size = node.op.size
         own, shift = node.params.get("gain", np.ones(size, np.float32)), node.params.get("shift", np.zeros(size, np.float32))
         if gains is not None:

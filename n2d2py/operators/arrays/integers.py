@@ -22,7 +22,7 @@ _TYPES = ("int8", "uint8", "int16", "uint16")
 def _subtract_zero_point(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
     """Return x minus the zero point of input `index`: a scalar, or one per row (`by_row`) or column."""
     x = x if x.kind else a.cast(x, "int32")  # 8-bit network inputs are real numbers in the graph
-    if not a.has(index):
+    if not a.node.has(index):
         return x
     zero = a.value(index)
     if zero.is_constant and not np.any(zero.constant):
@@ -45,7 +45,7 @@ def _matmul_integer(a: Arrays) -> None:
 @onnx_array("ConvInteger")
 def _conv_integer(a: Arrays) -> None:
     x, weights = _subtract_zero_point(a, a.value(0), 2, False), a.value(1)
-    if a.has(3) and a.value(3).size > 1:
+    if a.node.has(3) and a.value(3).size > 1:
         zero = a.reshape(a.value(3), (weights.dims[0], *(1,) * (len(weights.dims) - 1)))
         weights = a.map("Sub", a.cast(weights, "int32"), a.cast(zero, "int32"))
     else:
@@ -103,11 +103,11 @@ def _quantize(a: Arrays) -> None:
         import_quantize(a.node, a.builder)
         return
     element = int(a.node.attribute("output_dtype", 0))
-    kind = _file_kind(a, 2) if a.has(2) else element_dtype(element).name if element else "uint8"
+    kind = _file_kind(a, 2) if a.node.has(2) else element_dtype(element).name if element else "uint8"
     if kind not in _TYPES:
         raise Unsupported(f"integers of type {kind} are not supported", "quantize to 8 or 16 bits")
     x = a.value(0)
-    a.bind(_quantize_values(a, x, _scale(a, x), _broadcast(a, a.value(2), x) if a.has(2) else None, kind))
+    a.bind(_quantize_values(a, x, _scale(a, x), _broadcast(a, a.value(2), x) if a.node.has(2) else None, kind))
 
 
 @onnx_array("DequantizeLinear")
@@ -119,7 +119,7 @@ def _dequantize(a: Arrays) -> None:
     if x.kind not in ("", *_TYPES, "int32"):
         raise Unsupported(f"integers of type {x.kind} are not supported", "quantize to 8 or 16 bits")
     centred = a.cast(x, "int32") if x.kind else x
-    if a.has(2):
+    if a.node.has(2):
         centred = a.map("Sub", centred, a.cast(_broadcast(a, a.value(2), x), centred.kind))
     a.bind(a.map("Mul", a.cast(centred, ""), _scale(a, x)))
 

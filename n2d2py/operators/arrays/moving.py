@@ -128,6 +128,6 @@ def _tile(a: Arrays) -> None:
 @onnx_array("Trilu")
 def _trilu(a: Arrays) -> None:
     x = a.value(0)
-    k = int(a.node.constant(1, "diagonal").item()) if a.has(1) else 0
+    k = int(a.node.constant(1, "diagonal").item()) if a.node.has(1) else 0
     mask = (np.triu if a.node.attribute("upper", 1) else np.tril)(np.ones(x.dims[-2:], bool), k)
     a.bind(a.map("Where", a.const(mask), x, a.const(0, x), result=x.kind))

@@ -25,10 +25,6 @@ class Arrays:
     def __init__(self, node: OnnxNode, builder: Builder):
         self.node, self.builder = node, builder
 
-    def has(self, index: int) -> bool:
-        """True if input `index` is given."""
-        return self.node.has(index)
-
     def value(self, index: int) -> Value:
         """Return input `index`, never as an image. Raise Unsupported if it is absent."""
         if not self.node.has(index):

@@ -259,7 +259,7 @@ def _identity(a: Arrays) -> None:
 def _dropout(a: Arrays) -> None:
     node, x = a.node, a.input()
     ratio = float(node.constant(1, "ratio").item() if node.is_constant(1) else node.attribute("ratio", 0.5))
-    if a.has(2) and bool(node.constant(2, "training mode").item()) and not (node.is_constant(1) and ratio == 0):
+    if a.node.has(2) and bool(node.constant(2, "training mode").item()) and not (node.is_constant(1) and ratio == 0):
         raise Unsupported("it is in training mode", "export the model for inference")
     a.bind(x if x.image is None else a.layer(Dropout(ratio), x, "kept"))
     if a.is_output_used(1):

@@ -29,7 +29,7 @@ def _layer(a: Arrays) -> None:
     outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
     centred = a.node.type == "LayerNormalization"
     result = _add_norm(a, x, outer, epsilon, centred=centred)
-    a.bind(_affine(a, result, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
+    a.bind(_affine(a, result, a.value(1) if a.node.has(1) else None, a.value(2) if a.node.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
         if a.is_output_used(index):

@@ -173,7 +173,7 @@ def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
     return a.image_value(result)
 
 
-def _taps(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
+def _taps(a: Arrays, coordinates: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
     """Return the input positions and their weights for each output position."""
     antialias = bool(a.node.attribute("antialias", 0)) and axis.scale < 1
     factor = float(min(axis.scale, Fraction(1))) if antialias else 1.0
@@ -181,7 +181,7 @@ def _taps(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list
     coefficient = float(a.node.attribute("cubic_coeff_a", -0.75))
     leaves_out = bool(a.node.attribute("exclude_outside", 0))
     result = []
-    for v in at:
+    for v in coordinates:
         base = floor(v)
         taps = (
             range(ceil(v - reach), floor(v + reach) + 1)

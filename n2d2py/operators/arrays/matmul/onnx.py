@@ -65,7 +65,7 @@ def _matmul(a: Arrays) -> None:
     product = add_matmul(a, left, right)
     if alpha != 1.0:
         product = a.map("Mul", product, a.const(alpha, product))
-    if a.has(2):
+    if a.node.has(2):
         bias = a.value(2)
         bias = bias if beta == 1.0 else a.map("Mul", bias, a.const(beta, bias))
         product = a.map("Add", product, bias)
