@@ -15,14 +15,11 @@ from n2d2py.exports.cpp.forms.select import table
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, read_activation
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.graph.node import TWICE
-from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
-from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
@@ -105,37 +102,6 @@ def _threshold(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
     context.require_channels(tensor)
     context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
-
-
-# ---- ONNX import ---------------------------------------------------------------------------------
-# Activation functions with slopes per channel, and functions that become a gain.
-@onnx("PRelu")
-def _prelu(node: OnnxNode, builder: Builder) -> None:
-    """Add a LeakyRectifier for a single slope; else max(x, slope x) if all are at most 1; else max(x, 0) + slope min(x, 0)."""
-    slope, shape, x = node.constant(1, "slope"), node.shape(), node.tensor()
-    if slope.size and (slope == slope.flat[0]).all():
-        builder.layer(node, Activation(LeakyRectifier(float(slope.flat[0]))), [x])
-        return
-    if (
-        slope.size != shape[1]
-        or slope.ndim > len(shape)
-        or slope.ndim < len(shape) - 1
-        or slope.shape[slope.ndim - len(shape) + 1] != shape[1]
-    ):
-        raise Unsupported("its slope differs within a channel", "use one slope for each channel")
-    params = {"weights": slope.reshape(-1), "bias": np.zeros(slope.size)}
-    if slope.max() <= 1:
-        builder.layer(node, ElemWise("Max"), [x, builder.layer(node, Affine(), [x], params, part="below")])
-        return
-    above = builder.layer(node, Activation(Clip(0.0)), [x], part="above")
-    negative = builder.layer(node, Activation(Clip(high=0.0)), [x], part="negative")
-    below = builder.layer(node, Affine(), [negative], params, part="below")
-    builder.layer(node, ElemWise("Sum"), [above, below])
-
-
-@onnx("Neg")
-def _neg(node: OnnxNode, builder: Builder) -> None:
-    builder.layer(node, Affine(), [node.tensor()], uniform_gain(channels(node.shape()), -1.0))
 
 
 # ---- integers ------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ import numpy as np
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import emit_gain_and_shift
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -41,21 +41,27 @@ class BatchNorm(Op):
 _ROLES = ("scale", "bias", "mean", "variance")
 
 
-@onnx("BatchNormalization", images=True)
-def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    params = {role: node.constant(index, role) for index, role in enumerate(_ROLES, 1)}
-    channels = node.require_rank(2, 3, 4)[1]
+@onnx_array("BatchNormalization")
+def _from_onnx(a: Arrays) -> None:
+    """Add a BatchNorm of constants for each channel of an image; else the operations of an array."""
+    node, epsilon = a.node, float(a.node.attribute("epsilon", 1e-5))
     if node.attribute("training_mode", 0):
         raise Unsupported("it is in training mode", "export the model for inference")
-    if not node.attribute("spatial", 1):
-        raise Unsupported("its statistics are per position (spatial=0)", "export with a newer opset")
-    node.require_single_output()
-    if any(array.size != channels for array in params.values()):
-        raise Unsupported("its parameters are not one value per channel")
-    epsilon = float(node.attribute("epsilon", 1e-5))
-    if float(params["variance"].min()) + epsilon <= 0:
+    if node.is_constant(4) and not (node.constant(4, "variance") + epsilon > 0).all():
         raise Unsupported("a variance plus epsilon is not positive", "train or export the model again")
-    builder.layer(node, BatchNorm(epsilon), [node.tensor()], {role: array.reshape(-1) for role, array in params.items()})
+    constants = [node.constant(index, role) for index, role in enumerate(_ROLES, 1) if node.is_constant(index)]
+    by_channel = bool(node.attribute("spatial", 1))
+    x = a.image() if by_channel and len(constants) == len(_ROLES) else a.value(0)
+    if x.image is not None and all(array.size == x.dims[1] for array in constants):
+        params = {role: array.reshape(-1) for role, array in zip(_ROLES, constants, strict=True)}
+        a.builder.layer(node, BatchNorm(epsilon), [x.image], params)
+        return
+    x = a.value(0)
+    shape = x.dims[1:] if not by_channel else (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
+    scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
+    deviation = a.map("Sqrt", a.map("Add", variance, a.const(epsilon, variance)))
+    normed = a.map("Div", a.map("Sub", x, mean), deviation)
+    a.bind(a.map("Add", a.map("Mul", normed, scale), shift))
 
 
 _SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalization with stored statistics.")

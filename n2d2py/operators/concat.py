@@ -127,7 +127,7 @@ def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
     return a.add(op, values, dims, label="joined")
 
 
-@onnx_array("Concat", images=True)
+@onnx_array("Concat")
 def _from_onnx(a: Arrays) -> None:
     """Concatenate images, before a transposition that they share; else arrays."""
     node, graph = a.node, a.builder.graph

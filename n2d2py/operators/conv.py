@@ -13,8 +13,6 @@ from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation, read_window, window_keys
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, onnx
-from n2d2py.frontend.onnx.windows import image_size, pair, read_kernel, read_pads, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, Window, memory_access
 from n2d2py.memory.scratch import ScratchNeed
@@ -87,17 +85,6 @@ def _build(context: LayerContext) -> None:
         params,
         read_activation(context.values),
     )
-
-
-# ---- ONNX import ---------------------------------------------------------------------------------
-@onnx("Conv", images=True)
-def _conv(node: OnnxNode, builder: Builder) -> None:
-    weights, bias = read_kernel(node, "convolution")
-    stride, dilation = pair(node, "strides"), pair(node, "dilations")
-    extent = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilation, strict=True)]
-    pads = read_pads(node, image_size(node), extent, stride)
-    op = Conv(stride, pads, dilation, int(node.attribute("group", 1)))
-    windowed_layer(node, builder, op, {"weights": weights, "bias": bias})
 
 
 # ---- integers ------------------------------------------------------------------------------------

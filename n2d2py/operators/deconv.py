@@ -17,8 +17,6 @@ from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.windows import cut_off, image_size, pair, read_kernel, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 from n2d2py.memory.scratch import ScratchNeed
@@ -119,34 +117,6 @@ def _build(context: LayerContext) -> None:
         params,
         read_activation(context.values),
     )
-
-
-# ---- ONNX import ---------------------------------------------------------------------------------
-@onnx("ConvTranspose", images=True)
-def _deconv(node: OnnxNode, builder: Builder) -> None:
-    weights, bias = read_kernel(node, "transposed convolution")
-    groups, channels = int(node.attribute("group", 1)), node.shape()[1]
-    if groups < 1 or weights.shape[0] != channels or channels % groups:
-        raise Unsupported(
-            f"its weights for {weights.shape[0]} channels in {groups} groups do not fit its input of {channels} channels"
-        )
-    # (C, O / groups, ...) in ONNX
-    per_group, *kernel = weights.shape[1:]
-    parts = weights.reshape(groups, channels // groups, per_group, *kernel)
-    weights = parts.transpose(0, 2, 1, 3, 4).reshape(groups * per_group, channels // groups, *kernel)
-    stride, dilation = pair(node, "strides"), pair(node, "dilations")
-    pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)], stride)
-    windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})
-
-
-def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> Pads:
-    """Return the lines and columns (top, left, bottom, right) to remove from the full result."""
-    line = 4 - len(node.shape())
-    begin, end, added = cut_off(node, image_size(node)[line:], extent[line:], stride[line:])
-    if min(begin + end) < 0:
-        raise Unsupported("its pads are negative, or its output_shape is larger than its full result")
-    (top, left), (bottom, right) = [0] * line + begin, [0] * line + [e - a for e, a in zip(end, added, strict=True)]
-    return top, left, bottom, right
 
 
 # ---- integers ------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class SpaceToDepth(BlockOp):
         return (c, h // b, b, w // b, b), order, (c * b * b, h // b, w // b)
 
 
-@onnx_array("DepthToSpace", "SpaceToDepth", images=True)
+@onnx_array("DepthToSpace", "SpaceToDepth")
 def _from_onnx(a: Arrays) -> None:
     x, block, channels_first = a.image(), int(a.node.attribute("blocksize", 0)), a.node.attribute("mode", "DCR") == "CRD"
     if block < 1:

@@ -15,7 +15,6 @@ from n2d2py.frontend.ini.convolution import REMAP, remap_outputs
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.frontend.ini.trained import with_trained_weights
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.ini.ignored import TRAINING
@@ -109,47 +108,6 @@ def _build(context: LayerContext) -> None:
         weights = weights / np.sqrt(np.square(weights).sum(1, keepdims=True) + np.float32(SMALLEST_SQUARE))
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     context.add(Fc(), [_flatten_inputs(context)], remap_outputs(context, weights, bias), read_activation(values))
-
-
-# ---- ONNX import ---------------------------------------------------------------------------------
-def _weights(node: OnnxNode) -> np.ndarray:
-    """Return input 1 as constant matrix."""
-    if node.is_constant(0):
-        raise Unsupported("a constant as first operand is not supported", "put the weights second")
-    weights = node.constant(1, "second operand")
-    if weights.ndim != 2:
-        raise Unsupported(f"its weights have rank {weights.ndim}, only rank 2 is supported")
-    return weights
-
-
-@onnx("Gemm", images=True)
-def _gemm(node: OnnxNode, builder: Builder) -> None:
-    weights = _weights(node)
-    if node.attribute("transA", 0):
-        raise Unsupported("it transposes its input, which mixes samples", "export with transA=0")
-    weights = weights if node.attribute("transB", 0) else weights.T
-    outputs = weights.shape[0]
-    bias = None
-    if node.has(2):
-        given = node.constant(2, "bias").astype(np.float64)
-        if given.size not in (1, outputs) or given.ndim > 2:
-            raise Unsupported(f"its bias of shape {list(given.shape)} is not one value per output")
-        bias = np.broadcast_to(given.reshape(-1) * node.attribute("beta", 1.0), (outputs,))
-    alpha = node.attribute("alpha", 1.0)
-    _add_layer(node, builder, weights if alpha == 1 else weights.astype(np.float64) * alpha, bias)
-    params = builder.graph.nodes[-1].params
-    if "weight_scales" in params:
-        params["weight_scales"] = params["weight_scales"] * np.float32(abs(alpha) or 1)
-
-
-@onnx("MatMul", images=True)
-def _matmul(node: OnnxNode, builder: Builder) -> None:
-    _add_layer(node, builder, _weights(node).T, None)
-
-
-def _add_layer(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray | None) -> None:
-    node.require_rank(2)
-    builder.layer(node, Fc(), [node.tensor()], {"weights": weights, "bias": bias}, weights_at=1)
 
 
 # ---- integers ------------------------------------------------------------------------------------

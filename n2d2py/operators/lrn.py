@@ -54,7 +54,7 @@ class LRN(Op):
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
 
 
-@onnx_array("LRN", images=True)
+@onnx_array("LRN")
 def _from_onnx(a: Arrays) -> None:
     """Add x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta; arrays use elementary operators."""
     x, node = a.image(), a.node

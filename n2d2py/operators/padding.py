@@ -45,7 +45,7 @@ class Padding(Op):
         return [pad(inputs[0], self.pads, graph.type(node.inputs[0]).zero_point)]
 
 
-@onnx_array("Pad", images=True)
+@onnx_array("Pad")
 def _from_onnx(a: Arrays) -> None:
     """Add a Padding for zeros around an image, else an IndexSelect with a fill value."""
     node, x = a.node, a.input()
@@ -65,7 +65,7 @@ def _from_onnx(a: Arrays) -> None:
             op = Padding((begin[top], begin[left], end[top], end[left]))
             a.bind(a.before_transpose(lambda _: op, x))
             return
-    chosen = {}
+    positions = {}
     for axis in padded:
         before, after, size = begin[axis], end[axis], x.dims[axis]
         line = np.arange(size)[max(0, -before) : size - max(0, -after)]
@@ -74,8 +74,8 @@ def _from_onnx(a: Arrays) -> None:
             line = np.pad(line, ends, constant_values=-1)
         elif line.size:
             line = np.pad(line, ends, mode)  # type: ignore[call-overload]
-        chosen[axis] = line.tolist()
-    a.bind(a.select(x, chosen, fill))
+        positions[axis] = line.tolist()
+    a.bind(a.select(x, positions, fill))
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:

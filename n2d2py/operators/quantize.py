@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, apply_function, onnx
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
@@ -134,8 +135,8 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
 
 def _default_dtype(node: OnnxNode) -> np.dtype:
     """Return the integer type of a QuantizeLinear without zero point."""
-    given = node.attribute("output_dtype", 0)
-    return element_dtype(given) if given else np.dtype(np.uint8)
+    element = node.attribute("output_dtype", 0)
+    return element_dtype(element) if element else np.dtype(np.uint8)
 
 
 def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
@@ -150,8 +151,9 @@ def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
     return next((element_dtype(each.element_type) for each in builder.model.inputs if each.name == tensor), np.dtype(np.uint8))
 
 
-@onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
-def _quantize(node: OnnxNode, builder: Builder) -> None:
+@onnx("com.microsoft::QuantizeLinear")
+def import_quantize(node: OnnxNode, builder: Builder) -> None:
+    """Add a Quantize to the integers of the export, or quantize a constant."""
     if not node.is_constant(0):
         builder.layer(node, Quantize(_type(node, _default_dtype(node))), [node.tensor()])
         builder.integers.add(node.name)
@@ -166,8 +168,9 @@ def _quantize(node: OnnxNode, builder: Builder) -> None:
     builder.constants[node.name] = np.clip(stored, least, most).astype(zero.dtype)
 
 
-@onnx("DequantizeLinear", "com.microsoft::DequantizeLinear")
-def _dequantize(node: OnnxNode, builder: Builder) -> None:
+@onnx("com.microsoft::DequantizeLinear")
+def import_dequantize(node: OnnxNode, builder: Builder) -> None:
+    """Add nothing after a QuantizeLinear, a Quantize after an input, or dequantize a constant."""
     if node.is_constant(0):
         stored = node.constant(0, "input")
         if integer_type(stored.dtype) is None:
@@ -190,21 +193,32 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported(reason, "quantize the model again")
 
 
-@onnx("Clip")
-def _clip(node: OnnxNode, builder: Builder) -> None:
-    """Add a Quantize of fewer bits for a Clip of a QuantizeLinear's integers (QCDQ); else an activation function."""
-    if node.is_constant(0) or node.inputs[0] not in builder.integers:
-        apply_function(node, builder)
-        return
+@onnx_array("Clip")
+def _clip(a: Arrays) -> None:
+    """Add a Quantize of fewer bits for a QuantizeLinear's integers (QCDQ), an Activation, or maps for other limits and types."""
+    if a.node.inputs[0] in a.builder.integers:
+        _narrow(a.node, a.builder)
+    elif not a.apply_function():
+        x = a.value(0)
+        for index, name, function in ((1, "min", "Max"), (2, "max", "Min")):
+            if a.node.has(index):
+                x = a.map(function, x, a.value(index))
+            elif a.node.attribute(name) is not None:
+                x = a.map(function, x, a.const(a.node.attribute(name), x))
+        a.bind(x)
+
+
+def _narrow(node: OnnxNode, builder: Builder) -> None:
+    """Add a Quantize to the integers between the limits of a Clip."""
     tensor = node.tensor()
     kind = grid_type(builder.graph, tensor)
     if kind is None:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
-    given = next((limit.dtype for limit in limits if limit is not None), None)
+    dtype = next((limit.dtype for limit in limits if limit is not None), None)
     # `_type` may have moved the integers by half of their range
-    moved = 0 if given is None or (given.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
-    low, high = (None if limit is None else int(limit.item()) + moved for limit in limits)
+    offset = 0 if dtype is None or (dtype.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
+    low, high = (None if limit is None else int(limit.item()) + offset for limit in limits)
     least = kind.qmin if low is None else max(low, kind.qmin)
     most = kind.qmax if high is None else min(high, kind.qmax)
     if least > most:

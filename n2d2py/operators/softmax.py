@@ -122,7 +122,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
-@onnx_array("Softmax", "LogSoftmax", images=True)
+@onnx_array("Softmax", "LogSoftmax")
 def _from_onnx(a: Arrays) -> None:
     """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"

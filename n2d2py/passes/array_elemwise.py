@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.map import ArrayMap, constant_operand
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.normalize import Normalize
@@ -38,16 +38,16 @@ class Replacement:
     shapes: tuple[tuple[int, int, int], ...] = ()
 
 
-def _sum_or_product(node: Node, slots: list[int]) -> ArrayMap | None:
-    """Return the operator of a layer if it is a sum or product of real tensors at `slots`, in any order; else None."""
+def _sum_or_product(node: Node) -> ArrayMap | None:
+    """Return the operator of a layer if it is a sum or product of two real tensors; else None."""
     op = node.op
     fits = isinstance(op, ArrayMap) and op.function in _OPS and not op.result and node.activation is None
-    return op if fits and sorted(op.slots) == slots else None
+    return op if fits and sorted(op.slots) == [0, 1] else None
 
 
 def _find_replacement(node: Node) -> Replacement | None:
     """Return the replacement of a layer that combines two arrays; None if they broadcast along more axes than an image has."""
-    op = _sum_or_product(node, [0, 1])
+    op = _sum_or_product(node)
     shapes = None if op is None else images(op.dims, op.shapes)
     if op is None or shapes is None:
         return None
@@ -56,15 +56,12 @@ def _find_replacement(node: Node) -> Replacement | None:
 
 def _added_constants(node: Node) -> np.ndarray | None:
     """Return the constants (C) that a layer adds to each C elements of its only input; else None."""
-    op = _sum_or_product(node, [-1, 0])
-    if op is None or not (op.function == "Add" or (op.function == "Sub" and op.slots == (0, -1))):
+    constant, op = constant_operand(node, "Add", "Sub"), node.op
+    if constant is None or (op.function == "Sub" and constant.position == 0):
         return None
-    index = op.slots.index(-1)
-    shape, values = op.shapes[index], node.params[f"operand{index}"]
+    _, shape, values = constant
     first = next((axis for axis, size in enumerate(shape) if size > 1), None)
-    if first is None or shape[first:] != op.dims[first:] or op.shapes[1 - index] != op.dims:
-        return None
-    if values.dtype.kind != "f" or values.size != prod(shape) or not np.isfinite(values).all():
+    if first is None or shape[first:] != op.dims[first:] or values.size != prod(shape) or not np.isfinite(values).all():
         return None
     return values.reshape(-1) if op.function == "Add" else -values.reshape(-1)
 
@@ -77,19 +74,19 @@ class ArraySums(Pass):
     summary = "sums of arrays turned into layers that have integers"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        found, constants = _find_replacement(node), _added_constants(node)
-        if found is not None and not found.shapes and node.op.function != "Mul":
-            return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(found)
+        replacement, constants = _find_replacement(node), _added_constants(node)
+        if replacement is not None and not replacement.shapes and node.op.function != "Mul":
+            return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(replacement)
         readers = graph.consumers(node.output)
         if constants is None or len(constants) < prod(node.op.dims) or is_quantized(graph):
             return None
         return Match(constants) if any(isinstance(reader.op, Normalize) for reader in readers) else None
 
-    def rewrite(self, graph: Graph, node: Node, found: Replacement | np.ndarray) -> str:
-        if isinstance(found, Replacement):
-            node.op, node.inputs, node.params = found.op, list(found.operands), {}
+    def rewrite(self, graph: Graph, node: Node, replacement: Replacement | np.ndarray) -> str:
+        if isinstance(replacement, Replacement):
+            node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
         else:
-            node.op, node.params = AddConstants(), {"constants": found}
+            node.op, node.params = AddConstants(), {"constants": replacement}
         return f"it is {node.op.kind}"
 
 
@@ -102,8 +99,8 @@ class ArrayElemWise(IntegerRewrite):
 
     @staticmethod
     def find(node: Node) -> Replacement | None:
-        found = _find_replacement(node)
-        return found if found is not None and (found.shapes or node.op.function == "Mul") else None
+        replacement = _find_replacement(node)
+        return replacement if replacement is not None and (replacement.shapes or node.op.function == "Mul") else None
 
     def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
         node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
@@ -122,7 +119,7 @@ class OuterProduct(IntegerRewrite):
 
     @staticmethod
     def find(node: Node) -> Replacement | None:
-        op = _sum_or_product(node, [0, 1])
+        op = _sum_or_product(node)
         groups = axis_groups(op.dims, op.shapes) if op is not None and op.function == "Mul" else []
         ways = [repeats for _, repeats in groups]
         if op is None or len(ways) < 2 or sorted(ways[-2:]) != [(False, True), (True, False)]:

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
@@ -36,8 +36,8 @@ class _ConstantProduct(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
             return None
-        found = self.match_product(graph, node, op)
-        return Match.no("it computes in integers of the file") if found is not None and is_quantized(graph) else found
+        match = self.match_product(graph, node, op)
+        return Match.no("it computes in integers of the file") if match is not None and is_quantized(graph) else match
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,9 @@ def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
         if function == "Add":
             return np.full(width, shift) if gain == 1 else None
         return np.full(width, gain) if shift == 0 and np.isfinite(gain) else None
-    if not isinstance(op, ArrayMap) or op.function != function or op.result or sorted(op.slots) != [-1, 0] or layer.activation:
-        return None
-    index = op.slots.index(-1)
-    constant, shape = layer.params[f"operand{index}"], op.shapes[index]
-    alone = prod(shape) == width and shape[-1:] == (width,) and op.dims[-1] == width
-    return constant.reshape(-1) if alone and op.shapes[1 - index] == op.dims else None
+    constant = constant_operand(layer, function)
+    is_row = constant is not None and constant.shape[-1:] == (width,) == op.dims[-1:] and prod(constant.shape) == width
+    return constant.values.reshape(-1) if constant is not None and is_row else None
 
 
 _SWAP_ROWS_COLUMNS = (0, 1, 3, 2)
@@ -135,20 +132,20 @@ class GroupedMatMul(_ConstantProduct):
             return Match.no("its matrices do not belong to the outermost groups of its rows")
         return Match((prod(op.right[:end]), prod(op.left[end:-1])))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
-        groups, rows = found
+    def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
+        groups, rows = sizes
         (source,), output = node.inputs, node.output
         assert isinstance(node.op, ArrayMatMul)
         depth, width = node.op.right[-2:]
         weights = node.params["operand1"].reshape(groups, depth, width).transpose(0, 2, 1).reshape(groups * width, depth, 1, 1)
         node.op, node.params = Conv(groups=groups), {"weights": np.ascontiguousarray(weights)}
         node.params["bias"] = np.zeros(groups * width, weights.dtype)
-        turned = source
+        operand = source
         if rows > 1:
-            turned = permute_rows(
+            operand = permute_rows(
                 graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAP_ROWS_COLUMNS, f"{output}_operand"
             )
-        node.inputs = [turned]
+        node.inputs = [operand]
         text = f"products of {groups} matrices"
         if rows == 1:
             over_images(graph, node, [(groups * depth, 1, 1)], (groups * width, 1, 1))
@@ -180,8 +177,8 @@ class LeftMatMul(_ConstantProduct):
             return Match.no("it has a matrix for each of several products")
         return Match((prod(op.right[:-2]), op.right[-1]))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
-        products, columns = found
+    def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
+        products, columns = sizes
         op, (source,), output = node.op, node.inputs, node.output
         assert isinstance(op, ArrayMatMul)
         outputs, depth = op.left[-2:]
@@ -192,9 +189,11 @@ class LeftMatMul(_ConstantProduct):
         if products * columns == 1:
             return text
         at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
-        turned = permute_rows(graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand")
+        transposed = permute_rows(
+            graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand"
+        )
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
-        node.inputs, node.outputs = [turned], [product]
+        node.inputs, node.outputs = [transposed], [product]
         at = graph.nodes.index(node) + 1
         line = permute_rows(graph, node, at, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False)
         as_array(graph, line, output, node, at + 2)

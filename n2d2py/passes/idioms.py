@@ -13,7 +13,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.arrays.map import ArrayMap, constant_operand, scale_and_shift
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function
 from n2d2py.operators.functions import FunctionRow, Softplus, Sqrt
@@ -85,8 +85,8 @@ class FuseMagnitude(Pass):
             return Match.no("its sum has a shift, or takes a square away")
         return Match(([first for first, _ in factors], tuple(map(sqrt, weights))))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[list[str], tuple[float, ...]]) -> str:
-        inputs, weights = found
+    def rewrite(self, graph: Graph, node: Node, operands: tuple[list[str], tuple[float, ...]]) -> str:
+        inputs, weights = operands
         node.op, node.inputs, node.params = ElemWise("EuclideanSum", weights if set(weights) != {1.0} else ()), inputs, {}
         graph.prune()
         return "the magnitude of what was squared"
@@ -100,19 +100,14 @@ def _is_elemwise(node: Node | None, operation: str) -> TypeGuard[Node]:
 
 def _row_constant(node: Node, function: str, size: int) -> np.ndarray | None:
     """Return the constant of `size` elements that a layer combines with every row of its input; None for other layers."""
-    if not isinstance(node.op, ArrayMap) or node.op.function != function or node.activation is not None:
+    constant = constant_operand(node, function)
+    if constant is None:
         return None
-    op = node.op
-    if op.result or sorted(op.slots) != [-1, 0]:
-        return None
-    index = op.slots.index(-1)
-    constant, shape = node.params[f"operand{index}"], op.shapes[index]
-    if constant.dtype.kind != "f" or op.shapes[1 - index] != op.dims:
-        return None
-    last = next((axis for axis in range(len(shape) + 1) if prod(op.dims[axis:]) == size), None)
+    shape, dims = constant.shape, node.op.dims
+    last = next((axis for axis in range(len(shape) + 1) if prod(dims[axis:]) == size), None)
     if last is None or prod(shape[:last]) != 1:
         return None
-    return np.broadcast_to(constant.reshape(shape[last:]), op.dims[last:]).reshape(-1)
+    return np.broadcast_to(constant.values.reshape(shape[last:]), dims[last:]).reshape(-1)
 
 
 class FuseNorm(Pass):
@@ -132,8 +127,8 @@ class FuseNorm(Pass):
         shifts = _row_constant(reader, "Add", op.size)
         return None if gains is None and shifts is None else Match((reader, gains, shifts))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
-        reader, gains, shifts = found
+    def rewrite(self, graph: Graph, node: Node, follower: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
+        reader, gains, shifts = follower
         size = node.op.size
         own, shift = node.params.get("gain", np.ones(size, np.float32)), node.params.get("shift", np.zeros(size, np.float32))
         if gains is not None:

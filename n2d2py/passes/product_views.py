@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.map.op import scale_and_shift
+from n2d2py.operators.arrays.map import scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.matmul.op import view_positions
 from n2d2py.operators.index_select import IndexSelect

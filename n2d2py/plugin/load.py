@@ -17,7 +17,7 @@ from n2d2py.exports.cpp.headers import PLUGIN_FOLDERS
 from n2d2py.exports.cpp.isa import MORE_SETS
 from n2d2py.exports.cpp.layer import LAYERS, REPLACED_KERNELS
 from n2d2py.frontend.ini.contract import LAYER_TYPES
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, IMAGE_CONVERTERS
+from n2d2py.frontend.onnx.contract import CONVERTERS
 from n2d2py.graph.chains import CHAINS
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.base import OPERATORS, operator_kinds
@@ -33,8 +33,6 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ONNX_FUNCTIONS,
     LAYER_TYPES,
     CONVERTERS,
-    ARRAY_CONVERTERS,
-    IMAGE_CONVERTERS,
     EMITTERS,
     QUANTIZERS,
     MEMORY_ACCESSES,

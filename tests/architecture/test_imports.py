@@ -13,7 +13,7 @@ choices errors entry_points error_codes log concurrency files naming registry ve
 executor resources figures ini arithmetic
 graph; operators: base functions windows; targets: target
 frontend.ini: contract convolution fillers keys mapping quantizers recipes trained weights;
-frontend.onnx: contract cut encodings external model skeleton tensors trial unsupported validation windows;
+frontend.onnx: contract cut encodings external model skeleton tensors trial unsupported validation;
 reference: contract;
 quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
 memory: access manager problem plan scratch strips;

@@ -11,7 +11,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
 
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, ONNX_FUNCTIONS  # noqa: E402
+from n2d2py.frontend.onnx.contract import CONVERTERS, ONNX_FUNCTIONS  # noqa: E402
 from n2d2py.frontend.onnx.parts import EXPANSIONS  # noqa: E402
 from n2d2py.quant.types.float_fallback import float_layers, insert_conversions  # noqa: E402
 
@@ -56,7 +56,7 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
         lines.append(row(operator, by_operator[operator]))
     rest = by_operator[""]
     lines += [row("(networks of several)", rest)] if rest else []
-    untested = sorted({*CONVERTERS, *ARRAY_CONVERTERS, *ONNX_FUNCTIONS, *EXPANSIONS} - by_operator.keys())
+    untested = sorted({*CONVERTERS, *ONNX_FUNCTIONS, *EXPANSIONS} - by_operator.keys())
     return "\n".join([*lines, "", f"Supported without node tests here: {', '.join(untested)}.", ""])
 
 

@@ -23,7 +23,7 @@ from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map.op import ArrayMap
+from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul.op import ArrayMatMul
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv

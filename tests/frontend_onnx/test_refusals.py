@@ -153,3 +153,16 @@ def test_what_neither_reading_of_the_first_axis_takes_is_listed_alone():
     with pytest.raises(N2D2Error, match="E310: g .*RandomUniformLike") as caught:
         import_onnx(model, "n")
     assert "Transpose" not in " ".join(one.line() for one in caught.value.errors)
+
+
+@every(
+    "limits, reason",
+    [("int8 lo = {5}, int8 hi = {3}", "no integer lies between"), ("int8 hi = {3}", "lower limit is not constant")],
+)
+def test_limits_of_integers_are_not_those_of_their_real_numbers(limits, reason):
+    inputs = "float[1,4] x" if "lo" in limits else "float[1,4] x, int8 lo"
+    body = "q = QuantizeLinear (x, s, z)  c = Clip (q, lo, hi)  y = DequantizeLinear (c, s, z)"
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (float[1,4] y) <float s = {{0.1}}, int8 z = {{0}}, {limits}> {{ {body} }}'
+    with pytest.raises(ErrorList) as caught:
+        import_onnx(parser.parse_model(text))
+    assert "[c]: Clip" in caught.value.errors[0].line() and reason in caught.value.errors[0].line()

@@ -131,7 +131,7 @@ def test_a_stumbling_converter_is_a_defect_that_names_the_node(monkeypatch):
     def stumble(*_):
         raise IndexError("x")
 
-    monkeypatch.setattr(importer, "find_converters", lambda *_: (stumble, None))
+    monkeypatch.setattr(importer, "find_converter", lambda *_: stumble)
     with pytest.raises(importer.InternalError, match="Relu 'y': IndexError: x"):
         import_onnx(parser.parse_model(HEADER + "{ y = Relu (x) }"))
 

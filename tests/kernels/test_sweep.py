@@ -20,7 +20,7 @@ from support.programs import need
 from n2d2py.exports.cpp.layer import LAYERS
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
+from n2d2py.operators.arrays.map import MAP_FUNCTIONS
 from n2d2py.operators.arrays.reduce import REDUCTIONS
 
 Cases = list[harness.Case]

@@ -41,11 +41,9 @@ class OnnxNode:
         metadata: metadata of the node, strings by key.
     """
 
-    def __init__(self, proto: NodeProto, tensors: Tensors, as_vector: bool = False):
-        """Wrap a node; with `as_vector`, tensors are vectors of all their elements."""
+    def __init__(self, proto: NodeProto, tensors: Tensors):
         from onnx import helper
 
-        self._as_vector = as_vector
         self.type = proto.op_type
         self.domain = proto.domain
         self.name = next(filter(None, proto.output), "")
@@ -101,8 +99,7 @@ class OnnxNode:
         """Return the graph tensor of a data input. Raise Unsupported if the input is a constant or absent."""
         if not self.has(index) or self.is_constant(index):
             raise Unsupported(f"its input {index} is a constant, not a tensor of the network")
-        name = self.inputs[index]
-        return self._tensors.array(name) if self._as_vector else self._tensors.plane(name)
+        return self._tensors.plane(self.inputs[index])
 
     def shape(self, index: int = 0) -> Shape:
         """Return the shape of a data input, batch 1."""
@@ -149,10 +146,10 @@ class OnnxNode:
         Raises:
             Unsupported: as `axes`, and for a duplicate axis.
         """
-        given = self.integers("axes", 1) or []
-        axes = self.axes(rank + len(given)) or []
-        if len(axes) < len(given):
-            raise Unsupported(f"its axes {', '.join(map(str, given))} contain a duplicate")
+        listed = self.integers("axes", 1) or []
+        axes = self.axes(rank + len(listed)) or []
+        if len(axes) < len(listed):
+            raise Unsupported(f"its axes {', '.join(map(str, listed))} contain a duplicate")
         return axes
 
     @staticmethod
@@ -187,17 +184,17 @@ class Builder(Tensors):
         checked = {
             role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
         }
-        given, unbiased = complete_params(checked)
+        arrays, unbiased = complete_params(checked)
         grid = None if weights_at is None else self.weight_scales.get(node.inputs[weights_at])
         if grid is not None:
-            scales = weight_scales(grid, len(given["weights"]))
-            given |= {} if scales is None else {"weight_scales": scales}
+            scales = weight_scales(grid, len(arrays["weights"]))
+            arrays |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(output or node.name)
-        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
-        (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)
+        added = Node(name, op, list(inputs), [name], arrays, location=place, unbiased=unbiased, rounding=node.rounding)
+        (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], added)
         if len(shape) > 4:
             raise Unsupported("its result has more axes than batch, channels, height and width")
-        self.graph.add(made)
+        self.graph.add(added)
         if part is None:
             self.names[name] = name
         return name
@@ -217,30 +214,16 @@ Converter = Callable[[OnnxNode, Builder], None]
 """Function that adds the layers of one ONNX node and binds its outputs; it raises Unsupported before it adds any."""
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
-"""Converters by operator ("domain::Operator" outside the default domain): to image and vector layers, or to any tensor."""
-ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
-"""Converters to array operators, used if the image converter refuses."""
-IMAGE_CONVERTERS: Registry[Converter] = Registry("the converter to images of the ONNX operator", "n2d2py.operators.catalog")
-"""Operators of CONVERTERS whose image layers are worth a layout conversion."""
+"""Converters by operator, "domain::Operator" outside the default domain."""
 
 
-def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Converter]:
+def onnx(*operators: str) -> Callable[[Converter], Converter]:
     """Return a decorator that registers a converter for ONNX operators, "Operator" or "domain::Operator".
-
-    With `images` it also converts array inputs: its layers are worth a layout conversion.
 
     Raises:
         InternalError: another converter handles one of them.
     """
-
-    def declare(converter: Converter) -> Converter:
-        for operator in (each.removeprefix("ai.onnx::") for each in operators):
-            CONVERTERS.add(operator, converter)
-            if images:
-                IMAGE_CONVERTERS.add(operator, converter)
-        return converter
-
-    return declare
+    return CONVERTERS.declare(*(operator.removeprefix("ai.onnx::") for operator in operators))
 
 
 def operator_key(op_type: str, domain: str) -> str:
@@ -255,18 +238,17 @@ def find_converter(op_type: str, domain: str) -> Converter | None:
 
 
 def apply_function(node: OnnxNode, builder: Builder) -> None:
-    """Add an Activation layer for a node that is a function of `ONNX_FUNCTIONS`."""
+    """Add an Activation layer, on an image or an array, for a node that is a function of `ONNX_FUNCTIONS`."""
     try:
         function = ONNX_FUNCTIONS[operator_key(node.type, node.domain)](node)
     except ValueError as error:
         raise Unsupported(str(error)) from error
-    builder.layer(node, make_operator("Activation", function), [node.tensor()])
-
-
-def find_converters(node: NodeProto) -> tuple[Converter | None, Converter | None]:
-    """Return the converter of a node as `find_converter` does, and its array converter, or None."""
-    key = operator_key(node.op_type, node.domain)
-    return find_converter(node.op_type, node.domain), ARRAY_CONVERTERS.get(key)
+    op, x = make_operator("Activation", function), node.inputs[0]
+    if x in builder.names or not builder.is_tensor(x) or builder.kind_of(x):
+        builder.layer(node, op, [node.tensor()])
+        return
+    y = builder.layer(node, op, [builder.array(x)])
+    builder.arrays[y], builder.dims[y] = builder.names.pop(y), builder.dims_of(x)
 
 
 MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")

@@ -192,7 +192,7 @@ def _list_position(parts: Parts, index: int, count: int) -> int:
 
 def _split_to_sequence(parts: Parts) -> list[str]:
     """Add the parts of SplitToSequence: of given lengths, of one length (the last may be shorter), or of 1."""
-    x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.values(1, "list of lengths")
+    x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.optional_constant(1, "list of lengths")
     length = parts.dims(0)[axis]
     if given is None and not parts.attribute("keepdims", 1):
         return [parts.add("Gather", x, parts.add_constant("at", np.array(index)), axis=axis) for index in range(length)]

@@ -8,7 +8,7 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import Location
-from n2d2py.frontend.onnx.contract import find_converters
+from n2d2py.frontend.onnx.contract import find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.trial import run_limited
@@ -27,17 +27,17 @@ def expand_functions(model: OnnxModel) -> None:
             _declare_constant_types(model.proto.graph)
         from onnx import inliner
 
-        found = sorted({node.op_type for node in nodes})
+        operators = sorted({node.op_type for node in nodes})
         _write_defaults(nodes, model.opset)
         inline = partial(
-            inliner.inline_selected_functions, model.proto, [("", name) for name in found], inline_schema_functions=True
+            inliner.inline_selected_functions, model.proto, [("", name) for name in operators], inline_schema_functions=True
         )
         try:
-            model.proto = run_limited(inline, ", ".join(found), Location(model.path))
+            model.proto = run_limited(inline, ", ".join(operators), Location(model.path))
         except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-            log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
+            log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(operators), str(error).splitlines()[0])
             return
-        log.detail("%s: %s replaced by their definitions", model.path, ", ".join(found))
+        log.detail("%s: %s replaced by their definitions", model.path, ", ".join(operators))
 
 
 def _declare_constant_types(graph: onnx.GraphProto) -> None:
@@ -49,14 +49,14 @@ def _declare_constant_types(graph: onnx.GraphProto) -> None:
 def _write_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
     """Write default attributes explicitly: inlining drops a reference to an absent attribute."""
     for node in nodes:
-        given = {attribute.name for attribute in node.attribute}
+        names = {attribute.name for attribute in node.attribute}
         for name, attribute in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
-            if name not in given and attribute.default_value.type != onnx.AttributeProto.UNDEFINED:
+            if name not in names and attribute.default_value.type != onnx.AttributeProto.UNDEFINED:
                 node.attribute.append(attribute.default_value)
 
 
 def _is_expandable(node: onnx.NodeProto, opset: int) -> bool:
-    if node.domain not in ("", "ai.onnx") or node.op_type in SHAPE_ARITHMETIC or any(find_converters(node)):
+    if node.domain not in ("", "ai.onnx") or node.op_type in SHAPE_ARITHMETIC or find_converter(node.op_type, node.domain):
         return False
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, prod
+from math import prod
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper, shape_inference
 
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
@@ -21,6 +21,8 @@ SHAPE_ARITHMETIC = (
 
 _MAX_ELEMENTS = 1 << 26
 """Largest folded constant in elements: 256 MiB of float32."""
+MAX_SHAPE_SIZE = 1 << 12
+"""Largest number of elements of a constant that determines a result shape."""
 _MAX_GROWTH = 1 << 25
 """Total size in elements of the constants folded for a small file: 128 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
@@ -69,56 +71,18 @@ _CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_ele
 """Replacements of incorrect reference implementations."""
 
 
-def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
-    """Raise Unsupported for constants that would exhaust the memory; `room` limits their total."""
-    given = [np.asarray(value) for value in values if value is not None]
-    count = 0
-    try:
-        if proto.op_type in ("ConstantOfShape", "Expand"):
-            count = prod(max(1, int(size)) for size in given[-1].reshape(-1))
-        elif proto.op_type in ("Concat", "ConcatFromSequence"):
-            count = sum(value.size for value in given)
-        elif proto.op_type == "Gather":
-            count = given[1].size * int(np.prod(np.delete(given[0].shape, _gather_axis(proto))))
-        elif proto.op_type == "GatherND":
-            count = given[1].size * prod(given[0].shape[1:])
-        elif proto.op_type == "GatherElements":
-            count = given[1].size
-        elif proto.op_type == "Tile":
-            count = given[0].size * prod(max(1, int(size)) for size in given[1].reshape(-1))
-        elif proto.op_type == "Range":
-            start, limit, step = (value.item() for value in given)
-            count = int((limit - start) / step)
-        elif proto.op_type == "Pad":
-            pads = given[1].reshape(-1).tolist()
-            rank = given[0].ndim
-            count = (
-                prod(size + pads[axis] + pads[axis + rank] for axis, size in enumerate(given[0].shape))
-                if len(pads) == 2 * rank
-                else 0
-            )
-        elif proto.op_type == "OneHot":
-            count = given[0].size * int(given[1].item())
-        elif proto.op_type in ("Add", "Sub", "Mul", "Div", "Where", "Equal", "Less", "Greater", "Pow"):
-            count = prod(np.broadcast_shapes(*(value.shape for value in given)))
-        elif proto.op_type == "MatMul":
-            rows, columns = (value.shape for value in given)
-            count = prod((*np.broadcast_shapes(rows[:-2], columns[:-2]), *rows[-2:-1], *columns[-1:]))
-        elif proto.op_type in ("Resize", "Upsample") and len(given) > 1:
-            count = given[0].size * prod(max(1, ceil(scale)) for scale in _resize_scales(proto, given[0].shape, values))
-    except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
-        return  # the evaluation says what is wrong
+def _check_size(model: onnx.ModelProto, known: Mapping[str, np.ndarray], room: int) -> None:
+    """Raise Unsupported if the inferred results of the model have more than `room` elements."""
+    sized = onnx.ModelProto()
+    sized.CopyFrom(model)
+    small = {name: value for name, value in known.items() if value.size <= MAX_SHAPE_SIZE and value.dtype.kind in "iuf"}
+    sized.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in small.items())
+    del sized.graph.input[:]  # the inference does not read initializers that are inputs too
+    sized.graph.input.extend(value for value in model.graph.input if value.name not in small)
+    shapes = [value.type.tensor_type.shape.dim for value in shape_inference.infer_shapes(sized).graph.output]
+    count = sum(prod(size.dim_value for size in dims) for dims in shapes if all(size.HasField("dim_value") for size in dims))
     if count > min(_MAX_ELEMENTS, room):
         raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
-
-
-def _resize_scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
-    """Return the scales of a Resize or an Upsample, from its scales or its sizes."""
-    given = [value for value in values if value is not None][-1].reshape(-1).tolist()
-    if len(values) < 4 or values[3] is None:
-        return given
-    axes = next((a.ints for a in proto.attribute if a.name == "axes"), range(len(shape)))
-    return [size / shape[axis] for size, axis in zip(given, axes, strict=True)]
 
 
 def constant_budget(constants: Mapping[str, np.ndarray]) -> int:
@@ -136,7 +100,15 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
 
     if proto.op_type == "CumSum" and values[1] is not None and values[1].size == 1:
         values = [values[0], values[1].reshape(())]  # torch.onnx writes the axis with one dimension
-    _check_size(proto, values, room)
+    known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in known.items()
+    ]
+    names = [name for name in proto.output if name]
+    graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    _check_size(model, known, room)
     if proto.op_type in _FLATTENED and opset < _SINGLE_AXIS_OPSET:
         return [_flattened_softmax(proto, np.asarray(values[0]))]
     corrected = _CORRECTIONS.get(proto.op_type)
@@ -146,13 +118,6 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
         except (ValueError, IndexError) as error:
             raise _evaluation_error(error) from None
 
-    known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None) for name, value in known.items()
-    ]
-    names = [name for name in proto.output if name]
-    graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:
         results = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, known)]
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise

@@ -18,16 +18,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
 from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
-from n2d2py.frontend.onnx.contract import (
-    IMAGE_CONVERTERS,
-    MOVES,
-    Builder,
-    Converter,
-    OnnxNode,
-    Unsupported,
-    find_converters,
-    operator_key,
-)
+from n2d2py.frontend.onnx.contract import MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
 from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
@@ -35,6 +26,7 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_state_images
+from n2d2py.frontend.onnx.tensors import MIXED_BATCH
 from n2d2py.frontend.onnx.unsupported import refuse_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
@@ -43,7 +35,6 @@ from n2d2py.graph.shapes import Shape, elements
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import ONNX_FUNCTIONS
 from n2d2py.operators.normalize.decomposed import import_decomposed_norm
 
 _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
@@ -84,12 +75,7 @@ def import_onnx(
             return _build_graph(model, title, shapes, whole=True)
         except N2D2Error as other:
             ErrorList.raise_if(_common_errors(refusal, other))
-            raise (other if _needs_arrays(model) else refusal) from None
-
-
-def _needs_arrays(model: OnnxModel) -> bool:
-    """True if an operator has only an array converter, which never supports a batch."""
-    return any(image is None and array is not None for image, array in map(find_converters, model.proto.graph.node))
+            raise (other if any(MIXED_BATCH in error.what for error in refusal.errors) else refusal) from None
 
 
 def _common_errors(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
@@ -148,7 +134,7 @@ _CONSTANT = re.compile(r"operand\d+")
 
 
 def _refuse_not_numbers(builder: Builder) -> None:
-    found = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
+    parameters = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
     ErrorList.raise_if(
         [
             N2D2Error(
@@ -157,7 +143,7 @@ def _refuse_not_numbers(builder: Builder) -> None:
                 where=node.location,
                 remedy="train or export the model again",
             )
-            for node, what in reversed(found.values())
+            for node, what in reversed(parameters.values())
         ]
     )
 
@@ -199,13 +185,13 @@ class _Walk:
         if missing:
             what = f"the node reads '{missing[0]}', which no earlier node produces"
             raise N2D2Error("E302", what, where=builder.model.place(proto.output[0]), remedy="export the model again")
-        wrong = None
+        misfit = None
         try:
-            wrong = self._validator.check(proto)
-            behind = not self._blocked.isdisjoint(proto.input)
+            misfit = self._validator.check(proto)
+            follows_refusal = not self._blocked.isdisjoint(proto.input)
             self._import(proto)
-            if wrong is not None and not behind:  # shapes after a refused node are not those of the file
-                raise wrong
+            if misfit is not None and not follows_refusal:  # shapes after a refused node are not those of the file
+                raise misfit
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
             self._mark_outputs(proto)
@@ -215,9 +201,9 @@ class _Walk:
         except MemoryError:
             raise
         except Exception as error:  # expected on invalid nodes only; on others it is a defect
-            if wrong is None:
+            if misfit is None:
                 raise InternalError(f"{proto.op_type} '{proto.output[0]}': {type(error).__name__}: {error}") from error
-            self._preflight.fail(wrong)
+            self._preflight.fail(misfit)
             self._mark_outputs(proto)
 
     def _import(self, proto: onnx.NodeProto) -> None:
@@ -232,7 +218,7 @@ class _Walk:
         elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
             self._replace(proto, partial(expand_sequence, sequences=self._sequences))
         elif any(name in self._blocked for name in proto.input):
-            if not any(find_converters(proto)) and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS):
+            if find_converter(proto.op_type, proto.domain) is None and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS):
                 raise Unsupported("the operator is not supported")
             self._mark_outputs(proto)
         elif self._fold(proto) or self._drop_empty(proto):
@@ -282,18 +268,10 @@ class _Walk:
                 )
                 self._convert(proto)
                 return True
-        if proto.op_type != "Slice" or len(proto.input) < 3 or not all(name in constants for name in proto.input[1:] if name):
+        empty = self._validator.empty.get(proto.output[0]) if proto.op_type == "Slice" else None
+        if empty is None:
             return False
-        dims = list(self.builder.dims_of(proto.input[0]))
-        starts, ends, *given = (constants[name].reshape(-1).tolist() for name in proto.input[1:] if name)
-        axes = given[0] if len(proto.input) > 3 and proto.input[3] else range(len(starts))
-        steps = given[-1] if len(proto.input) > 4 and proto.input[4] else [1] * len(starts)
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=False):
-            if step and -len(dims) <= axis < len(dims):
-                dims[axis] = len(range(dims[axis])[start:end:step])
-        if all(dims) or dims[0] == 0:
-            return False
-        constants[proto.output[0]] = np.empty(dims, np.float32)
+        constants[proto.output[0]] = np.empty(empty, np.float32)
         return True
 
     def _replace(self, proto: onnx.NodeProto, expansion: Expansion) -> None:
@@ -310,14 +288,8 @@ class _Walk:
 
     def _convert(self, proto: onnx.NodeProto) -> None:
         builder = self.builder
-        converter, on_arrays = find_converters(proto)
-        on_arrays = None if builder.is_batched else on_arrays
-        if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and on_arrays is not None:
-            plain = proto.input[0] not in builder.constants and (
-                builder.plain_integers or proto.input[1] not in builder.constants
-            )
-            converter, on_arrays = (None, on_arrays) if plain else (converter, None)
-        if converter is None and on_arrays is None:
+        converter = find_converter(proto.op_type, proto.domain)
+        if converter is None:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)
         if integers and proto.op_type not in _INTEGER_OPERATORS:
@@ -325,56 +297,19 @@ class _Walk:
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
         builder.constants.update(of_file)
-        if on_arrays is None or not import_decomposed_norm(OnnxNode(proto, builder), builder):
-            self._apply(proto, converter, on_arrays)
+        node = OnnxNode(proto, builder)
+        if builder.is_batched or not import_decomposed_norm(node, builder):
+            converter(node, builder)
         builder.constants.update(side_by_side)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
-        given = next(filter(None, proto.output), "")
+        output = next(filter(None, proto.output), "")
         if (
-            not builder.is_tensor(given)
-            and given not in builder.constants
-            and (given == proto.output[0] or builder.is_read(given))
+            not builder.is_tensor(output)
+            and output not in builder.constants
+            and (output == proto.output[0] or builder.is_read(output))
         ):
-            raise InternalError(f"the converter of {proto.op_type} returns no result for {given}")
-
-    def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
-        """Convert a node to image layers if they support it, else to array operators."""
-        builder = self.builder
-        prefers_arrays = self._prefers_arrays(proto)
-        if prefers_arrays and converter is not None and self._as_vector(proto, converter):
-            return
-        if converter is None or (on_arrays is not None and prefers_arrays):
-            on_arrays(OnnxNode(proto, builder), builder)  # type: ignore[misc]
-            return
-        try:
-            converter(OnnxNode(proto, builder), builder)
-        except Unsupported:
-            if on_arrays is None:
-                raise
-            on_arrays(OnnxNode(proto, builder), builder)
-
-    def _prefers_arrays(self, proto: onnx.NodeProto) -> bool:
-        """True if a data input exists only as an array, and the operator is not an image layer."""
-        builder = self.builder
-        return proto.op_type not in IMAGE_CONVERTERS and any(
-            name in builder.arrays and name not in builder.names for name in proto.input
-        )
-
-    def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
-        """Convert an activation function of a float array as one of a vector; return False for other nodes."""
-        builder = self.builder
-        if proto.op_type not in ONNX_FUNCTIONS:
-            return False
-        if not builder.is_tensor(proto.input[0]) or builder.kind_of(proto.input[0]):
-            return False
-        try:
-            converter(OnnxNode(proto, builder, as_vector=True), builder)
-        except Unsupported:
-            return False
-        (name,) = filter(None, proto.output)
-        builder.arrays[name], builder.dims[name] = builder.names.pop(name), builder.dims_of(proto.input[0])
-        return True
+            raise InternalError(f"the converter of {proto.op_type} returns no result for {output}")
 
     def _skip(self, proto: onnx.NodeProto) -> None:
         """Make the node's first output an alias of its first input."""

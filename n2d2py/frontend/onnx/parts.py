@@ -90,22 +90,9 @@ class Parts(OnnxNode):
             raise Unsupported(f"its input {index} is missing or has no known shape", "export the model again")
         return self._tensors.known_shape(name)
 
-    def values(self, index: int, what: str) -> np.ndarray | None:
-        """Return a constant input; None if it is absent. Raise Unsupported if the input is computed at run time."""
-        if self.has(index) and not self.is_constant(index):
-            raise Unsupported(f"its {what} is computed at run time", "export it as a constant")
-        return self._tensors.constants[self.inputs[index]] if self.has(index) else None
-
-    def required(self, index: int, what: str) -> np.ndarray:
-        """Return a required constant input; raise as `values` does."""
-        values = self.values(index, what)
-        if values is None:
-            raise Unsupported(f"its {what} is missing", "export the model again")
-        return values
-
     def integer(self, index: int, what: str) -> int | None:
         """Return an input that is one integer; None if it is absent."""
-        values = self.values(index, what)
+        values = self.optional_constant(index, what)
         if values is not None and values.size != 1:
             raise Unsupported(f"its {what} has {values.size} values instead of one")
         return None if values is None else int(values.item())

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _MAX_POSITIONS = 1 << 22
 """Largest number of positions along one axis."""
 
+MIXED_BATCH = "it mixes the batch axis with others"
+"""Reason for the refusal of an array operator in a model of a fixed batch size."""
+
 _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -173,19 +176,19 @@ class Tensors:
 
     def bind(self, name: str, value: Value) -> None:
         """Bind `value` to the ONNX tensor `name`; a layer just added for it takes this name."""
-        held = value.image or value.tensor
-        if held is None:
+        source = value.image or value.tensor
+        if source is None:
             self.constants[name] = np.asarray(value.constant)
             return
-        tensor = self._renamed.get(held, held)
+        tensor = self._renamed.get(source, source)
         last = self.graph.nodes[-1] if self.graph.nodes else None
-        own = (
+        is_new = (
             last is not None
             and last.outputs == [tensor]
             and tensor not in self.arrays.values()
             and tensor not in self.names.values()
         )
-        if own and last is not None and name not in self.graph.tensors:
+        if is_new and last is not None and name not in self.graph.tensors:
             old = self.graph.tensors.pop(tensor)
             self._renamed[tensor] = name
             self.graph.tensors[name] = Tensor(name, old.shape, old.kind)
@@ -198,7 +201,7 @@ class Tensors:
         if value.image is not None:
             self.names[name] = name
             return
-        self.arrays[name] = name if own else tensor
+        self.arrays[name] = name if is_new else tensor
         self.dims[name] = value.dims
 
     def rename(self, source: str, result: str) -> None:

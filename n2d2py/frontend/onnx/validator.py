@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.onnx.folding import MAX_SHAPE_SIZE
 from n2d2py.frontend.onnx.tensors import Tensors
 from n2d2py.frontend.onnx.trial import check_terminates
 from n2d2py.frontend.onnx.unsupported import Unsupported
@@ -20,8 +21,6 @@ from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
 """An input that is present, and its declaration."""
-_MAX_SHAPE_SIZE = 1 << 12
-"""Largest number of elements of a constant that determines a result shape."""
 _SCALARS = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
 """Inputs with a single value, which shape inference does not check."""
 _MAX_PLAUSIBLE = 1 << 24
@@ -34,12 +33,13 @@ _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 class Validator:
     """Checker of node types and shapes; `tensors` describes the inputs of each node.
 
-    `shapes` has the known result shapes of all checked nodes (batch 1).
+    `shapes` has the known result shapes of all checked nodes (batch 1), `empty` those of results without elements.
     """
 
     def __init__(self, tensors: Tensors):
         self._tensors = tensors
         self.shapes: dict[str, Shape] = {}
+        self.empty: dict[str, Shape] = {}
 
     def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
         """Check types and shapes against the operator definition.
@@ -104,7 +104,7 @@ class Validator:
     def _is_real(self, name: str) -> bool:
         """True if an untyped tensor of the network has real numbers that are not dequantized integers of the file."""
         tensors = self._tensors
-        of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in tensors.model.inputs)
+        of_integers = any(value.element_type in (TensorProto.INT8, TensorProto.UINT8) for value in tensors.model.inputs)
         return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
@@ -113,20 +113,20 @@ class Validator:
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
-        chosen: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         for name, parameter in sorted(parameters, key=lambda pair: pair[0] not in tensors.constants):
             allowed = _allowed_types(parameter)
-            kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
-            if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
+            kind = self._type(name) or kinds.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
+            if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in kinds):
                 kind = "float"
-            chosen.setdefault(parameter.type_str, kind)
+            kinds.setdefault(parameter.type_str, kind)
             element = TensorProto.DataType.Value(kind.upper())
             if name in tensors.constants:
                 array = tensors.constants[name]
                 if node.op_type == "Range":  # ONNX's own definition of AffineGrid gives it lists of one
                     array = array.reshape(())
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
-                if array.size <= _MAX_SHAPE_SIZE and kind != "string":
+                if array.size <= MAX_SHAPE_SIZE and kind != "string":
                     data[name] = numpy_helper.from_array(
                         np.asarray(array).astype(np.float32) if kind == "float" else np.asarray(array), name
                     )
@@ -149,10 +149,10 @@ class Validator:
         try:
             results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-            wrong = self._error(node, " ".join(str(error).split()))
+            misfit = self._error(node, " ".join(str(error).split()))
             if is_wild:
-                raise wrong from None
-            return None if tensors.is_batched else wrong
+                raise misfit from None
+            return None if tensors.is_batched else misfit
         for name, result in results.items():
             known = all(dim.HasField("dim_value") for dim in result.tensor_type.shape.dim)
             dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
@@ -164,6 +164,8 @@ class Validator:
                 check_size(f"the output of {node.op_type} '{name}'", (1, *dims), tensors.model.place(name))
             if known and len(dims) >= 2 and min(dims[1:]) > 0:
                 self.shapes[name] = (1, *dims[1:])
+            elif known and dims and dims[0] and not all(dims):
+                self.empty[name] = tuple(dims)
         return None
 
 

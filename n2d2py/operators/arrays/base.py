@@ -41,9 +41,9 @@ class ArrayOp(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         for index, (slot, size) in enumerate(zip(self.slots, self.operand_sizes(), strict=True)):
             constant = node.params.get(f"operand{index}") if slot < 0 else None
-            found = inputs[slot][1:] if slot >= 0 else (size if constant is None or constant.size == 1 else constant.size,)
-            if tuple(found) != (size,):
-                what = f"requires an array of {size} elements instead of {'x'.join(map(str, found))}"
+            dims = inputs[slot][1:] if slot >= 0 else (size if constant is None or constant.size == 1 else constant.size,)
+            if tuple(dims) != (size,):
+                what = f"requires an array of {size} elements instead of {'x'.join(map(str, dims))}"
                 remedy = "correct the layer before it" if slot >= 0 else "correct the shape of its constants"
                 raise self.error("E208", node, what, remedy)
         return [(1, self.output_size())]

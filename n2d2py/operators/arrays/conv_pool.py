@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp
-from n2d2py.frontend.onnx.windows import check_bias, cut_off, pads_along, per_axis, window_count
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
 from n2d2py.operators.base import register
 
 Triple = tuple[int, int, int]
@@ -134,167 +129,6 @@ class ArrayConvPool(ArrayOp):
 
 
 memory_access("ArrayConvPool")(whole)
-
-
-# ---- ONNX import ---------------------------------------------------------------------------------
-def _as_triple(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
-    return (*(fill,) * (3 - len(values)), *map(int, values))  # type: ignore[return-value]
-
-
-def _spatial_rank(x: Value) -> int:
-    if not 3 <= len(x.dims) <= 5:
-        raise Unsupported(f"its input has rank {len(x.dims)}, only rank 3, 4 or 5 is supported")
-    return len(x.dims) - 2
-
-
-def add_windows(
-    a: Arrays,
-    function: str,
-    x: Value,
-    weights: Value | None,
-    outputs: int,
-    size: Sequence[int],
-    windows: Sequence[Sequence[int]],
-    result: str | None = None,
-    **more: Any,
-) -> Value:
-    """Add an ArrayConvPool whose result has the axes of x; `more` are attributes of the operator.
-
-    `windows`: kernel, stride, pads before and dilation of each axis.
-    """
-    if min(size) < 1:
-        raise Unsupported("its result has no elements")
-    operands = [a.tensor(x)] if weights is None else [x, weights]
-    dims = (x.dims[0], x.dims[1], *_as_triple(x.dims[2:]))
-    result_dims, kind = (x.dims[0], outputs, *size), x.kind if result is None else result
-    geometry = zip((size, *windows), (1, 1, 1, 0, 1), strict=True)
-    sizes, kernel, stride, before, dilation = (_as_triple(values, fill) for values, fill in geometry)
-    more |= {"slots": a.slots(operands), "result": kind}
-    op = ArrayConvPool(function, dims, outputs, sizes, kernel, stride, before, dilation, **more)
-    return a.add(op, operands, result_dims, label=function.lower())
-
-
-def add_convolution(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:
-    """Add the convolution that the node's attributes describe, without bias."""
-    spatial = _spatial_rank(x)
-    kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
-    if len(kernel) != spatial:
-        raise Unsupported("its weights and its input differ in rank")
-    _check_kernel(a, weights)
-    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    before, after = pads_along(a.node, x.dims[2:], extent, stride)
-    size = [window_count(*axis, False) for axis in zip(x.dims[2:], before, after, extent, stride, strict=True)]
-    groups = _groups(a, x, weights)
-    return add_windows(a, "Conv", x, weights, weights.dims[0], size, (kernel, stride, before, dilation), result, groups=groups)
-
-
-@onnx_array("Conv")
-def _conv(a: Arrays) -> None:
-    a.bind(_add_bias(a, add_convolution(a, a.value(0), a.value(1))))
-
-
-def _groups(a: Arrays, x: Value, weights: Value, transposed: bool = False) -> int:
-    """Return the groups of a convolution; raise Unsupported if its weights do not match its input."""
-    groups = int(a.node.attribute("group", 1))
-    channels = weights.dims[0] if transposed else groups * weights.dims[1]
-    if groups < 1 or x.dims[1] != channels or weights.dims[0] % groups:
-        raise Unsupported(f"its weights of {list(weights.dims)} do not match {x.dims[1]} channels in {groups} groups")
-    return groups
-
-
-def _check_kernel(a: Arrays, weights: Value) -> None:
-    if list(a.node.attribute("kernel_shape") or weights.dims[2:]) != list(weights.dims[2:]):
-        raise Unsupported("its kernel_shape differs from the shape of its weights")
-
-
-def _add_bias(a: Arrays, made: Value) -> Value:
-    if not a.has(2):
-        return made
-    bias = a.value(2)
-    check_bias(bias.size, made.dims[1])
-    return a.map("Add", made, a.reshape(bias, (bias.size, *(1,) * (len(made.dims) - 2))))
-
-
-@onnx_array("ConvTranspose")
-def _deconv(a: Arrays) -> None:
-    """Add a convolution with mirrored weights over the input with zeros between its elements."""
-    x, weights = a.value(0), a.value(1)
-    spatial = _spatial_rank(x)
-    kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
-    _check_kernel(a, weights)
-    groups = _groups(a, x, weights, transposed=True)
-    if len(kernel) != spatial:
-        raise Unsupported("its weights and its input differ in rank")
-    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    begin, end, extra = cut_off(a.node, x.dims[2:], extent, stride)
-    full = zip(x.dims[2:], stride, extent, extra, begin, end, strict=True)
-    size = [(n - 1) * s + e + o - b - c for n, s, e, o, b, c in full]
-    chosen = {}
-    for axis in range(spatial):
-        lead = extent[axis] - 1 - begin[axis]
-        line = [-1] * ((x.dims[2 + axis] - 1) * stride[axis] + 1)
-        line[:: stride[axis]] = range(x.dims[2 + axis])
-        chosen[2 + axis] = [-1] * max(0, lead) + line[max(0, -lead) :]
-        short = size[axis] + extent[axis] - 1 - len(chosen[2 + axis])
-        chosen[2 + axis] = (chosen[2 + axis] + [-1] * max(0, short))[: size[axis] + extent[axis] - 1]
-    spread = a.select(x, chosen)
-    inputs, outputs = weights.dims[0], weights.dims[1] * groups
-    mirrored = a.select(weights, {2 + axis: range(k - 1, -1, -1) for axis, k in enumerate(kernel)})
-    split = a.reshape(mirrored, (groups, inputs // groups, weights.dims[1], *kernel))
-    turned = a.transpose(split, (0, 2, 1, *range(3, 3 + spatial)))
-    turned = a.reshape(turned, (outputs, inputs // groups, *kernel))
-    ones = [1] * spatial
-    a.bind(
-        _add_bias(
-            a, add_windows(a, "Conv", spread, turned, outputs, size, (kernel, ones, [0] * spatial, dilation), groups=groups)
-        )
-    )
-
-
-def _pool(function: str, a: Arrays) -> None:
-    x = a.value(0)
-    spatial = _spatial_rank(x)
-    kernel = per_axis(a.node, "kernel_shape", spatial)
-    stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
-    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    before, after = pads_along(a.node, x.dims[2:], extent, stride)
-    axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
-    size = [window_count(*axis, ceil_mode) for axis in axes]
-    include = bool(a.node.attribute("count_include_pad", 0))
-    place = (x, None, x.dims[1], size, (kernel, stride, before, dilation))
-    output = add_windows(a, function, *place, order=_norm_order(a), counted=_as_triple(after, 0) if include else None)
-    _check_windows(size, kernel, stride, before, dilation, x)
-    a.bind(output)
-    if a.is_output_used(1):
-        column_major = bool(a.node.attribute("storage_order", 0))
-        a.bind(add_windows(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
-
-
-def _norm_order(a: Arrays) -> int:
-    """Return the p of a p-norm."""
-    order = int(a.node.attribute("p", 2))
-    if order < 1:
-        raise Unsupported(f"p={order} is not supported")
-    return order
-
-
-def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
-    for n, k, s, b, d, count in zip(x.dims[2:], kernel, stride, before, dilation, size, strict=True):
-        for start in (-b, (count - 1) * s - b):
-            if not any(0 <= start + tap * d < n for tap in range(k)):
-                raise Unsupported("some of its windows lie outside the image", "reduce its pads")
-
-
-def _global_pool(function: str, a: Arrays) -> None:
-    x = a.value(0)
-    spatial = _spatial_rank(x)
-    ones = [1] * spatial
-    a.bind(add_windows(a, function, x, None, x.dims[1], ones, (x.dims[2:], ones, [0] * spatial, ones), order=_norm_order(a)))
-
-
-for _function in ("Max", "Average", "Lp"):
-    onnx_array(f"{_function}Pool")(partial(_pool, _function))
-    onnx_array(f"Global{_function}Pool")(partial(_global_pool, _function))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ memory_access("ArrayGather", "ArrayScatter")(whole)
 
 # ---- ONNX import ---------------------------------------------------------------------------------
 # Operators that read or write at constant or computed positions.
-@onnx_array("Gather", images=True)
+@onnx_array("Gather")
 def _gather(a: Arrays) -> None:
     dims = a.input().dims
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(dims))
@@ -111,8 +111,8 @@ def _gather(a: Arrays) -> None:
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -dims[axis] or flat.max() >= dims[axis]):
         raise Unsupported("its indices are outside the axis")
-    taken = a.select(x, {axis: (flat % dims[axis]).tolist()})
-    a.bind(a.reshape(taken, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
+    selected = a.select(x, {axis: (flat % dims[axis]).tolist()})
+    a.bind(a.reshape(selected, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
 
 
 @onnx_array("GatherElements")

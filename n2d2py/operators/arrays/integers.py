@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
-from n2d2py.operators.arrays.conv_pool import add_convolution
 from n2d2py.operators.arrays.matmul.onnx import add_matmul
 from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.quantize import import_dequantize, import_quantize
+from n2d2py.operators.sliding_windows import add_convolution
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
@@ -21,7 +22,7 @@ _TYPES = ("int8", "uint8", "int16", "uint16")
 def _subtract_zero_point(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
     """Return x minus the zero point of input `index`: a scalar, or one per row (`by_row`) or column."""
     x = x if x.kind else a.cast(x, "int32")  # 8-bit network inputs are real numbers in the graph
-    if not a.has(index):
+    if not a.node.has(index):
         return x
     zero = a.value(index)
     if zero.is_constant and not np.any(zero.constant):
@@ -44,7 +45,7 @@ def _matmul_integer(a: Arrays) -> None:
 @onnx_array("ConvInteger")
 def _conv_integer(a: Arrays) -> None:
     x, weights = _subtract_zero_point(a, a.value(0), 2, False), a.value(1)
-    if a.has(3) and a.value(3).size > 1:
+    if a.node.has(3) and a.value(3).size > 1:
         zero = a.reshape(a.value(3), (weights.dims[0], *(1,) * (len(weights.dims) - 1)))
         weights = a.map("Sub", a.cast(weights, "int32"), a.cast(zero, "int32"))
     else:
@@ -86,27 +87,39 @@ def _quantize_values(a: Arrays, x: Value, scale: Value, zero: Value | None, kind
 
 def _file_kind(a: Arrays, index: int) -> str:
     """Return the kind of input `index` in the file; 8-bit network inputs are real numbers in the graph."""
-    given = next((v.type.tensor_type.elem_type for v in a.builder.model.proto.graph.input if v.name == a.node.inputs[index]), 0)
-    return a.value(index).kind or (element_dtype(given).name if given else "float")
+    code = next((v.type.tensor_type.elem_type for v in a.builder.model.proto.graph.input if v.name == a.node.inputs[index]), 0)
+    return a.value(index).kind or (element_dtype(code).name if code else "float")
+
+
+def _is_plain(a: Arrays) -> bool:
+    """True if the node converts a tensor of the network and its integers keep their type in every export."""
+    node, builder = a.node, a.builder
+    return not (builder.is_batched or node.is_constant(0)) and (builder.plain_integers or not node.is_constant(1))
 
 
 @onnx_array("QuantizeLinear")
 def _quantize(a: Arrays) -> None:
-    given = int(a.node.attribute("output_dtype", 0))
-    kind = _file_kind(a, 2) if a.has(2) else element_dtype(given).name if given else "uint8"
+    if not _is_plain(a):
+        import_quantize(a.node, a.builder)
+        return
+    element = int(a.node.attribute("output_dtype", 0))
+    kind = _file_kind(a, 2) if a.node.has(2) else element_dtype(element).name if element else "uint8"
     if kind not in _TYPES:
         raise Unsupported(f"integers of type {kind} are not supported", "quantize to 8 or 16 bits")
     x = a.value(0)
-    a.bind(_quantize_values(a, x, _scale(a, x), _broadcast(a, a.value(2), x) if a.has(2) else None, kind))
+    a.bind(_quantize_values(a, x, _scale(a, x), _broadcast(a, a.value(2), x) if a.node.has(2) else None, kind))
 
 
 @onnx_array("DequantizeLinear")
 def _dequantize(a: Arrays) -> None:
+    if not _is_plain(a):
+        import_dequantize(a.node, a.builder)
+        return
     x = a.value(0)
     if x.kind not in ("", *_TYPES, "int32"):
         raise Unsupported(f"integers of type {x.kind} are not supported", "quantize to 8 or 16 bits")
     centred = a.cast(x, "int32") if x.kind else x
-    if a.has(2):
+    if a.node.has(2):
         centred = a.map("Sub", centred, a.cast(_broadcast(a, a.value(2), x), centred.kind))
     a.bind(a.map("Mul", a.cast(centred, ""), _scale(a, x)))
 

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.operators.arrays.values import Arrays, Unsupported, check_positions, onnx_array
 
 
-@onnx_array("Reshape", images=True)
+@onnx_array("Reshape")
 def _reshape(a: Arrays) -> None:
     x, batch = a.input(), a.builder.model.batch
     target = [int(d) for d in a.node.constant(1, "shape").reshape(-1)]
@@ -29,7 +29,7 @@ def _reshape(a: Arrays) -> None:
     a.bind(a.reshape(x, target))
 
 
-@onnx_array("Flatten", images=True)
+@onnx_array("Flatten")
 def _flatten(a: Arrays) -> None:
     x = a.input()
     axis = a.node.attribute("axis", 1)
@@ -37,7 +37,7 @@ def _flatten(a: Arrays) -> None:
     a.bind(a.reshape(x if axis else a.vector(x), (prod(x.dims[:axis]), prod(x.dims[axis:]))))
 
 
-@onnx_array("Squeeze", images=True)
+@onnx_array("Squeeze")
 def _squeeze(a: Arrays) -> None:
     x = a.input()
     axes = a.node.axes(len(x.dims))
@@ -48,7 +48,7 @@ def _squeeze(a: Arrays) -> None:
     a.bind(a.reshape(a.vector(x) if 0 in axes else x, dims))
 
 
-@onnx_array("Unsqueeze", images=True)
+@onnx_array("Unsqueeze")
 def _unsqueeze(a: Arrays) -> None:
     x = a.input()
     axes, sizes = a.node.new_axes(len(x.dims)), iter(x.dims)
@@ -56,7 +56,7 @@ def _unsqueeze(a: Arrays) -> None:
     a.bind(a.reshape(a.vector(x) if 0 in axes else x, dims))
 
 
-@onnx_array("Transpose", images=True)
+@onnx_array("Transpose")
 def _transpose(a: Arrays) -> None:
     x = a.input()
     order = [int(axis) for axis in a.node.attribute("perm") or range(len(x.dims) - 1, -1, -1)]
@@ -65,7 +65,7 @@ def _transpose(a: Arrays) -> None:
     a.bind(a.transpose(x, order))
 
 
-@onnx_array("Slice", images=True)
+@onnx_array("Slice")
 def _slice(a: Arrays) -> None:
     x, last = a.input(), a.builder.model.batch or 2**31 - 1
     starts, ends = a.node.integers("starts", 1), a.node.integers("ends", 2)
@@ -73,15 +73,15 @@ def _slice(a: Arrays) -> None:
     steps = a.node.integers("steps", 4, [1] * len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported("its starts, ends, axes and steps differ in number, or a step is 0")
-    chosen = {}
+    positions = {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = a.node.axis_of(axis, len(x.dims))
         a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= last)
-        chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
-    a.bind(a.select(x, chosen))
+        positions[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
+    a.bind(a.select(x, positions))
 
 
-@onnx_array("Split", images=True)
+@onnx_array("Split")
 def _split(a: Arrays) -> None:
     x, count = a.input(), len(a.node.outputs)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -99,7 +99,7 @@ def _split(a: Arrays) -> None:
         first += size
 
 
-@onnx_array("Expand", images=True)
+@onnx_array("Expand")
 def _expand(a: Arrays) -> None:
     x = a.input()
     target = [int(size) for size in a.node.constant(1, "shape").reshape(-1)]
@@ -114,7 +114,7 @@ def _expand(a: Arrays) -> None:
     a.bind(a.expand(x, dims))
 
 
-@onnx_array("Tile", images=True)
+@onnx_array("Tile")
 def _tile(a: Arrays) -> None:
     x = a.input()
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
@@ -128,6 +128,6 @@ def _tile(a: Arrays) -> None:
 @onnx_array("Trilu")
 def _trilu(a: Arrays) -> None:
     x = a.value(0)
-    k = int(a.node.constant(1, "diagonal").item()) if a.has(1) else 0
+    k = int(a.node.constant(1, "diagonal").item()) if a.node.has(1) else 0
     mask = (np.triu if a.node.attribute("upper", 1) else np.tril)(np.ones(x.dims[-2:], bool), k)
     a.bind(a.map("Where", a.const(mask), x, a.const(0, x), result=x.kind))

@@ -53,9 +53,9 @@ class ArrayNonMaxSuppression(ArrayOp):
         return self.rows * self.boxes
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        given = self.operands(inputs, node)
-        count = max(map(len, given))
-        boxes, scores = (np.broadcast_to(values, (count, values.shape[1])) for values in given)
+        operands = self.operands(inputs, node)
+        count = max(map(len, operands))
+        boxes, scores = (np.broadcast_to(values, (count, values.shape[1])) for values in operands)
         corners = self._corners(boxes.reshape(count, self.images, self.boxes, 4))
         scores = scores.reshape(count, self.images, self.classes, self.boxes)
         result = np.full((count, self.rows, 3), -1, np.int64)
@@ -105,7 +105,7 @@ def _suppress(a: Arrays) -> None:
     if boxes.dims != (images, count, 4) or boxes.kind or scores.kind:
         raise Unsupported(f"boxes of {boxes.dims} do not match scores of {scores.dims}, or one of them is an integer")
     most, overlap, least = (
-        float(a.node.constant(index, name).item()) if a.has(index) else absent
+        float(a.node.constant(index, name).item()) if a.node.has(index) else absent
         for index, name, absent in (
             (2, "max_output_boxes_per_class", 0.0),
             (3, "iou_threshold", 0.0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -86,8 +85,8 @@ class ArrayReduce(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0].reshape(len(inputs[0]), *self.dims)
-        kept = [axis for axis in range(len(self.dims)) if axis not in self.axes]
-        ordered = x.transpose(0, *(axis + 1 for axis in kept), *(axis + 1 for axis in self.axes))
+        outer = [axis for axis in range(len(self.dims)) if axis not in self.axes]
+        ordered = x.transpose(0, *(axis + 1 for axis in outer), *(axis + 1 for axis in self.axes))
         lines = ordered.reshape(len(x), self.output_size(), -1)
         with np.errstate(all="ignore"):
             return self.as_output(REDUCTIONS[self.function](lines), inputs)
@@ -123,36 +122,12 @@ memory_access("ArrayReduce", "ArrayCumSum")(whole)
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Reductions over any axes, positions of extremes, cumulative sums.
 def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
     """Add `function` over `axes`."""
     dims = [1 if axis in axes else size for axis, size in enumerate(x.dims) if keep or axis not in axes]
     x = a.tensor(x)
     op = ArrayReduce(function, tuple(x.dims), tuple(axes), x.kind if result is None else result)
     return a.add(op, [x], tuple(dims), label=function.lower())
-
-
-def _reduce(function: str, a: Arrays) -> None:
-    x = a.value(0)
-    axes = a.node.axes(len(x.dims))
-    if not axes:
-        if a.node.attribute("noop_with_empty_axes", 0):
-            if function in ("Sum", "Mean", "Max", "Min", "Prod"):
-                a.bind(x)
-                return
-            axes = []
-        else:
-            axes = list(range(len(x.dims)))
-    for axis in axes:
-        a.builder.guard_batch(a.node, 0, axis, "reduces")
-    if not axes:
-        x = a.reshape(x, (*x.dims, 1))
-        a.bind(reduce_axes(a, function, x, [len(x.dims) - 1], False))
-        return
-    if x.kind == "bool":
-        x = a.cast(x, "uint8")
-    result = reduce_axes(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
-    a.bind(a.cast(result, "bool") if a.value(0).kind == "bool" else result)
 
 
 @onnx_array("ArgMax", "ArgMin")
@@ -179,19 +154,15 @@ def _scan(a: Arrays) -> None:
     a.bind(a.add(op, [x], x.dims, label="running"))
 
 
-for _name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"):
-    onnx_array(f"Reduce{_name}")(partial(_reduce, _name))
-
-
 # ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayReduce")
 def _lower_reduce(layer: Layer) -> LayerCode:
     op = layer.op
     steps = strides(op.dims)
-    kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
+    outer = [axis for axis in range(len(op.dims)) if axis not in op.axes]
     types = {
         **layer.planes,
-        "Kept": loop_type([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
+        "Kept": loop_type([op.dims[a] for a in outer], [[steps[a] for a in outer]]),
         "Reduced": loop_type([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
     }
     kernel = "arrayLogSumExp" if op.function == "LogSumExp" else "arrayReduce"

@@ -48,15 +48,15 @@ def _top(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "orders")
-    count = int(a.node.constant(1, "K").item()) if a.has(1) else int(a.node.attribute("k"))
+    count = int(a.node.constant(1, "K").item()) if a.node.has(1) else int(a.node.attribute("k"))
     if not 0 < count <= x.dims[axis]:
         raise Unsupported(f"k={count} is out of range for an axis of {x.dims[axis]} elements")
     lines, dims = around_axis(x.dims, axis), (*x.dims[:axis], count, *x.dims[axis + 1 :])
-    found = a.add(ArrayTopK(*lines, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
+    order = a.add(ArrayTopK(*lines, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
     if a.node.outputs[0]:
-        values = ArrayGather(*lines, count, True, a.slots([x, found]), x.kind)
-        a.bind(a.add(values, [x, found], dims, label="values"))
-    a.bind(found, 1)
+        values = ArrayGather(*lines, count, True, a.slots([x, order]), x.kind)
+        a.bind(a.add(values, [x, order], dims, label="values"))
+    a.bind(order, 1)
 
 
 @onnx_emitter("ArrayTopK")

@@ -8,11 +8,11 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Builder, OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_positions, check_size, constant_kind
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, apply_function, onnx
+from n2d2py.frontend.onnx.tensors import MIXED_BATCH, Value, check_positions, check_size, constant_kind
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import strides
-from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
+from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
@@ -24,10 +24,6 @@ class Arrays:
 
     def __init__(self, node: OnnxNode, builder: Builder):
         self.node, self.builder = node, builder
-
-    def has(self, index: int) -> bool:
-        """True if input `index` is given."""
-        return self.node.has(index)
 
     def value(self, index: int) -> Value:
         """Return input `index`, never as an image. Raise Unsupported if it is absent."""
@@ -48,14 +44,28 @@ class Arrays:
         except Unsupported:
             return self.value(0)
 
+    def has_images(self) -> bool:
+        """True if all inputs that are tensors of the network are images."""
+        return all(name in self.builder.names or name in self.builder.constants for name in self.node.inputs if name)
+
+    def apply_function(self) -> bool:
+        """Add an Activation if the node is a function of `ONNX_FUNCTIONS` of a real tensor; return False otherwise."""
+        try:
+            apply_function(self.node, self.builder)
+        except Unsupported:
+            return False
+        return True
+
     def vector(self, value: Value) -> Value:
         """Return the value as a vector or constant.
 
         Raises:
             Unsupported: if the batch axis is not separate, which an array cannot represent.
         """
+        if value.is_constant:
+            return value
         if self.builder.is_batched:
-            raise Unsupported("it mixes the batch axis with others", "keep the batch axis first and whole")
+            raise Unsupported(MIXED_BATCH, "keep the batch axis first and whole")
         if value.image is None:
             return value
         return replace(value, tensor=self.builder.vector(value.image, self.node.name), image=None)
@@ -82,11 +92,11 @@ class Arrays:
         assert x.image is not None
         return self.image_value(self.builder.layer(self.node, op, [x.image], params, part=label))
 
-    def before_transpose(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
-        """Add a layer on an image before its transposition; `made_for` returns the operator for the permutation of the axes."""
+    def before_transpose(self, operator: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
+        """Add a layer on an image before its transposition; `operator` returns it for the permutation of the axes."""
         assert x.image is not None
         source, order = transpose_source(x.image, self.builder.graph)
-        result = self.layer(made_for(order), self.image_value(source), "channels")
+        result = self.layer(operator(order), self.image_value(source), "channels")
         return result if source == x.image else self.layer(Transpose(order), result, "turned")
 
     def image_value(self, tensor: str) -> Value:
@@ -163,25 +173,25 @@ class Arrays:
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
 
-    def select(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
-        """Select the positions chosen[axis] of some axes; negative positions are filled.
+    def select(self, value: Value, positions: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
+        """Select positions[axis] of some axes; negative positions are filled.
 
         An image stays one if no position is filled and the batch is unchanged; the layer then precedes a transposition.
         """
-        check_size(len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims))
+        check_size(len(positions.get(axis, range(size))) for axis, size in enumerate(value.dims))
         if value.image is not None:
-            taken = {axis: tuple(p) for axis, p in chosen.items() if list(p) != list(range(value.dims[axis]))}
-            if not taken:
+            selected = {axis: tuple(p) for axis, p in positions.items() if list(p) != list(range(value.dims[axis]))}
+            if not selected:
                 return value
-            if 0 not in taken and all(min(positions) >= 0 for positions in taken.values()):
+            if 0 not in selected and all(min(each) >= 0 for each in selected.values()):
                 rank = len(value.dims)
                 return self.before_transpose(
-                    lambda order: IndexSelect(tuple(taken.get(order.index(axis)) for axis in range(1, rank))), value
+                    lambda order: IndexSelect(tuple(selected.get(order.index(axis)) for axis in range(1, rank))), value
                 )
             value = self.vector(value)
         steps = strides(value.dims)
         offsets = [
-            [p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
+            [p * step if p >= 0 else -1 for p in positions.get(axis, range(size))]
             for axis, (size, step) in enumerate(zip(value.dims, steps, strict=True))
         ]
         return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
@@ -190,11 +200,11 @@ class Arrays:
         """Permute axes: axis i of the result is axis order[i]."""
         if value.image is not None and order[0] == 0:
             source, before = transpose_source(value.image, self.builder.graph)
-            turn = tuple(before[axis] for axis in order)
+            permutation = tuple(before[axis] for axis in order)
             return (
                 self.image_value(source)
-                if turn == tuple(range(len(turn)))
-                else self.layer(Transpose(turn), self.image_value(source), "turned")
+                if permutation == tuple(range(len(permutation)))
+                else self.layer(Transpose(permutation), self.image_value(source), "turned")
             )
         value = self.vector(value)
         steps = strides(value.dims)
@@ -242,21 +252,11 @@ class Arrays:
 ArrayConverter = Callable[[Arrays], None]
 
 
-def onnx_array(*operators: str, images: bool = False) -> Callable[[ArrayConverter], ArrayConverter]:
-    """Register a function that imports nodes of these operators that no converter to image layers accepts (decorator).
-
-    With `images` it is the only converter and adds layers on images if `Arrays.input` is one.
-
-    Raises:
-        InternalError: if one of the operators already has a converter.
-    """
+def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
+    """Return a decorator that registers a converter of `Arrays`, as `onnx` registers one of a node and a Builder."""
 
     def register_converter(convert: ArrayConverter) -> ArrayConverter:
-        def converter(node: OnnxNode, builder: Builder) -> None:
-            convert(Arrays(node, builder))
-
-        for operator in operators:
-            (CONVERTERS if images else ARRAY_CONVERTERS).add(operator, converter)
+        onnx(*operators)(lambda node, builder: convert(Arrays(node, builder)))
         return convert
 
     return register_converter

@@ -31,21 +31,21 @@ _SCHEMA = ACTIVATED.extended(
 
 def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
     """Return the coefficients of each input: one, or one per channel with CoeffMode=PerChannel."""
-    mode, given = context.values["CoeffMode"], tuple(context.values[key])
-    if len(given) == 1:
-        return [given] * inputs
-    if mode == "PerInput" and len(given) == inputs:
-        return [(value,) for value in given]
-    if mode == "PerChannel" and len(given) == count:
-        return [given] * inputs
-    if mode == "PerChannel" and len(given) == inputs * count:
-        return [given[index * count : (index + 1) * count] for index in range(inputs)]
+    mode, coefficients = context.values["CoeffMode"], tuple(context.values[key])
+    if len(coefficients) == 1:
+        return [coefficients] * inputs
+    if mode == "PerInput" and len(coefficients) == inputs:
+        return [(value,) for value in coefficients]
+    if mode == "PerChannel" and len(coefficients) == count:
+        return [coefficients] * inputs
+    if mode == "PerChannel" and len(coefficients) == inputs * count:
+        return [coefficients[index * count : (index + 1) * count] for index in range(inputs)]
     wanted = {
         "PerLayer": "one value",
         "PerInput": f"one value, or {inputs} values",
         "PerChannel": f"one value, {count} values, or {inputs * count} values input by input",
     }[mode]
-    what = f"{key} has {len(given)} values for {inputs} inputs of {count} channels, CoeffMode={mode}"
+    what = f"{key} has {len(coefficients)} values for {inputs} inputs of {count} channels, CoeffMode={mode}"
     raise context.fail("E217", what, f"give {wanted}", key)
 
 
@@ -80,9 +80,9 @@ def _scale_input(
             "CoeffMode",
         )
     # AbsSum: w |x| = |w x|; N2D2 does not shift there
-    used = (0.0,) if operation == "AbsSum" else shifts
+    shift = (0.0,) if operation == "AbsSum" else shifts
     params = {
-        role: np.broadcast_to(np.array(given, np.float32), count).copy()
-        for role, given in (("weights", weights), ("bias", used))
+        role: np.broadcast_to(np.array(coefficients, np.float32), count).copy()
+        for role, coefficients in (("weights", weights), ("bias", shift))
     }
     return context.add_helper(f"coefficients{index}", Affine(), [tensor], params)

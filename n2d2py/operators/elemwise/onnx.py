@@ -1,90 +1,119 @@
-"""Add, Sub, Mul, Div, Pow, Sum, Mean, Max, Min of several tensors, or of a tensor and constants."""
+"""Element-wise ONNX operators: layers on images if their operands allow it, else ArrayMap with every form of broadcasting."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import constant_kind, element_dtype, element_name
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine, uniform_gain
-from n2d2py.operators.arrays.map import affine_form
+from n2d2py.operators.arrays.map import COMPARISONS, SAME_AS_ONNX, affine_form
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function, merge_gain
-from n2d2py.operators.functions import Clip, Sqrt
-from n2d2py.operators.identity import Identity
+from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip, LeakyRectifier, Sqrt
+from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.transpose import Transpose, transpose_source
 
+_REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
+_COMBINATIONS = {
+    "Add": ElemWise("Sum"),
+    "Sub": ElemWise("Sum", (1.0, -1.0)),
+    "Mul": ElemWise("Prod"),
+    "Max": ElemWise("Max"),
+    "Min": ElemWise("Min"),
+}
+"""Layers that combine images, by function."""
 
-def _binary(op: Op | None, function: str, node: OnnxNode, builder: Builder) -> None:
-    """Add a function of two operands; `op` combines two tensors, None if that is unsupported."""
-    constant = next((index for index in (0, 1) if node.is_constant(index)), None)
-    if constant is None:
-        if op is None:
-            raise Unsupported("a division of two tensors is not supported", "only a constant divisor is supported")
-        builder.layer(node, op, _operands(node, [0, 1]))
-    else:
-        _affine(node, builder, 1 - constant, constant, function)
+
+def _map(function: str, a: Arrays, result: str | None = None) -> None:
+    a.bind(a.map(function, *a.values(), result=result))
 
 
-def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
-    """Return the tensors; one has the shape of the result, the others may have axes of length 1."""
+# ---- several operands ------------------------------------------------------------------------------
+def _combine(function: str, a: Arrays) -> None:
+    """Add a function of any number of operands, combined from left to right."""
+    if not (a.has_images() and _combine_on_images(function, a)):
+        a.bind(reduce(partial(a.map, function), a.values()))
+
+
+def _combine_on_images(function: str, a: Arrays) -> bool:
+    """Add a layer that combines images, or an image and constants; return False if there is none."""
+    indexes = range(len(a.node.inputs))
+    constants = [index for index in indexes if a.node.is_constant(index)]
+    if not constants:
+        return function in _COMBINATIONS and _combine_tensors(_COMBINATIONS[function], a)
+    if len(constants) < len(indexes) - 1:
+        return False
+    (tensor,) = {*indexes} - {*constants}
+    if function in ("Max", "Min"):
+        return _limit(function, a, tensor, constants)
+    return len(indexes) == 2 and _shift_and_scale(function, a, tensor, constants[0])
+
+
+def _combine_tensors(op: Op, a: Arrays) -> bool:
+    """Add `op` if no operand is a constant and one has the shape of the result; the others may have axes of length 1."""
+    node, indexes = a.node, range(len(a.node.inputs))
+    if any(map(node.is_constant, indexes)):
+        return False
     shapes = [node.shape(index) for index in indexes]
     full = max(shapes, key=prod)
-    if any(
-        len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True))
-        for shape in shapes
-    ):
-        text = " and ".join("x".join(map(str, shape[1:])) for shape in shapes)
-        reason = f"its operands have the shapes {text}, and none of them has the shape of the result"
-        raise Unsupported(reason, "give the operands one rank, and one of them the shape of the result")
-    return [node.tensor(index) for index in indexes]
+    for shape in shapes:
+        if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True)):
+            return False
+    a.builder.layer(node, op if len(shapes) > 1 else Identity(), [node.tensor(index) for index in indexes])
+    return True
 
 
-def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operation: str) -> None:
-    """Add a per-channel gain and shift, before a transposition if there is one."""
-    values = node.constant(constant, "operand").astype(np.float64)
-    if values.ndim > len(node.shape(index)):
-        raise Unsupported("its constant has more axes than the tensor")
-    tensor = node.tensor(index)
+def _limit(function: str, a: Arrays, tensor: int, constants: list[int]) -> bool:
+    """Add a Clip if all constants are scalars."""
+    values = [a.node.constant(index, "limit") for index in constants]
+    if any(value.size != 1 or value.ndim > len(a.node.shape(tensor)) for value in values):
+        return False
+    limits = [float(value.item()) for value in values]
+    clip = Clip(low=max(limits)) if function == "Max" else Clip(high=min(limits))
+    a.builder.layer(a.node, Activation(clip), [a.node.tensor(tensor)])
+    return True
+
+
+def _shift_and_scale(function: str, a: Arrays, index: int, constant: int) -> bool:
+    """Add a gain and shift per channel, before a transposition if there is one; return False if the constant is another."""
+    node, builder = a.node, a.builder
+    values, tensor, shape = node.constant(constant, "operand").astype(np.float64), node.tensor(index), node.shape(index)
     source, permutation = transpose_source(tensor, builder.graph)
     moved = False
-    vector = _per_channel(values, node.shape(index), 1)
+    vector = _per_channel(values, shape, 1)
     if vector is None and source != tensor:
-        vector, moved = _per_channel(values, node.shape(index), permutation.index(1)), True
-    if vector is None:
-        raise Unsupported(
-            f"its constant of shape {list(values.shape)} is neither one value nor one per channel of a "
-            f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
-            "use one value for each channel",
-        )
-    found = affine_form(operation, vector, constant)
-    if found is None:
-        reason = "a constant divided by a tensor, or a division by zero, is not supported"
-        raise Unsupported(reason, "divide by other constants")
-    gain, shift = found
-    if not moved:
-        function = None
-        if gain.any():
-            tensor, function, gain = merge_gain(builder.graph, tensor, gain)
-        if (gain == 1).all() and not shift.any():
-            builder.layer(node, Activation(function) if function else Identity(), [tensor])
-            return
-        if function is not None:
-            tensor = builder.layer(node, Activation(function), [tensor], part="function")
-        builder.layer(node, Affine(), [tensor], {"weights": gain, "bias": shift})
-        return
-    params = {"weights": gain, "bias": shift}
-    result = builder.layer(node, Affine(), [source], params, part="channels")
-    builder.layer(node, Transpose(permutation), [result])
+        vector, moved = _per_channel(values, shape, permutation.index(1)), True
+    form = None if vector is None else affine_form(function, vector, constant)
+    if form is None:
+        return False
+    gain, shift = form
+    if moved:
+        result = builder.layer(node, Affine(), [source], {"weights": gain, "bias": shift}, part="channels")
+        builder.layer(node, Transpose(permutation), [result])
+        return True
+    activation = None
+    if gain.any():
+        tensor, activation, gain = merge_gain(builder.graph, tensor, gain)
+    if (gain == 1).all() and not shift.any():
+        builder.layer(node, Activation(activation) if activation else Identity(), [tensor])
+        return True
+    if activation is not None:
+        tensor = builder.layer(node, Activation(activation), [tensor], part="function")
+    builder.layer(node, Affine(), [tensor], {"weights": gain, "bias": shift})
+    return True
 
 
 def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:
     """Return the constant as (C) along `axis`; None if it varies along others or enlarges the tensor."""
+    if values.ndim > len(shape):
+        return None
     try:
         full = np.broadcast_to(values, shape)
     except ValueError:
@@ -93,15 +122,16 @@ def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
     return vector[0].copy() if (vector == vector[0]).all() else None
 
 
-def _product(node: OnnxNode, builder: Builder) -> None:
-    """Add a Mul; of two tensors, it may be the end of a decomposed function."""
-    found = None
-    if not node.is_constant(0) and not node.is_constant(1):
-        found = find_gated_function(builder.graph, node.tensor(0), node.tensor(1))
-    if found is None:
-        _binary(ElemWise("Prod"), "Mul", node, builder)
+@onnx_array("Mul")
+def _multiply(a: Arrays) -> None:
+    """Add a product; of two images, it may be the end of a decomposed function."""
+    node, builder, gated = a.node, a.builder, None
+    if a.has_images() and not node.is_constant(0) and not node.is_constant(1):
+        gated = find_gated_function(builder.graph, node.tensor(0), node.tensor(1))
+    if gated is None:
+        _combine("Mul", a)
         return
-    x, function, gain = found
+    x, function, gain = gated
     if gain == 1:
         builder.layer(node, Activation(function), [x])
         return
@@ -109,61 +139,140 @@ def _product(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, Affine(), [inner], uniform_gain(channels(builder.graph.shape(x)), gain))
 
 
-def _pow(node: OnnxNode, builder: Builder) -> None:
-    exponent = node.constant(1, "exponent")
-    if exponent.size != 1 or exponent.ndim > len(node.shape()):
-        raise Unsupported("an exponent with several values is not supported")
-    value, x = float(exponent.item()), node.tensor()
-    if value == 0.5:
-        builder.layer(node, Activation(Sqrt()), [x])
-    elif value in (1, 2, 3):
-        builder.layer(node, ElemWise("Prod") if value > 1 else Identity(), [x] * int(value))
+@onnx_array("Div", "Mod")
+def _divide(a: Arrays) -> None:
+    if a.node.is_constant(1) and not np.all(a.node.constant(1, "divisor")):
+        raise Unsupported("it divides by zero", "train or export the model again")
+    _combine("Div" if a.node.type == "Div" else "Fmod" if a.node.attribute("fmod", 0) else "Mod", a)
+
+
+@onnx_array("Mean")
+def _mean(a: Arrays) -> None:
+    count = len(a.node.inputs)
+    if not (a.has_images() and _combine_tensors(ElemWise("Sum", (1 / count,) * count), a)):
+        total = reduce(partial(a.map, "Add"), a.values())
+        a.bind(a.map("Div", total, a.const(count, total)) if count > 1 else total)
+
+
+@onnx_array("Pow")
+def _power(a: Arrays) -> None:
+    node, x = a.node, a.input()
+    exponent = node.constant(1, "exponent") if node.is_constant(1) and not x.kind else np.zeros(0)
+    number = float(exponent.item()) if exponent.size == 1 and exponent.ndim <= len(x.dims) else None
+    if number in (0.5, 1, 2, 3) and x.image is not None:
+        op = Activation(Sqrt()) if number == 0.5 else Identity() if number == 1 else ElemWise("Prod")
+        a.builder.layer(node, op, [x.image] * max(1, int(number)))
+    elif number in (0.5, 2):
+        x = a.value(0)
+        a.bind(a.map("Sqrt", x) if number == 0.5 else a.map("Mul", x, x))
     else:
-        raise Unsupported(f"its exponent is {value:g}, only 0.5, 1, 2 and 3 are supported")
+        _map("Pow", a)
 
 
-def _mean(node: OnnxNode, builder: Builder) -> None:
-    count = len(node.inputs)
-    _variadic(ElemWise("Sum", (1 / count,) * count), node, builder)
+@onnx_array("PRelu")
+def _prelu(a: Arrays) -> None:
+    """Add, on an image, LeakyRectifier for a single slope, max(x, slope x) for slopes of at most 1, or max(x, 0) + slope min(x,
+    0); on an array, a map."""
+    node, builder = a.node, a.builder
+    x = a.input()
+    slope = node.constant(1, "slope") if node.is_constant(1) and x.image is not None else np.zeros(0)
+    channel_axis = slope.ndim - len(x.dims) + 1
+    params = {"weights": slope.reshape(-1), "bias": np.zeros(slope.size)}
+    if x.image is not None and slope.size and (slope == slope.flat[0]).all():
+        builder.layer(node, Activation(LeakyRectifier(float(slope.flat[0]))), [x.image])
+    elif x.image is None or channel_axis not in (0, 1) or not slope.size == slope.shape[channel_axis] == x.dims[1]:
+        _map("PRelu", a)
+    elif slope.max() <= 1:
+        builder.layer(node, ElemWise("Max"), [x.image, builder.layer(node, Affine(), [x.image], params, part="below")])
+    else:
+        above = builder.layer(node, Activation(Clip(0.0)), [x.image], part="above")
+        negative = builder.layer(node, Activation(Clip(high=0.0)), [x.image], part="negative")
+        below = builder.layer(node, Affine(), [negative], params, part="below")
+        builder.layer(node, ElemWise("Sum"), [above, below])
 
 
-def _sum(node: OnnxNode, builder: Builder) -> None:
-    if any(node.is_constant(index) for index in range(len(node.inputs))):
-        if len(node.inputs) != 2:
-            raise Unsupported("it adds constants and several tensors", "use Add for the constants")
-        _binary(None, "Add", node, builder)
-        return
-    _variadic(ElemWise("Sum"), node, builder)
+@onnx_array("BitShift")
+def _shift(a: Arrays) -> None:
+    _map("ShiftLeft" if a.node.attribute("direction") == "LEFT" else "ShiftRight", a)
 
 
-def _variadic(op: Op, node: OnnxNode, builder: Builder) -> None:
-    tensors = _operands(node, list(range(len(node.inputs))))
-    builder.layer(node, op if len(tensors) > 1 else Identity(), tensors)
+@onnx_array("Where")
+def _where(a: Arrays) -> None:
+    condition, x, y = a.values()
+    a.bind(a.map("Where", condition, x, y, result=x.kind))
 
 
-def _limit(op: Op, is_low: bool, node: OnnxNode, builder: Builder) -> None:
-    """Add a Max or Min; scalar constants limit a single tensor."""
-    constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
-    if not constants:
-        _variadic(op, node, builder)
-        return
-    if len(constants) != len(node.inputs) - 1:
-        raise Unsupported("a comparison of several tensors and constants is not supported")
-    (tensor,) = {*range(len(node.inputs))} - {*constants}
-    values = [node.constant(index, "limit") for index in constants]
-    if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
-        raise Unsupported("a limit with several values is not supported")
-    limits = [float(value.item()) for value in values]
-    function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
-    builder.layer(node, Activation(function), [node.tensor(tensor)])
+# ---- one operand ---------------------------------------------------------------------------------
+@onnx_array("Neg")
+def _negate(a: Arrays) -> None:
+    x = a.input()
+    if x.image is None:
+        a.bind(a.map("Neg", x))
+    else:
+        a.builder.layer(a.node, Affine(), [x.image], uniform_gain(channels(x.dims), -1.0))
 
 
-onnx("Add")(partial(_binary, ElemWise("Sum"), "Add"))
-onnx("Sub")(partial(_binary, ElemWise("Sum", (1.0, -1.0)), "Sub"))
-onnx("Mul")(_product)
-onnx("Div")(partial(_binary, None, "Div"))
-onnx("Sum")(_sum)
-onnx("Mean")(_mean)
-onnx("Pow")(_pow)
-onnx("Max")(partial(_limit, ElemWise("Max"), True))
-onnx("Min")(partial(_limit, ElemWise("Min"), False))
+@onnx_array("Relu", "Abs")
+def _function(a: Arrays) -> None:
+    """Add an Activation; a map for integers."""
+    if not a.apply_function():
+        x = a.value(0)
+        a.bind(a.map("Abs", x) if a.node.type == "Abs" else a.map("Max", x, a.const(0, x)))
+
+
+def cast_kind(target: int) -> str:
+    """Return the tensor kind of an ONNX element type. Raise Unsupported for types that networks cannot compute with."""
+    if element_name(target) in _REALS:
+        return ""
+    try:
+        return constant_kind(np.empty(0, element_dtype(target)))
+    except (KeyError, TypeError, Unsupported):
+        reason = f"a cast to {element_name(target)} changes values"
+        raise Unsupported(reason, "keep the tensors of the network in floating point") from None
+
+
+@onnx_array("Cast")
+def _cast(a: Arrays) -> None:
+    a.bind(a.cast(a.input(), cast_kind(a.node.attribute("to"))))
+
+
+@onnx_array("CastLike")
+def _cast_like(a: Arrays) -> None:
+    a.bind(a.cast(a.value(0), a.value(1).kind))
+
+
+@onnx_array("IsInf")
+def _is_inf(a: Arrays) -> None:
+    signs = {"IsPosInf": a.node.attribute("detect_positive", 1), "IsNegInf": a.node.attribute("detect_negative", 1)}
+    parts = [a.map(function, a.value(0), result="bool") for function, is_detected in signs.items() if is_detected]
+    if not parts:
+        raise Unsupported("detect_positive and detect_negative are both 0")
+    a.bind(reduce(partial(a.map, "Or", result="bool"), parts))
+
+
+@onnx_array("Identity")
+def _identity(a: Arrays) -> None:
+    a.bind(a.input())
+
+
+@onnx_array("Dropout")
+def _dropout(a: Arrays) -> None:
+    node, x = a.node, a.input()
+    ratio = float(node.constant(1, "ratio").item() if node.is_constant(1) else node.attribute("ratio", 0.5))
+    if a.node.has(2) and bool(node.constant(2, "training mode").item()) and not (node.is_constant(1) and ratio == 0):
+        raise Unsupported("it is in training mode", "export the model for inference")
+    a.bind(x if x.image is None else a.layer(Dropout(ratio), x, "kept"))
+    if a.is_output_used(1):
+        a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
+
+
+for _operator, _name in (("Add", "Add"), ("Sub", "Sub"), ("Sum", "Add"), ("Max", "Max"), ("Min", "Min")):
+    onnx_array(_operator)(partial(_combine, _name))
+for _name in SAME_AS_ONNX:
+    if _name not in (*_COMBINATIONS, *ONNX_FUNCTIONS, "Neg"):
+        onnx_array(_name)(partial(_map, _name))
+for _name in COMPARISONS:
+    onnx_array(_name)(partial(_map, _name, result="bool"))
+for _name in ("And", "Or", "Xor", "Not"):
+    onnx_array(f"Bitwise{_name}")(partial(_map, f"Bit{_name}"))
+onnx_array("IsNaN")(partial(_map, "IsNaN", result="bool"))

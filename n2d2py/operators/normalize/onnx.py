@@ -29,7 +29,7 @@ def _layer(a: Arrays) -> None:
     outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
     centred = a.node.type == "LayerNormalization"
     result = _add_norm(a, x, outer, epsilon, centred=centred)
-    a.bind(_affine(a, result, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
+    a.bind(_affine(a, result, a.value(1) if a.node.has(1) else None, a.value(2) if a.node.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
         if a.is_output_used(index):
@@ -59,21 +59,6 @@ def _group(a: Arrays) -> None:
             a.reshape(a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)), (x.dims[1],)) for v in (scale, shift)
         )
     a.bind(_affine(a, result, a.reshape(scale, shape), a.reshape(shift, shape)))
-
-
-@onnx_array("BatchNormalization")
-def _batch(a: Arrays) -> None:
-    if a.node.attribute("training_mode", 0):
-        raise Unsupported("it is in training mode", "export the model for inference")
-    x = a.value(0)
-    shape = (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
-    if not a.node.attribute("spatial", 1):  # separate statistics for each position
-        shape = x.dims[1:]
-    scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
-    if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
-        raise Unsupported("a variance plus epsilon is not positive", "train or export the model again")
-    spread = a.map("Sqrt", a.map("Add", variance, a.const(a.node.attribute("epsilon", 1e-5), variance)))
-    a.bind(_affine(a, a.map("Div", a.map("Sub", x, mean), spread), scale, shift))
 
 
 @onnx_array("MeanVarianceNormalization")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
 from n2d2py.exports.cpp.parts import Reference
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.graph.forms import Dequantized, Rescaled, StoredSums
 from n2d2py.graph.node import INT8, TWICE, UINT8
@@ -142,38 +140,6 @@ class Pool(Op):
 def _sum_in_order(terms: Iterable[np.ndarray]) -> np.ndarray:
     """Return the sum of at least one term, added in order."""
     return np.asarray(reduce(np.add, terms, np.float32(0)))
-
-
-# ---- ONNX import ---------------------------------------------------------------------------------
-def _from_windows(mode: str, node: OnnxNode, builder: Builder) -> None:
-    size = image_size(node)
-    node.require_single_output()
-    if pair(node, "dilations") != (1, 1):
-        raise Unsupported("its window is dilated")
-    kernel, stride = pair(node, "kernel_shape"), pair(node, "strides")
-    pads = read_pads(node, size, kernel, stride)
-    count_pad = bool(node.attribute("count_include_pad", 0))
-    if node.attribute("ceil_mode", 0):
-        bottom, right = ceil_excess(size, kernel, stride, pads)
-        if mode == "Average" and count_pad and (bottom or right):
-            reason = "ceil_mode with count_include_pad makes windows that are partly not counted"
-            raise Unsupported(reason, "export with ceil_mode=0 or with count_include_pad=0")
-        pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
-    count_pad = count_pad or not any(pads) or mode == "Max"
-    op = Pool(mode, kernel, stride, pads, count_pad)
-    output_extent(size, kernel, stride, pads, Node(node.name, op, [], [], location=builder.model.place(node.name)))
-    if int(Pool(mode, kernel, stride, pads, False).window_counts(size).min()) == 0:
-        raise Unsupported("some of its windows lie outside the image", "reduce its pads")
-    windowed_layer(node, builder, op)
-
-
-def _from_image(mode: str, node: OnnxNode, builder: Builder) -> None:
-    windowed_layer(node, builder, Pool(mode, image_size(node)))
-
-
-for _mode in ("Max", "Average"):
-    onnx(f"{_mode}Pool", images=True)(partial(_from_windows, _mode))
-    onnx(f"Global{_mode}Pool", images=True)(partial(_from_image, _mode))
 
 
 # ---- memory --------------------------------------------------------------------------------------

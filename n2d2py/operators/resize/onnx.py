@@ -41,7 +41,7 @@ class _Axis(NamedTuple):
     """First and last position of a crop, relative to the input."""
 
 
-@onnx_array("Resize", "Upsample", images=True)
+@onnx_array("Resize", "Upsample")
 def _resize(a: Arrays) -> None:
     node, x = a.node, a.image()
     axes = _axes(a, x)
@@ -70,16 +70,16 @@ def _resize(a: Arrays) -> None:
 def _axes(a: Arrays, x: Value) -> list[_Axis]:
     """Return input size, output size and scale of every axis; an image keeps its batch."""
     node, dims, old = a.node, x.dims, a.node.opset < 11
-    chosen = [node.axis_of(axis, len(dims)) for axis in node.attribute("axes") or range(len(dims))]
+    resized = [node.axis_of(axis, len(dims)) for axis in node.attribute("axes") or range(len(dims))]
     axes = [_Axis(size, size) for size in dims]
     if not old and node.has(3) and node.constant(3, "sizes").size:
         sizes = [int(size) for size in node.constant(3, "sizes").reshape(-1)]
-        if len(sizes) != len(chosen):
-            raise Unsupported(f"it has {len(sizes)} sizes for {len(chosen)} axes")
-        wanted = {axis: size for axis, size in zip(chosen, sizes, strict=True) if axis or x.image is None}
-        ratios = {axis: Fraction(size, dims[axis]) for axis, size in wanted.items()}
+        if len(sizes) != len(resized):
+            raise Unsupported(f"it has {len(sizes)} sizes for {len(resized)} axes")
+        targets = {axis: size for axis, size in zip(resized, sizes, strict=True) if axis or x.image is None}
+        ratios = {axis: Fraction(size, dims[axis]) for axis, size in targets.items()}
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
-        for axis, size in wanted.items():
+        for axis, size in targets.items():
             if policy == "stretch":
                 axes[axis] = _Axis(dims[axis], size, ratios[axis])
             else:
@@ -88,11 +88,11 @@ def _axes(a: Arrays, x: Value) -> list[_Axis]:
     else:
         scales = node.attribute("scales")
         scales = node.constant(1 if old else 2, "scales").reshape(-1).tolist() if scales is None else scales
-        if len(scales) != len(chosen):
-            raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
+        if len(scales) != len(resized):
+            raise Unsupported(f"it has {len(scales)} scales for {len(resized)} axes")
         if not all(0 < scale <= MAX_STEP for scale in scales):
             raise Unsupported("one of its scales is not positive, or too large")
-        for axis, scale in zip(chosen, scales, strict=True):
+        for axis, scale in zip(resized, scales, strict=True):
             a.builder.guard_batch(node, 0, axis, "resizes", scale == 1)
             scaled = dims[axis] * float(np.float32(scale))
             # a float32 scale such as 1/3 represents the ratio of two sizes
@@ -101,8 +101,8 @@ def _axes(a: Arrays, x: Value) -> list[_Axis]:
             axes[axis] = _Axis(dims[axis], floor(dims[axis] * ratio), ratio)
     if node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
         region = node.constant(1, "region").reshape(-1).tolist()
-        for index, axis in enumerate(chosen):
-            axes[axis] = axes[axis]._replace(region=(region[index], region[index + len(chosen)]))
+        for index, axis in enumerate(resized):
+            axes[axis] = axes[axis]._replace(region=(region[index], region[index + len(resized)]))
     return axes
 
 
@@ -135,17 +135,19 @@ def _coordinates(axis: _Axis, coordinates: str) -> list[Fraction]:
 
 def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
     """Add a Resize if the positions are floor(i n / m), else a selection of positions."""
-    chosen = {}
+    positions = {}
     for index, axis in axes.items():
         rounding = a.node.attribute("nearest_mode", "round_prefer_floor")
         if a.node.opset < 11:  # examples of opset 10: round down, or up along a smaller axis
             rounding = "ceil" if a.node.type == "Resize" and axis.scale < 1 else "floor"
         if rounding not in _ROUNDINGS:
             raise Unsupported(f"nearest_mode={rounding} is not supported")
-        chosen[index] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[index]]
-    plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[index] for index, axis in axes.items())
+        positions[index] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[index]]
+    plain = all(
+        [i * axis.inputs // axis.outputs for i in range(axis.outputs)] == positions[index] for index, axis in axes.items()
+    )
     if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:
-        return a.select(x, chosen)
+        return a.select(x, positions)
     height, width = (axes[index].outputs if index in axes else x.dims[index] for index in (2, 3))
     return a.layer(Resize((height, width)), x, "nearest")
 
@@ -171,7 +173,7 @@ def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
     return a.image_value(result)
 
 
-def _taps(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
+def _taps(a: Arrays, coordinates: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
     """Return the input positions and their weights for each output position."""
     antialias = bool(a.node.attribute("antialias", 0)) and axis.scale < 1
     factor = float(min(axis.scale, Fraction(1))) if antialias else 1.0
@@ -179,7 +181,7 @@ def _taps(a: Arrays, at: list[float], axis: _Axis, mode: str) -> list[tuple[list
     coefficient = float(a.node.attribute("cubic_coeff_a", -0.75))
     leaves_out = bool(a.node.attribute("exclude_outside", 0))
     result = []
-    for v in at:
+    for v in coordinates:
         base = floor(v)
         taps = (
             range(ceil(v - reach), floor(v + reach) + 1)
@@ -220,14 +222,14 @@ def _interpolate(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], li
     return a.add(op, [a.tensor(x)], dims, label="resampled")
 
 
-def _extrapolate(a: Arrays, made: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
+def _extrapolate(a: Arrays, image: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
     """Set positions of a crop outside the input to the extrapolation value."""
-    outside = np.zeros((1,) * len(made.dims), bool)
+    outside = np.zeros((1,) * len(image.dims), bool)
     for index, axis in axes.items():
         if axis.region is not None:
             beyond = np.array([not 0 <= place <= axis.inputs - 1 for place in places[index]])
-            outside = outside | beyond.reshape([-1 if number == index else 1 for number in range(len(made.dims))])
+            outside = outside | beyond.reshape([-1 if number == index else 1 for number in range(len(image.dims))])
     if not outside.any():
-        return made
-    fill = a.const(float(a.node.attribute("extrapolation_value", 0.0)), made)
-    return a.map("Where", a.const(np.broadcast_to(outside, made.dims).copy()), fill, made, result=made.kind)
+        return image
+    fill = a.const(float(a.node.attribute("extrapolation_value", 0.0)), image)
+    return a.map("Where", a.const(np.broadcast_to(outside, image.dims).copy()), fill, image, result=image.kind)

@@ -18,7 +18,7 @@ _OTHER_FORM = "export the model without this optimization"
 def _attention(parts: Parts) -> None:
     """Add self-attention of X (N, S, D) with one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
     _refuse_past(parts, 4, 6)
-    width = parts.required(1, "weights").shape[1]
+    width = parts.constant(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
     joined = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
     if sum(sizes) != width:
@@ -35,7 +35,7 @@ def _multi_head_attention(parts: Parts) -> None:
             raise Unsupported("packed or four-dimensional query, key and value are not supported", _OTHER_FORM)
     sizes, names = [parts.dims(index)[2] for index in (0, 1, 2)], parts.inputs[:3]
     if parts.has(3):
-        biases = np.split(parts.required(3, "bias"), np.cumsum(sizes)[:2])
+        biases = np.split(parts.constant(3, "bias"), np.cumsum(sizes)[:2])
         names = [parts.add("Add", x, parts.add_constant("bias", one)) for x, one in zip(names, biases, strict=True)]
     _add_attention(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
 
@@ -86,7 +86,7 @@ def _mask_scores(parts: Parts, index: int, lowest: float, others: int) -> str:
 @expands("com.microsoft::RotaryEmbedding")
 def _rotary(parts: Parts) -> None:
     """Rotate halves (or, interleaved, pairs) of each head by its position's angles; X is (N, S, D) or (N, heads, S, size)."""
-    dims, cosines, sines = parts.dims(0), parts.required(2, "cosines"), parts.required(3, "sines")
+    dims, cosines, sines = parts.dims(0), parts.constant(2, "cosines"), parts.constant(3, "sines")
     size = 2 * cosines.shape[1]
     if len(dims) not in (3, 4) or parts.attribute("rotary_embedding_dim", 0) not in (0, size):
         raise Unsupported("a rotary embedding of a part of each head is not supported")
@@ -95,7 +95,7 @@ def _rotary(parts: Parts) -> None:
         if dims[2] % size:
             raise Unsupported(f"its {dims[2]} values are not heads of {size}")
         shape = (length, dims[2] // size, size)
-    places = parts.values(1, "positions")
+    places = parts.optional_constant(1, "positions")
     if places is None:
         raise Unsupported("its positions are missing")
     at = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]

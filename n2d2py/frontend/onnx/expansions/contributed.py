@@ -209,9 +209,9 @@ def _matmul_nbits(parts: Parts) -> None:
     if bits not in (2, 4, 8) or not rows or not columns or not block or parts.has(4):
         raise Unsupported(f"{bits} bits, or blocks in the order of g_idx, are not supported")
     blocks = -(-columns // block)
-    stored = _unpack_bits(parts.required(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
-    scales = parts.required(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
-    zeros: Any = parts.values(3, "zero points")
+    stored = _unpack_bits(parts.constant(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
+    scales = parts.constant(2, "scales").astype(np.float32).reshape(rows, blocks, 1)
+    zeros: Any = parts.optional_constant(3, "zero points")
     if zeros is None:
         zeros = np.float32(1 << (bits - 1))
     elif zeros.dtype == np.uint8:
@@ -242,9 +242,9 @@ def _dynamic_matmul(parts: Parts) -> None:
     """Add X x W + bias with dequantized weights; X is not rounded, since calibration determines its scale."""
     dynamic = parts.type == "DynamicQuantizeMatMul"
     scale, zero, bias = (2, 3, 4) if dynamic else (3, 5, 6)
-    weights, x = parts.required(1, "weights").astype(np.float32), parts.inputs[0]
-    offset = parts.values(zero, "zero points")
-    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.required(scale, "scales")
+    weights, x = parts.constant(1, "weights").astype(np.float32), parts.inputs[0]
+    offset = parts.optional_constant(zero, "zero points")
+    weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.constant(scale, "scales")
     given = parts.add_constant("weights", weights.astype(np.float32))
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])

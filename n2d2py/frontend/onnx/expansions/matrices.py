@@ -44,7 +44,7 @@ def _eye_like(parts: Parts) -> None:
 def _reverse_sequence(parts: Parts) -> None:
     """A gather along the time axis: the first steps of each sequence, as many as it has, in the opposite order."""
     dims, time, batch = parts.dims(0), parts.attribute("time_axis", 0), parts.attribute("batch_axis", 1)
-    lengths = parts.required(1, "lengths").astype(np.int64)
+    lengths = parts.constant(1, "lengths").astype(np.int64)
     if {time, batch} != {0, 1} or lengths.size != dims[batch]:
         raise Unsupported(f"time axis {time} and batch axis {batch} do not fit {lengths.size} sequences")
     steps = np.arange(dims[time])[:, None]
@@ -60,7 +60,7 @@ def _reverse_sequence(parts: Parts) -> None:
 @expands("Compress")
 def _compress(parts: Parts) -> None:
     """A gather of the places, along one axis or of all elements, where a constant condition holds."""
-    places = np.flatnonzero(parts.required(1, "condition"))
+    places = np.flatnonzero(parts.constant(1, "condition"))
     axis = parts.attribute("axis")
     x = parts.inputs[0] if axis is not None else parts.reshape(parts.inputs[0], -1)
     parts.add("Gather", x, parts.add_constant("places", places), axis=axis or 0, out=0)

@@ -71,7 +71,7 @@ def _concat(parts: Parts) -> None:
 
 def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
     """Return B * scale_x * scale_w in float64; `places` are the input indices of the three."""
-    bias, x, w = (parts.required(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
+    bias, x, w = (parts.constant(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
     if x.size != 1 or w.size not in (1, bias.size):
         raise Unsupported("its scales and its bias differ in length", "quantize the model again")
     return bias * x * w

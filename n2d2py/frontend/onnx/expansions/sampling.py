@@ -195,7 +195,7 @@ def _roi_align(parts: Parts) -> None:
     if ratio > 0:
         _pool_boxes(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
         return
-    known = parts.required(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
+    known = parts.constant(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
     extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
     counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
     rows = parts.split(moved.name, 0, [1] * boxes[0])
@@ -236,7 +236,7 @@ def _max_unpool(parts: Parts) -> None:
     steps, pads = parts.attribute("strides", [1] * len(kernel)), parts.attribute("pads", [0] * 2 * len(kernel))
     axes = range(len(kernel))
     natural = [(dims[2 + k] - 1) * steps[k] + kernel[k] - pads[k] - pads[k + len(kernel)] for k in axes]
-    asked = parts.values(2, "output shape")
+    asked = parts.optional_constant(2, "output shape")
     shape = [dims[1], *natural] if asked is None else asked.tolist()[1:]
     # an index counts in the natural shape
     zeros = parts.add_constant("zeros", np.zeros(dims[1] * prod(natural), np.float32))
@@ -250,7 +250,7 @@ def _max_unpool(parts: Parts) -> None:
 @expands("Col2Im")
 def _col2im(parts: Parts) -> None:
     """Sum blocks (N, C * block, L) at their positions in an image, by a transposed convolution with one-hot weights."""
-    image, block = (parts.required(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
+    image, block = (parts.constant(index, what).tolist() for index, what in ((1, "image shape"), (2, "block shape")))
     rank = len(block)
     steps, holes = parts.attribute("strides", [1] * rank), parts.attribute("dilations", [1] * rank)
     pads, channels = parts.attribute("pads", [0] * 2 * rank), parts.dims(0)[1] // max(1, prod(block))

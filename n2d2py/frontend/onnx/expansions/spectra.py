@@ -14,7 +14,7 @@ _MAX_MATRIX_SIZE = 1 << 26
 def _stft(parts: Parts) -> None:
     """Add a convolution with windowed cosines and sines: signal (N, samples[, 1]) to (N, frames, bins, 2)."""
     dims = parts.dims(0)
-    step, window = parts.integer(1, "frame step"), parts.values(2, "window")
+    step, window = parts.integer(1, "frame step"), parts.optional_constant(2, "window")
     length = parts.integer(3, "frame length")
     if not 2 <= len(dims) <= 3 or (len(dims) == 3 and dims[2] != 1):
         raise Unsupported(f"its signal of shape {'x'.join(map(str, dims))} is complex, which is not supported")

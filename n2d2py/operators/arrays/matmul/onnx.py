@@ -1,4 +1,4 @@
-"""MatMul and Gemm that the image layers do not cover, also of two computed tensors; Einsum as matrix products."""
+"""MatMul and Gemm as Fc or products of arrays; Einsum as products of arrays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
+from n2d2py.operators.fc import Fc
 
 
 def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
@@ -50,28 +51,49 @@ def _check_batch_axes(a: Arrays) -> None:
             a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not repeats)
 
 
-@onnx_array("MatMul")
+@onnx_array("MatMul", "Gemm")
 def _matmul(a: Arrays) -> None:
-    _check_batch_axes(a)
-    a.bind(add_matmul(a, a.value(0), a.value(1)))
-
-
-@onnx_array("Gemm")
-def _gemm(a: Arrays) -> None:
+    """Add an Fc of the rows of a matrix and constant weights, else a product of arrays; only Gemm has the attributes."""
+    node, alpha, beta = a.node, a.node.attribute("alpha", 1.0), a.node.attribute("beta", 1.0)
+    if _add_fc(a, alpha, beta):
+        return
     _check_batch_axes(a)
     left, right = (
-        a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
+        a.transpose(a.value(index), (1, 0)) if node.attribute(name, 0) else a.value(index)
         for index, name in ((0, "transA"), (1, "transB"))
     )
-    total = add_matmul(a, left, right)
-    if a.node.attribute("alpha", 1.0) != 1.0:
-        total = a.map("Mul", total, a.const(a.node.attribute("alpha"), total))
-    if a.has(2):
+    product = add_matmul(a, left, right)
+    if alpha != 1.0:
+        product = a.map("Mul", product, a.const(alpha, product))
+    if a.node.has(2):
         bias = a.value(2)
-        if a.node.attribute("beta", 1.0) != 1.0:
-            bias = a.map("Mul", bias, a.const(a.node.attribute("beta"), bias))
-        total = a.map("Add", total, bias)
-    a.bind(total)
+        bias = bias if beta == 1.0 else a.map("Mul", bias, a.const(beta, bias))
+        product = a.map("Add", product, bias)
+    a.bind(product)
+
+
+def _add_fc(a: Arrays, alpha: float, beta: float) -> bool:
+    """Add an Fc with alpha * weights and beta * bias; return False if its operands are others."""
+    node = a.node
+    if node.is_constant(0) or not node.is_constant(1) or node.attribute("transA", 0):
+        return False
+    weights = node.constant(1, "weights")
+    if weights.ndim != 2 or (node.has(2) and not node.is_constant(2)):
+        return False
+    weights = weights if node.attribute("transB", 0) else weights.T
+    bias = node.constant(2, "bias").astype(np.float64) if node.has(2) else None
+    if bias is not None and (bias.size not in (1, len(weights)) or bias.ndim > 2):
+        return False
+    x = a.image()
+    if x.image is None or len(x.dims) != 2:
+        return False
+    bias = None if bias is None else np.broadcast_to(bias.reshape(-1) * beta, (len(weights),))
+    weights = weights if alpha == 1 else weights.astype(np.float64) * alpha
+    a.builder.layer(node, Fc(), [x.image], {"weights": weights, "bias": bias}, weights_at=1)
+    params = a.builder.graph.nodes[-1].params
+    if "weight_scales" in params:
+        params["weight_scales"] = params["weight_scales"] * np.float32(abs(alpha) or 1)
+    return True
 
 
 @onnx_array("Einsum")
@@ -91,14 +113,14 @@ def _einsum(a: Arrays) -> None:
     _check_batch_repeats(a, names, values)
     name, value = names[0], values[0]
     for index, (other, factor) in enumerate(zip(names[1:], values[1:], strict=True), 2):
-        kept = set(result).union(*names[index:])
-        joined = "".join(c for c in dict.fromkeys(name + other) if c in kept)
-        value = _contract(a, _sum_unused(a, name, value, other, kept), _sum_unused(a, other, factor, name, kept), joined)
-        name = joined
-    gone = [index for index, c in enumerate(name) if c not in result]
-    value = reduce_axes(a, "Sum", value, gone, keep=False) if gone else value
-    kept = [c for c in name if c in result]
-    a.bind(a.transpose(value, [kept.index(c) for c in result]))
+        needed = set(result).union(*names[index:])
+        letters = "".join(c for c in dict.fromkeys(name + other) if c in needed)
+        value = _contract(a, _sum_unused(a, name, value, other, needed), _sum_unused(a, other, factor, name, needed), letters)
+        name = letters
+    unused = [index for index, c in enumerate(name) if c not in result]
+    value = reduce_axes(a, "Sum", value, unused, keep=False) if unused else value
+    needed = [c for c in name if c in result]
+    a.bind(a.transpose(value, [needed.index(c) for c in result]))
 
 
 def _check_batch_repeats(a: Arrays, names: list[str], values: list[Value]) -> None:
@@ -123,11 +145,11 @@ def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     return names, result.replace("...", axes)
 
 
-def _sum_unused(a: Arrays, letters: str, value: Value, other: str, kept: set[str]) -> tuple[str, Value]:
+def _sum_unused(a: Arrays, letters: str, value: Value, other: str, needed: set[str]) -> tuple[str, Value]:
     """Sum an operand over the axes that neither the other operand nor later terms have; return its letters and value."""
-    gone = [index for index, c in enumerate(letters) if c not in other and c not in kept]
-    left = "".join(c for index, c in enumerate(letters) if index not in gone)
-    return left, (reduce_axes(a, "Sum", value, gone, keep=False) if gone else value)
+    unused = [index for index, c in enumerate(letters) if c not in other and c not in needed]
+    rest = "".join(c for index, c in enumerate(letters) if index not in unused)
+    return rest, (reduce_axes(a, "Sum", value, unused, keep=False) if unused else value)
 
 
 def _contract(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, Value], result: str) -> Value:

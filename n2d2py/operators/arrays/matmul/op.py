@@ -63,10 +63,10 @@ class ArrayMatMul(ArrayOp):
 
     def full_views(self) -> tuple[View, View, View]:
         """Return the views of left, right and the result, also for row-major ones."""
-        given = self.views or ((), (), ())
+        views = self.views or ((), (), ())
         left, right, result = (
             view or (prod(dims), 0, *strides(dims))
-            for view, dims in zip(given, (self.left, self.right, self.dims), strict=True)
+            for view, dims in zip(views, (self.left, self.right, self.dims), strict=True)
         )
         return left, right, result
 

@@ -88,7 +88,7 @@ class _Sequence:
         """Return constant initial states (directions, sequences, hidden); zeros if they are an input, recorded in `given`."""
         shape = (len(self.reversed), self.sequences, self.hidden)
         stored = (shape[1], shape[0], shape[2]) if self.batch_first else shape
-        if not self.a.has(index) or self.a.node.is_constant(index):
+        if not self.a.node.has(index) or self.a.node.is_constant(index):
             values = self._optional(index, "initial states", stored)
             return values.swapaxes(0, 1) if self.batch_first else values
         value = self.a.tensor(self.a.value(index))

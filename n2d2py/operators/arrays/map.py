@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -145,24 +146,39 @@ class ArrayMap(ArrayOp):
 memory_access("ArrayMap")(whole)
 
 
+class ConstantOperand(NamedTuple):
+    """The constant operand `position` of an ArrayMap, of its `shape` before broadcasting."""
+
+    position: int
+    shape: tuple[int, ...]
+    values: np.ndarray
+
+
+def constant_operand(node: Node, *functions: str) -> ConstantOperand | None:
+    """Return the real constant of an ArrayMap of one of `functions` whose only input has the shape of the result; else None."""
+    op = node.op
+    if not isinstance(op, ArrayMap) or op.function not in functions or op.result or node.activation is not None:
+        return None
+    if sorted(op.slots) != [-1, 0] or op.shapes[op.slots.index(0)] != op.dims:
+        return None
+    index = op.slots.index(-1)
+    values = node.params[f"operand{index}"]
+    return ConstantOperand(index, op.shapes[index], values) if values.dtype.kind == "f" else None
+
+
 def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
     """Return (shape of the constant, gains, shifts) of an ArrayMap g * x + s of its only input and a real constant; -1 for Neg.
 
     Gains and shifts (float64) have the size of the constant. None for any other layer, and for a divisor of 0.
     """
     op = node.op
-    if not isinstance(op, ArrayMap) or node.activation is not None or op.result:
-        return None
-    if op.function == "Neg" and op.shapes == (op.dims,):
+    if isinstance(op, ArrayMap) and op.function == "Neg" and node.activation is None and not op.result:
         return (1,) * len(op.dims), -np.ones(1), np.zeros(1)
-    if sorted(op.slots) != [-1, 0]:
+    constant = constant_operand(node, "Mul", "Div", "Add", "Sub")
+    if constant is None:
         return None
-    index = op.slots.index(-1)
-    constant = node.params[f"operand{index}"]
-    if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
-        return None
-    result = affine_form(op.function, constant.reshape(-1).astype(np.float64), index)
-    return None if result is None else (op.shapes[index], *result)
+    result = affine_form(op.function, constant.values.reshape(-1).astype(np.float64), constant.position)
+    return None if result is None else (constant.shape, *result)
 
 
 def affine_form(function: str, values: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray] | None:
