@@ -137,9 +137,9 @@ input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMA
     yuyv, uyvy, nv12, nv21, rggb, grbg, gbrg or bggr. FILTER of the resize is nearest, bilinear, area or antialias. KEY is pad,
     round or flip. Images are converted in integers, and C++ exports contain this conversion: NAME_from_frame. [images in
     -calib-data or an INI] <how-to/camera>
-audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm),
-    rate, window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate. Sounds are
-    converted in integers, and C++ exports contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data]
+audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel, mfcc or pcen. Keys: preset (librosa, torchaudio, kaldi,
+    tflm), rate, window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate, and
+    gain, bias, power, time_constant, eps of pcen. Sounds are converted in integers, and C++ exports contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data]
     <how-to/microphone>
 sensor: Convert samples of several axes to windows, window:axes=N,KEY=VALUE,... Keys: hop, unit, mean, std. Samples are 16-bit
     integers, and C++ exports contain this conversion: NAME_sensor_samples. [CSV files and int16 arrays in -calib-data]

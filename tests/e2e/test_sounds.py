@@ -39,7 +39,8 @@ def stimuli(*words: str):
 
 @pytest.mark.parametrize(
     "shape, bits, words",
-    [((1, 1, 12, 8), 8, WORDS), ((1, 1, 12, 8), 8, "log_mel:preset=tflm,mels=8,rate=8000,window=32ms,hop=16ms")]
+    [((1, 1, 12, 8), 8, WORDS)]
+    + [((1, 1, 12, 8), 8, f"{kind},mels=8,rate=8000,window=32ms,hop=16ms") for kind in ("log_mel:preset=tflm", "pcen:gain=0.9")]
     + [pytest.param((1, 1, 8, 12), bits, WORDS, marks=pytest.mark.slow) for bits in (8, 16, -32)]
     + [pytest.param(shape, bits, WORDS, marks=pytest.mark.slow) for shape, bits in (((1, 8, 1, 12), 8), ((1, 96), 16))],
 )
