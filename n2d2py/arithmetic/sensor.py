@@ -54,6 +54,11 @@ class SensorSource(StreamSource):
         return self.axes
 
     @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """The axes."""
+        return (self.axes,)
+
+    @property
     def text(self) -> str:
         """The value of -sensor that gives this source."""
         lists = (f"{name}={'/'.join(map(repr, getattr(self, name)))}" for name in ("unit", "mean", "std"))
@@ -82,7 +87,7 @@ class SensorSource(StreamSource):
         factor, offset = self.factors.astype(np.float64)
         return (features * factor + offset).astype(np.float32)
 
-    def measured(self, values: np.ndarray) -> np.ndarray:
+    def stored(self, values: np.ndarray) -> np.ndarray:
         """The samples, int16, of real values (n, axes) in the measure of `unit`, such as m/s^2; those beyond 16 bits are clipped."""
         return np.clip(np.floor(values / np.array(self.unit) + 0.5), -32768, 32767).astype(np.int16)
 

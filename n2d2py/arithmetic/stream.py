@@ -52,6 +52,11 @@ class StreamSource(ABC):
         """Features of a frame."""
 
     @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """Shape of a sample: that of a number, or the axes."""
+        return ()
+
+    @property
     @abstractmethod
     def text(self) -> str:
         """The value of the option that gives this source."""

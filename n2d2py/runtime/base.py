@@ -193,12 +193,7 @@ class Network:
         Raises:
             ArrayError: E804 the network takes no sounds, or the samples are none.
         """
-        source, samples = self.contract.source, np.asarray(samples)
-        if not isinstance(source, AudioSource):
-            raise ArrayError("this network does not convert sounds", "export with -audio")
-        if samples.dtype != np.int16 or samples.ndim != 1:
-            raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
-        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
+        return self._from_stream(AudioSource, np.asarray(samples), piece, "sounds")
 
     def from_sensor(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
         """The input for `run_raw` after all samples (n, axes) of a sensor, int16; samples before them are zeros.
@@ -208,12 +203,17 @@ class Network:
         Raises:
             ArrayError: E804 the network takes no samples of a sensor, or the samples are none.
         """
-        source, samples = self.contract.source, np.asarray(samples)
-        if not isinstance(source, SensorSource):
-            raise ArrayError("this network does not convert samples of a sensor", "export with -sensor")
-        if samples.dtype != np.int16 or samples.ndim != 2 or samples.shape[1] != source.axes:
+        return self._from_stream(SensorSource, np.asarray(samples), piece, "samples of a sensor")
+
+    def _from_stream(self, kind: type[StreamSource], samples: np.ndarray, piece: int, what: str) -> np.ndarray:
+        """`from_audio` or `from_sensor`, of a source of `kind`."""
+        source = self.contract.source
+        if not isinstance(source, kind):
+            raise ArrayError(f"this network does not convert {what}", f"export with {kind.option}")
+        if samples.dtype != np.int16 or not samples.ndim or samples.shape[1:] != source.sample_shape:
+            wanted = str(("n", *source.sample_shape)).replace("'", "")
             what = f"the samples have shape {samples.shape} and type {samples.dtype}"
-            raise ArrayError(what, f"give an array (n, {source.axes}) of int16")
+            raise ArrayError(what, f"give an array {wanted} of int16")
         return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
     def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:

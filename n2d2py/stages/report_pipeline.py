@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def _network_cost(built: BuildMetrics) -> str:
 def _samples(running: Network, stimuli: Stimuli, raw: bool) -> list[PipelineSample]:
     found = []
     for at in range(len(stimuli)):
-        sample, name = stimuli[at], Path(stimuli.names[at]).name
+        sample, name = stimuli[at], stimuli.names[at]
         picture = _picture(running, sample)
         if raw and stimuli.raw is not None:
             given = _first_part(stimuli.raw(at), running)

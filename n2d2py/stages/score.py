@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.inputs import InputSource
 from n2d2py.graph.shapes import channels
 from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
@@ -128,7 +130,7 @@ def score_stage(
     for index in range(len(network.targets)):
         scores.add("float", floats[index].result())
         if network.document is None:
-            warn_of_score(floats[index].result())
+            warn_of_score(floats[index].result(), network.data.contract.source)
         if quantized is not None:
             scores.add(simulated_name(quantized.bits), typed[index].result())
         write_target_files(
@@ -225,8 +227,8 @@ _FEWEST = 20
 """Labelled stimuli below which nothing can be said."""
 
 
-def warn_of_score(score: Score) -> None:
-    """W409 for a float network that finds no more labels than chance, W410 for labels one class off."""
+def warn_of_score(score: Score, source: InputSource | None) -> None:
+    """W409 for a float network that finds no more labels than chance, W410 for labels one class off; `source` makes its input."""
     if score.errors is not None or score.pixels is not None or len(score.classes) < 2:
         return
     counted = score.labels >= 0
@@ -249,5 +251,7 @@ def warn_of_score(score: Score) -> None:
     chance = float(np.prod(list(shares), axis=0).sum())
     if correct <= count * chance + 2 * np.sqrt(count * chance * (1 - chance)):
         what = f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)"
-        remedy = "check the preprocessing (-mean, -std and -scale or -input-range, -bgr) and the order of the classes"
+        images = "preprocessing (-mean, -std and -scale or -input-range, -bgr)"
+        keys = f"keys of {source.option}" if isinstance(source, StreamSource) else images
+        remedy = f"check the {keys} and the order of the classes"
         log.warning("W409", what, where=f"[{score.target}]", remedy=remedy)

@@ -29,6 +29,8 @@ from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.arithmetic.sensor import read_sensor
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import HARDWARE
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
@@ -325,7 +327,7 @@ def test_windows_of_a_sensor(motion, name, bits):
     folder = built(motion, f"{name}{bits}", *words)
     export, source, rng = load_export(folder), read_sensor(WINDOW), np.random.default_rng(2)
     rows = np.loadtxt("records/run/0.csv", delimiter=",", dtype=np.float32)
-    samples = source.measured(rows)
+    samples = source.stored(rows)
     extremes = rng.choice([-32768, -1, 0, 1, 32767], (50, 3)).astype(np.int16)
     for given in (samples, samples[:5], samples[:0], np.zeros((40, 3), np.int16), extremes):
         window = np.concatenate([np.zeros((32, 3)), given])[-32:]
@@ -376,6 +378,14 @@ def test_sensors_that_are_refused(motion, window, data, code, text, capsys):
     assert main(["motion.onnx", "-export", "CPP", "-calib-data", data, "-sensor", window]) != 0
     printed = capsys.readouterr().err
     assert code in printed and text in printed
+
+
+@pytest.mark.parametrize("unit, text", [("0.0001", "exceed 32768 steps"), ("100/1/1", "of axis 0"), ("0.0048", "")])
+def test_steps_of_a_sensor_that_do_not_fit(motion, unit, text, capsys):
+    """Accelerations to 60 in steps so small that they are clipped, or so large that they become 0 or 1."""
+    load_network(*read_command(["motion.onnx", "-test", "-calib-data", "records", "-sensor", f"window:axes=3,unit={unit}"]))
+    printed = capsys.readouterr().err
+    assert text in printed and ("W411" in printed) == bool(text)
 
 
 DECIDE = ["-post", "scores:activation=softmax,top=3,threshold=0.7,release=0.5,average=2,hold=1"]
