@@ -316,15 +316,28 @@ class AudioSource(StreamSource):
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Return the features (frames, features) of the last whole frames of 16-bit samples, after silence if too few."""
         samples = self._resampled(samples)
-        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
-        if missing <= 0:
-            first = 0 if self.adapts or self.normalization else -missing
-            found = self._static(samples[first * self.hop :], frames - missing - first)[-frames:]
-        else:
-            found = self._static(samples[:0], missing)
-            if missing < frames:
-                found = np.concatenate([found, self._static(samples, frames - missing)])
-        return self._with_deltas(found)
+        count = self._whole_frames(samples)
+        first = 0 if self.adapts or self.normalization else max(count - frames, 0)
+        return self._with_deltas(self._after_silence(samples[first * self.hop :], count - first, frames)[-frames:])
+
+    def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Return the features (n, frames, features) after each `frames_between` whole frames: `latest` of the samples so far."""
+        samples, step = self._resampled(samples), self.frames_between(frames)
+        every = self._after_silence(samples, self._whole_frames(samples), frames)
+        windows = np.lib.stride_tricks.sliding_window_view(every, frames, 0)[1 + (frames - 1) % step :: step].swapaxes(1, 2)
+        return np.array([self._with_deltas(one) for one in windows]).reshape(-1, frames, self.features)
+
+    def frames_between(self, frames: int) -> int:
+        """Return the frames from one inference of a program to the next: a tenth of the input."""
+        return max(1, frames // 10)
+
+    def _whole_frames(self, samples: np.ndarray) -> int:
+        return max((len(samples) - self.window) // self.hop + 1, 0)
+
+    def _after_silence(self, samples: np.ndarray, count: int, frames: int) -> np.ndarray:
+        """Features (frames + count, static_features): frames of silence, then those of the samples at `rate`."""
+        silence = np.repeat(self._static(samples[:0], 1), frames, 0)
+        return np.concatenate([silence, self._static(samples, count)]) if count else silence
 
     def _static(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Features (frames, static_features) of samples at `rate`; silence follows them."""

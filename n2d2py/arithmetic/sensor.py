@@ -82,6 +82,12 @@ class SensorSource(StreamSource):
         """The last samples (frames, axes) of samples (n, axes), zeros before them."""
         return np.pad(samples[-frames:], ((max(frames - len(samples), 0), 0), (0, 0)))
 
+    def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """The windows (n, frames, axes) of samples (n, axes), `hop` samples apart; none of fewer samples than a window."""
+        if len(samples) < frames:
+            return np.zeros((0, frames, self.axes), np.int16)
+        return np.lib.stride_tricks.sliding_window_view(samples, frames, 0)[:: self.hop].swapaxes(1, 2)
+
     def real(self, features: np.ndarray) -> np.ndarray:
         """The real values of samples (n, axes), float32."""
         factor, offset = self.factors.astype(np.float64)

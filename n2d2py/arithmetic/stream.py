@@ -70,6 +70,10 @@ class StreamSource(ABC):
         """Features (frames, features) of the last frames of samples; silence comes before samples that have fewer."""
 
     @abstractmethod
+    def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (n, frames, features) of each window for which a program runs the network, one after the other."""
+
+    @abstractmethod
     def real(self, features: np.ndarray) -> np.ndarray:
         """The real values of features, float32."""
 

@@ -74,6 +74,8 @@ dev: Train on the CUDA device of this number. -1 selects the CPU. [training]
 learn-workers: Number of processes that load and transform the stimuli. 0 uses threads of the main process. [training]
 test: Score the model on the test set: in floating point, in simulated integers and compiled. <how-to/improve_accuracy>
 nb-test: Number of test samples. -1 uses all of them. [runs with -test]
+streams: Score the words that -post scores decides in the WAV files of this folder. Each has a .txt file of the words that are
+    spoken in it, by their class names. [runs with -test, -audio and -post scores] <how-to/decisions>
 test-index: Score the test sample of this index only. [runs with -test]
 valid-metric: Metric of the validation, over all classes together as in N2D2. Each orders the epochs as the share of right
     labels does. [training]
@@ -215,6 +217,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("test", "flag", False, _RUN, field="score.test"),
     Option("nb-test", "int", -1, _RUN, "N", minimum=-1, field="score.stimuli"),
     Option("test-index", "int", -1, _RUN, "I", minimum=-1, field="score.index"),
+    Option("streams", "text", None, _RUN, "DIR", field="score.streams"),
     Option("valid-metric", "text", "Sensitivity", _LEARN, "NAME", tuple(METRICS), field="training.metric"),
     Option("find-lr", "int", 0, _LEARN, "N", minimum=1, field="training.find_rate"),
     Option("pre-samples", "int", -1, _OUT, "I", minimum=-1, field="load.pre_samples"),

@@ -210,11 +210,33 @@ class Network:
         source = self.contract.source
         if not isinstance(source, kind):
             raise ArrayError(f"this network does not convert {what}", f"export with {kind.option}")
+        self._require_samples(source, samples)
+        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
+
+    def stream(self, samples: np.ndarray) -> list[Any]:
+        """Return the result of -post for each window of a recording, as the program of -app gives it: of a sound (n,) for
+        each tenth of the input, of samples (n, axes) of a sensor for each `hop`, int16.
+
+        Raises:
+            ArrayError: E804 a network without -post, of no sounds and no samples of a sensor, or samples that are none.
+        """
+        source, samples = self.contract.source, np.asarray(samples)
+        if self.post is None or not isinstance(source, StreamSource):
+            raise ArrayError("this network makes no decisions in a stream", "export with -post, and -audio or -sensor")
+        self._require_samples(source, samples)
+        info, shape = self.info.inputs[0], self.info.inputs[0].stored[1:]
+        frames = source.frames_of(shape)
+        windows = [frames.stimulus(source.real(one), shape) for one in source.each_window(samples, frames.count)]
+        if not windows:
+            return []
+        return [self.post.result(one) for one in self._processed(self.post, self._run([info.type.quantize(np.array(windows))]))]
+
+    def _require_samples(self, source: StreamSource, samples: np.ndarray) -> None:
+        """Raise E804 for an array that does not hold samples of the source."""
         if samples.dtype != np.int16 or not samples.ndim or samples.shape[1:] != source.sample_shape:
             wanted = str(("n", *source.sample_shape)).replace("'", "")
             what = f"the samples have shape {samples.shape} and type {samples.dtype}"
             raise ArrayError(what, f"give an array {wanted} of int16")
-        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
     def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
         """The stored input (1, ...) after all samples."""

@@ -21,10 +21,13 @@ from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference.engine import FloatEngine
-from n2d2py.runtime import Runner
+from n2d2py.runtime import Network, Runner, Simulator
+from n2d2py.runtime.floats import FloatNetwork
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
-from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes
+from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes, with_pipeline
+from n2d2py.stages.score_words import TARGET as WORDS
+from n2d2py.stages.score_words import read_recordings, word_score
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
@@ -88,6 +91,19 @@ def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
         held.setdefault(output, []).append(name)
     groups = (held.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
     return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
+
+
+def stream_scores(
+    network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, streams: Path, folder: Path, scores: Scores
+) -> None:
+    """Add the scores of the words in the recordings of the folder `streams`; writes the decided words into `folder`."""
+    recordings = read_recordings(streams, network)
+    running: dict[str, tuple[Network, Graph | QuantGraph]] = {"float": (FloatNetwork(graph), graph)}
+    if quantized is not None:
+        running[simulated_name(quantized.bits)] = Simulator(quantized), quantized
+    for label, (one, typed) in running.items():
+        scores.add(label, word_score(with_pipeline(one, network, typed), recordings, network.data.classes))
+    write_target_files(folder, scores.rows[WORDS][-1][1], "test" if quantized is None else "export")
 
 
 def score_stage(

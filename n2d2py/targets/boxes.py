@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Boxes:
     found: tuple[np.ndarray, ...]
     labelled: tuple[np.ndarray, ...]
 
+    metric: ClassVar = "mAP"
+
     def of(self, positions: np.ndarray) -> Boxes:
         """Return the boxes of the samples at these positions."""
         return Boxes(*(tuple(each[int(at)] for at in positions) for each in (self.found, self.labelled)))
@@ -45,6 +48,11 @@ class Boxes:
     def percent_50(self) -> float | None:
         """mAP at an intersection over union of 0.5, in percent."""
         return 100.0 * float(np.mean([one[0] for one in self.precisions.values()])) if self.precisions else None
+
+    @property
+    def details(self) -> dict[str, str]:
+        """Further columns of a table."""
+        return {"mAP 0.5": "-" if self.percent_50 is None else f"{self.percent_50:.2f}%"}
 
     def _precision(self, label: int) -> np.ndarray:
         count, scores, hits, counted = 0, [], [], []

@@ -279,6 +279,32 @@ def test_sounds(home):
         assert "is not a WAV file" in app(folder, name, status=1)
 
 
+def test_words_of_recordings(home, capsys):
+    """Decisions in Python are those of the program; a transcript without its first word costs one extra word."""
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "_noise_"]
+    (home / "digits.txt").write_text("\n".join(names))
+    words = [*MICROPHONE, "-class-names", "digits.txt", "-post", "scores:average=2"]
+    folder, pieces = built(home, "spoken", *words), [read_wav(file) for file in sorted(Path("sounds").glob("*.wav"))]
+    export, heard = load_export(folder), []
+    for number, samples in enumerate((np.concatenate(pieces), np.concatenate(pieces[::-1]))):
+        write_wav(Path(f"streams/{number}.wav"), samples, 8000)
+        decided = [line.split()[2] for line in app(folder, f"streams/{number}.wav").splitlines()]
+        labels = [one.name for one in export.stream(samples)]
+        assert decided == [name for name, before in zip(labels, ["", *labels], strict=False) if name != before]
+        heard.append([name for name in decided if name != "_noise_"])
+        Path(f"streams/{number}.txt").write_text("# words\n" + "\n".join(heard[-1][number:]))
+    assert main([*words, "-export", "CPP", "-db-export", "0", "-test", "-streams", "streams", "-o", "scored"]) == 0
+    count = sum(map(len, heard)) - 1
+    assert count > 4 and f"word accuracy: {100 - 100 / count:.2f}%" in capsys.readouterr().out
+    assert f'"{" ".join(heard[0])}" "{" ".join(heard[0])}" "0.wav"' in (
+        Path("scored/export_CPP_int8/statistics/words/Words_export.dat").read_text()
+    )
+    Path("streams/1.txt").write_text("ten")
+    for options, code in ((words, "E410"), (MICROPHONE, "E007"), (CAMERA, "E007")):
+        assert main([*options, "-test", "-streams", "streams"]) != 0
+        assert code in capsys.readouterr().err
+
+
 def test_samples_of_a_sensor(home):
     folder, x = built(home, "sensor", *SENSOR), np.load("x.npy")
     text = "".join(",".join(f"{value:.9g}" for value in row) + "\n" for row in x)
@@ -343,6 +369,7 @@ def test_windows_of_a_sensor(motion, name, bits):
                 stored, export.info.inputs[0].type.quantize(defined if name == "motion" else defined.T)[None]
             )
     ends = range(32, len(samples) + 1, 8)
+    assert (source.each_window(samples, 32) == [source.latest(samples[:end], 32) for end in ends]).all()
     best = [int(np.argmax(export.pipeline(samples[:end]))) for end in ends]
     printed = app(folder, given=Path("records/run/0.csv").read_bytes())
     assert [int(line.split()[0]) if line[0].isdigit() else line.split()[0] for line in printed.splitlines()] == [
