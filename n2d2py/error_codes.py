@@ -244,7 +244,7 @@ W408: -calib-data that are used without the transformations of the INI | give im
 W413: pattern of IgnoreMasks that matches no file and no folder | begin the pattern with */, or remove it
 W409: float model that scores no better than chance | check the preprocessing: -mean, -std, -scale, -bgr
 W410: labels that are off by one class | number the labels like the outputs, including a background class
-W411: data outside the declared range | scale the data, or correct the range
+W411: data outside the declared range, or steps of a sensor that do not fit | scale the data, or correct the range
 W412: class folders with numeric names, sorted as text | keep them for models from torchvision or Keras; otherwise give
     -class-names
 W414: calibration on one sample, or on equal ones | calibrate on some hundred samples like those in use

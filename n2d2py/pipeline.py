@@ -49,8 +49,9 @@ from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
 from n2d2py.stages.report_pipeline import pipeline_data
-from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
+from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli, stream_scores
 from n2d2py.stages.score_boxes import check_boxes
+from n2d2py.stages.score_words import read_recordings
 from n2d2py.stages.train import train_stage
 from n2d2py.stages.values import write_outputs
 from n2d2py.targets.scorer import refuse_positions
@@ -119,6 +120,8 @@ def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
     scores = Scores()
     if options.score.test:
         scores = score_stage(network, network.graph, None, stimuli, options.folder, options.score.as_json)
+    if options.score.streams is not None:
+        stream_scores(network, network.graph, None, Path(options.score.streams), options.folder, scores)
     if options.score.log_outputs:
         write_outputs(network.graph, None, stimuli, options.score.log_outputs, options.folder, "test")
     return scores
@@ -130,6 +133,8 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
     if stimuli is None:
         remedy = "add a [database], or give labelled data with -calib-data FILE.npz"
         raise N2D2Error("E509", "the test set is empty", where=network.place, remedy=remedy)
+    if options.streams is not None:
+        read_recordings(Path(options.streams), network)
     if options.test:
         ErrorList.raise_if([target.unscored for target in network.targets if target.unscored is not None])
         check_boxes(network, stimuli)
@@ -372,6 +377,8 @@ def _score_simulation(project: ExportJob, stimuli: Stimuli, folder: Path) -> Sco
     graphs, scores = (quantized.float_graph, quantized.graph), Scores()
     if score.test:
         scores = score_stage(quantized.network, *graphs, stimuli, folder, score.as_json)
+    if score.streams is not None:
+        stream_scores(quantized.network, *graphs, Path(score.streams), folder, scores)
     if score.log_outputs:
         write_outputs(*graphs, stimuli, score.log_outputs, folder, "export")
     return scores

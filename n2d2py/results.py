@@ -20,12 +20,11 @@ from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.graph.inputs import InputContract
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.observe.compare import LayerComparison
-from n2d2py.reference.engine import FloatEngine
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows
 from n2d2py.runtime import Network, Simulator
 from n2d2py.runtime.base import NetworkInfo
-from n2d2py.runtime.simulator import ends
+from n2d2py.runtime.floats import FloatNetwork
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.compare import refuse_differences
 from n2d2py.stages.fuse import with_graph
@@ -45,18 +44,6 @@ Cell = str | float | None
 """A cell of a table: int, float and None too."""
 
 _LAYERS = ("layer", "operator", "output", "type", "parameters", "MACs")
-
-
-class FloatNetwork(Network):
-    """A float network, run by ONNX Runtime or NumPy; its layers are not listed."""
-
-    def __init__(self, graph: Graph):
-        self.graph, self._engine = graph, FloatEngine(graph)
-        self.info = NetworkInfo(graph.name, *ends(graph), (), 0)
-
-    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        values = self._engine.run(dict(zip(self.graph.user_inputs, inputs, strict=True)))
-        return [values[name] for name in self.graph.user_outputs]
 
 
 class _Shown:
@@ -370,7 +357,7 @@ class ScoreTable(_Shown):
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         scores = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
-        figure = "mAP, %" if any(score.boxes is not None for _, _, score in scores) else "top-1, %"
+        figure = next((f"{score.detections.metric}, %" for _, _, score in scores if score.detections is not None), "top-1, %")
         return ("target", "computed", "stimuli", figure), [
             (target, label, score.stimuli, None if score.percent is None else round(score.percent, 2))
             for target, label, score in scores

@@ -17,7 +17,8 @@ high(a, b) is a * b >> 32, N the size of the Fourier transform.
 Samples at a multiple f of the rate become y[t] = (sum(h[n] s[f t + n]) + 2^14) >> 15, clipped to 16 bits: a sinc with a Hann window
 over six zeros on either side, which passes 0.99 of the band. Samples before a sound are zeros.
 
-The preset tflm computes in 16 bits as TFLite Micro does: `micro_frontend` has its steps.
+The preset tflm computes in 16 bits as TFLite Micro does: `micro_frontend` has its steps. The kind pcen normalizes the energies of
+each band over time instead of step 8: `pcen` has its steps.
 """
 
 from __future__ import annotations
@@ -30,12 +31,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic import micro_frontend
+from n2d2py.arithmetic import micro_frontend, pcen
 from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.choices import Wrong, option_error, read_settings, require_known
 
-KINDS = ("log_mel", "mfcc")
 WINDOWS = ("hann", "hamming", "povey")
 _SIZES = (32, 4096)
 _POWER_SHIFT, _WEIGHT_BITS, _FRACTION = 8, 12, 12
@@ -100,7 +100,7 @@ class AudioSource(StreamSource):
     """Sounds that an application gives to a network, and their way to its input.
 
     Attributes:
-        kind: one of KINDS.
+        kind: log_mel, mfcc or pcen.
         preset: a name of PRESETS.
         rate: samples a second.
         window, hop: samples of a frame, and from one to the next.
@@ -112,6 +112,7 @@ class AudioSource(StreamSource):
         deltas: 1 appends the slopes of the features over frames, 2 also the slopes of these.
         delta_window: frames on either side of a slope.
         input_rate: samples a second of the sounds, a multiple of `rate`; 0 for `rate`.
+        gain, bias, power, time_constant, eps: of pcen, as librosa names them; the time is in seconds.
     """
 
     kind: str
@@ -129,6 +130,11 @@ class AudioSource(StreamSource):
     deltas: int = 0
     delta_window: int = 2
     input_rate: int = 0
+    gain: float = 0.98
+    bias: float = 2.0
+    power: float = 0.5
+    time_constant: float = 0.4
+    eps: float = 1e-6
 
     option: ClassVar = "-audio"
     stem: ClassVar = "audio"
@@ -168,13 +174,15 @@ class AudioSource(StreamSource):
         """Real value of a feature of 1."""
         if self.adapts:
             return np.float32(10 / 256)
+        if self.normalization:
+            return np.float32(2**-_FRACTION)
         return np.float32((10 * np.log10(2) if self._preset.decibel else np.log(2)) / 2**_FRACTION)
 
     @property
     def text(self) -> str:
         """The option that gives this source."""
-        left_out = ["kind", *["coefficients"] * (self.kind != "mfcc"), *["input_rate"] * (not self.input_rate)]
-        left_out += ["deltas", "delta_window"] * (not self.deltas)
+        left_out = ["kind", *["input_rate"] * (not self.input_rate), *["deltas", "delta_window"] * (not self.deltas)]
+        left_out += [key for kind, keys in _OF_KINDS.items() for key in keys if kind != self.kind]
         return f"{self.kind}:" + ",".join(
             f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name not in left_out
         )
@@ -186,8 +194,15 @@ class AudioSource(StreamSource):
 
     @property
     def adapts(self) -> bool:
-        """True if the features of a frame depend on those before."""
+        """True if noise is reduced and the gain controlled, as in TFLite Micro."""
         return self._preset.adapts
+
+    @cached_property
+    def normalization(self) -> pcen.EnergyNormalization | None:
+        """Integers of pcen; None for other kinds."""
+        frames = self.time_constant * self.rate / self.hop
+        parameters = self.fft, frames, self.eps, self.gain, self.bias, self.power
+        return pcen.EnergyNormalization.of(*parameters) if self.kind == "pcen" else None
 
     @property
     def emphasis(self) -> int:
@@ -197,7 +212,7 @@ class AudioSource(StreamSource):
     @property
     def floor(self) -> int:
         """Least logarithm of a band, in 1/65536."""
-        return round(float(np.log2(self._preset.floor)) * 65536)
+        return pcen.SILENCE if self.normalization else round(float(np.log2(self._preset.floor)) * 65536)
 
     def samples(self, frames: int) -> int:
         """Samples at the rate of the sound that so many frames need."""
@@ -270,7 +285,10 @@ class AudioSource(StreamSource):
     def offsets(self) -> np.ndarray:
         """The constant c of each band, in 1/65536."""
         bits = 31 - self.fft.bit_length()
-        scale = self.bands.max(1) / (2**_WEIGHT_BITS - 1) * self._preset.unit**2
+        unit = self._preset.unit
+        if self.normalization:  # 2^31 for samples in -1 to 1
+            unit = 2.0 ** ((31 + self.normalization.bits) / 2 - 15)
+        scale = self.bands.max(1) / (2**_WEIGHT_BITS - 1) * unit**2
         return np.rint((np.log2(scale) + _POWER_SHIFT - 2 * (bits - 29)) * 65536).astype(np.int64)
 
     @cached_property
@@ -297,15 +315,28 @@ class AudioSource(StreamSource):
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Return the features (frames, features) of the last whole frames of 16-bit samples, after silence if too few."""
         samples = self._resampled(samples)
-        missing = frames - max((len(samples) - self.window) // self.hop + 1, 0)
-        if missing <= 0:
-            first = 0 if self.adapts else -missing
-            found = self._static(samples[first * self.hop :], frames - missing - first)[-frames:]
-        else:
-            found = self._static(samples[:0], missing)
-            if missing < frames:
-                found = np.concatenate([found, self._static(samples, frames - missing)])
-        return self._with_deltas(found)
+        count = self._whole_frames(samples)
+        first = 0 if self.adapts or self.normalization else max(count - frames, 0)
+        return self._with_deltas(self._after_silence(samples[first * self.hop :], count - first, frames)[-frames:])
+
+    def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Return the features (n, frames, features) after each `frames_between` whole frames: `latest` of the samples so far."""
+        samples, step = self._resampled(samples), self.frames_between(frames)
+        every = self._after_silence(samples, self._whole_frames(samples), frames)
+        windows = np.lib.stride_tricks.sliding_window_view(every, frames, 0)[1 + (frames - 1) % step :: step].swapaxes(1, 2)
+        return np.array([self._with_deltas(one) for one in windows]).reshape(-1, frames, self.features)
+
+    def frames_between(self, frames: int) -> int:
+        """Return the frames from one inference of a program to the next: a tenth of the input."""
+        return max(1, frames // 10)
+
+    def _whole_frames(self, samples: np.ndarray) -> int:
+        return max((len(samples) - self.window) // self.hop + 1, 0)
+
+    def _after_silence(self, samples: np.ndarray, count: int, frames: int) -> np.ndarray:
+        """Features (frames + count, static_features): frames of silence, then those of the samples at `rate`."""
+        silence = np.repeat(self._static(samples[:0], 1), frames, 0)
+        return np.concatenate([silence, self._static(samples, count)]) if count else silence
 
     def _static(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Features (frames, static_features) of samples at `rate`; silence follows them."""
@@ -354,6 +385,8 @@ class AudioSource(StreamSource):
         if self.adapts:
             return micro_frontend.adapt(micro_frontend.square_root(energies) >> shifts.astype(np.uint64), self.fft)
         logs = np.where(energies, log2_fixed(energies) - 2 * shifts * 65536 + self.offsets, self.floor)
+        if self.normalization:
+            return self.normalization.apply(logs)
         levels = np.maximum(logs, self.floor) + 8 >> 16 - _FRACTION
         if self.kind != "mfcc":
             return levels
@@ -448,13 +481,14 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
     wrong = option_error(option, text)
-    kind, settings = read_settings(text, dict.fromkeys(KINDS, _KEYS), wrong)
+    kind, settings = read_settings(text, dict.fromkeys(_OF_KINDS, _KEYS), wrong)
     preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
     if kind != "log_mel" and PRESETS[preset].adapts:
         raise wrong(f"{preset} has no {kind}", "use log_mel")
-    if kind != "mfcc" and "coefficients" in settings:
-        raise wrong("coefficients have no effect on log_mel", "remove them, or use mfcc")
+    for other, keys in _OF_KINDS.items():
+        if kind != other and (unused := [key for key in keys if key in settings]):
+            raise wrong(f"{unused[0]} has no effect on {kind}", f"remove it, or use {other}")
     defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
     values: dict[str, Any] = {"preset": preset, "window_type": settings.get("window_type", defaults["window_type"])}
     rate = values["rate"] = int(_number(wrong, "rate", settings.get("rate", defaults["rate"])))
@@ -464,7 +498,7 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         number = _number(wrong, key, milliseconds)
         values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
     defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
-    for key in ("low", "high", "preemphasis"):
+    for key in ("low", "high", "preemphasis", *_OF_KINDS["pcen"]):
         values[key] = _number(wrong, key, settings.get(key, defaults[key]))
     for key in ("fft", "mels", "coefficients", "deltas", "delta_window", "input_rate"):
         values[key] = int(_number(wrong, key, settings.get(key, defaults[key])))
@@ -473,6 +507,9 @@ def read_audio(text: str, option: str = "-audio") -> AudioSource:
         raise wrong(problem, "correct the value")
     return source
 
+
+_OF_KINDS = {"log_mel": (), "mfcc": ("coefficients",), "pcen": ("gain", "bias", "power", "time_constant", "eps")}
+"""The kinds, and the keys that only one of them has."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "rate": 16000,
@@ -484,6 +521,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "deltas": 0,
     "delta_window": 2,
     "input_rate": 0,
+    **{one.name: one.default for one in fields(AudioSource) if one.name in _OF_KINDS["pcen"]},
 }
 _KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
 
@@ -501,6 +539,11 @@ def _problem(source: AudioSource) -> str:
         (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
         (not (source.adapts and source.preemphasis), f"preemphasis has no effect with preset={source.preset}"),
         (0 <= source.preemphasis < 1, f"preemphasis={source.preemphasis:g} is not from 0 to below 1"),
+        (0 <= source.gain <= 1, f"gain={source.gain:g} is not between 0 and 1"),
+        (0 <= source.bias <= 1000, f"bias={source.bias:g} is not between 0 and 1000"),
+        (0 < source.power <= 1, f"power={source.power:g} is not above 0 and at most 1"),
+        (0 < source.time_constant <= 60, f"time_constant={source.time_constant:g} is not above 0 and at most 60"),
+        (0 < source.eps <= 100, f"eps={source.eps:g} is not above 0 and at most 100"),
         (0 <= source.deltas <= 2, f"deltas={source.deltas} is not 0, 1 or 2"),
         (1 <= source.delta_window <= 8, f"delta_window={source.delta_window} is not between 1 and 8"),
         (

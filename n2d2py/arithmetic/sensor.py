@@ -52,6 +52,11 @@ class SensorSource(StreamSource):
         return self.axes
 
     @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """The axes."""
+        return (self.axes,)
+
+    @property
     def text(self) -> str:
         """The value of -sensor that gives this source."""
         lists = (f"{name}={'/'.join(map(repr, getattr(self, name)))}" for name in ("unit", "mean", "std"))
@@ -75,12 +80,18 @@ class SensorSource(StreamSource):
         """The last samples (frames, axes) of samples (n, axes), zeros before them."""
         return np.pad(samples[-frames:], ((max(frames - len(samples), 0), 0), (0, 0)))
 
+    def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """The windows (n, frames, axes) of samples (n, axes), `hop` samples apart; none of fewer samples than a window."""
+        if len(samples) < frames:
+            return np.zeros((0, frames, self.axes), np.int16)
+        return np.lib.stride_tricks.sliding_window_view(samples, frames, 0)[:: self.hop].swapaxes(1, 2)
+
     def real(self, features: np.ndarray) -> np.ndarray:
         """The real values of samples (n, axes), float32."""
         factor, offset = self.factors.astype(np.float64)
         return (features * factor + offset).astype(np.float32)
 
-    def measured(self, values: np.ndarray) -> np.ndarray:
+    def stored(self, values: np.ndarray) -> np.ndarray:
         """The samples, int16, of real values (n, axes) in the measure of `unit`, such as m/s^2; those beyond 16 bits are clipped."""
         return np.clip(np.floor(values / np.array(self.unit) + 0.5), -32768, 32767).astype(np.int16)
 

@@ -52,6 +52,11 @@ class StreamSource(ABC):
         """Features of a frame."""
 
     @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """Shape of a sample: that of a number, or the axes."""
+        return ()
+
+    @property
     @abstractmethod
     def text(self) -> str:
         """The value of the option that gives this source."""
@@ -63,6 +68,10 @@ class StreamSource(ABC):
     @abstractmethod
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
         """Features (frames, features) of the last frames of samples; silence comes before samples that have fewer."""
+
+    @abstractmethod
+    def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
+        """Features (n, frames, features) of each window for which a program runs the network, one after the other."""
 
     @abstractmethod
     def real(self, features: np.ndarray) -> np.ndarray:

@@ -54,9 +54,12 @@ def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
             raise N2D2Error("E402", f"{name} has {len(data)} bytes, which are not 16-bit samples", remedy="replace the file")
         return np.frombuffer(data, "<i2")
     samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_find_chunks(read_bytes(path, name), name)[0])[2]
-    if samples.shape[1] != 1 or found != rate:
-        what = f"{name} has {samples.shape[1]} channels at {found} Hz instead of one at {rate} Hz"
-        raise N2D2Error("E408", what, remedy="convert the file, or correct rate= of -audio")
+    if samples.shape[1] != 1:
+        raise N2D2Error("E408", f"{name} has {samples.shape[1]} channels instead of one", remedy="mix them to one")
+    if found != rate:
+        is_multiple = found % rate == 0 and found // rate <= 6
+        remedy = f"convert the file, or {f'give input_rate={found}' if is_multiple else 'correct rate='} in -audio"
+        raise N2D2Error("E408", f"{name} has {found} samples a second instead of {rate}", remedy=remedy)
     return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
 
 

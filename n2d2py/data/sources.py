@@ -194,7 +194,9 @@ def _open_recordings(given: InputData, shape: tuple[int, ...], source: SensorSou
     """Return the windows of CSV files in the measure of `unit`, or of int16 arrays (N, samples, axes), for an input of `shape`."""
     if given.is_folder:
         names = _find_files(given.path, RECORDINGS, "recording")
-        recordings = [_read_recording(given.path / name, name, source) for name in names]
+        measured = [_read_recording(given.path / name, name, source) for name in names]
+        _warn_about_unit(np.concatenate(measured), source, given.path)
+        recordings = [source.stored(one) for one in measured]
         labels = _picture_labels(given, len(names))
     else:
         x, labels, _ = read_arrays(given)
@@ -218,12 +220,28 @@ def _open_recordings(given: InputData, shape: tuple[int, ...], source: SensorSou
 
 
 def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
-    """Return the samples (n, axes) of a CSV file; a first line that is a header is left out."""
+    """Return the real values (n, axes) of a CSV file; a first line that is a header is left out."""
     found = read_table(path, name, header=True)[:, :, 0]
     if found.shape[1] != source.axes:
         what = f"{name} has {found.shape[1]} numbers in a line instead of those of {source.axes} axes"
         raise N2D2Error("E414", what, remedy="correct axes= of -sensor, or remove other columns such as times")
-    return source.measured(found)
+    return found
+
+
+def _warn_about_unit(values: np.ndarray, source: SensorSource, path: Path) -> None:
+    """Warn W411 if the steps of a sensor do not fit its real values (n, axes): they are clipped, or rounded to few steps."""
+    beyond = float((abs(values) > 32768 * np.array(source.unit)).mean())
+    spread = values.std(axis=0, dtype=np.float64)
+    coarse = np.flatnonzero((spread > 0) & (spread < source.unit))
+    if beyond > 0.01:
+        what = f"{beyond:.0%} of the values exceed 32768 steps of the sensor"
+    elif len(coarse):
+        axis = int(coarse[0])
+        least, most = values[:, axis].min(), values[:, axis].max()
+        what = f"the values of axis {axis}, {least:.4g} to {most:.4g}, are rounded to steps of {source.unit[axis]:g}"
+    else:
+        return
+    log.warning("W411", what, where=str(path), remedy="give unit=, the real value of one step of the 16-bit sensor")
 
 
 _MAX_SURVEYED = 256

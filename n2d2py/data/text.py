@@ -16,6 +16,7 @@ TABLES = (".csv", ".dat", ".txt")
 """Extensions of text files that are stimuli."""
 T = TypeVar("T")
 _MOST_ERRORS = 10
+_LARGEST = float(np.finfo(np.float32).max)
 _DELIMITERS = re.compile(r"[,; \t]+")
 
 
@@ -105,12 +106,13 @@ def read_table(path: Path, name: str, header: bool = False) -> np.ndarray:
                 header = False
                 continue
             raise _damaged_error(name, f"line {number} does not hold numbers") from None
+        if not all(abs(value) <= _LARGEST for value in rows[-1]):
+            raise _damaged_error(name, f"line {number} holds values that are not finite")
         if len(rows[-1]) != len(rows[0]):
             raise _damaged_error(name, f"line {number} has {len(rows[-1])} numbers, the first one {len(rows[0])}")
-    found = np.array(rows, np.float32)
-    if not found.size or not np.isfinite(found).all():
-        raise _damaged_error(name, "it holds no numbers" if not found.size else "it holds values that are not finite")
-    return found[:, :, None]
+    if not any(rows):
+        raise _damaged_error(name, "it holds no numbers")
+    return np.array(rows, np.float32)[:, :, None]
 
 
 def _damaged_error(name: str, what: str) -> N2D2Error:

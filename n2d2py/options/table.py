@@ -74,6 +74,8 @@ dev: Train on the CUDA device of this number. -1 selects the CPU. [training]
 learn-workers: Number of processes that load and transform the stimuli. 0 uses threads of the main process. [training]
 test: Score the model on the test set: in floating point, in simulated integers and compiled. <how-to/improve_accuracy>
 nb-test: Number of test samples. -1 uses all of them. [runs with -test]
+streams: Score the words that -post scores decides in the WAV files of this folder. Each has a .txt file of the words that are
+    spoken in it, by their class names. [runs with -test, -audio and -post scores] <how-to/decisions>
 test-index: Score the test sample of this index only. [runs with -test]
 valid-metric: Metric of the validation, over all classes together as in N2D2. Each orders the epochs as the share of right
     labels does. [training]
@@ -137,9 +139,9 @@ input-format: Treat images as frames of a camera, FORMAT:FILTER,KEY=VALUE. FORMA
     yuyv, uyvy, nv12, nv21, rggb, grbg, gbrg or bggr. FILTER of the resize is nearest, bilinear, area or antialias. KEY is pad,
     round or flip. Images are converted in integers, and C++ exports contain this conversion: NAME_from_frame. [images in
     -calib-data or an INI] <how-to/camera>
-audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel or mfcc. Keys: preset (librosa, torchaudio, kaldi, tflm),
-    rate, window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate. Sounds are
-    converted in integers, and C++ exports contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data]
+audio: Convert sounds to features, KIND:KEY=VALUE,... KIND is log_mel, mfcc or pcen. Keys: preset (librosa, torchaudio, kaldi,
+    tflm), rate, window, hop, fft, mels, low, high, coefficients, preemphasis, window_type, deltas, delta_window, input_rate, and
+    gain, bias, power, time_constant, eps of pcen. Sounds are converted in integers, and C++ exports contain this conversion: NAME_audio_samples. [WAV files, .pcm files and int16 arrays in -calib-data]
     <how-to/microphone>
 sensor: Convert samples of several axes to windows, window:axes=N,KEY=VALUE,... Keys: hop, unit, mean, std. Samples are 16-bit
     integers, and C++ exports contain this conversion: NAME_sensor_samples. [CSV files and int16 arrays in -calib-data]
@@ -215,6 +217,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("test", "flag", False, _RUN, field="score.test"),
     Option("nb-test", "int", -1, _RUN, "N", minimum=-1, field="score.stimuli"),
     Option("test-index", "int", -1, _RUN, "I", minimum=-1, field="score.index"),
+    Option("streams", "text", None, _RUN, "DIR", field="score.streams"),
     Option("valid-metric", "text", "Sensitivity", _LEARN, "NAME", tuple(METRICS), field="training.metric"),
     Option("find-lr", "int", 0, _LEARN, "N", minimum=1, field="training.find_rate"),
     Option("pre-samples", "int", -1, _OUT, "I", minimum=-1, field="load.pre_samples"),

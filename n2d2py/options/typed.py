@@ -219,6 +219,8 @@ def _check_together(a: Arguments) -> None:
     """Raise E003 and E007 for what single options cannot know, and the stages need not."""
     if "testQAT" in a.fused and not a.test:
         raise N2D2Error("E007", "-testQAT requires -test", remedy="add -test, which scores the integers of an export")
+    if a.streams is not None and not a.test:
+        raise N2D2Error("E007", "-streams requires -test", remedy="add -test, -audio and -post scores")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
     if a.find_lr and (a.learn or a.learn_epoch or a.export or a.test):

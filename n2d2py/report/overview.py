@@ -91,9 +91,10 @@ def _score(data: ReportData) -> Tile:
         return Tile(
             "mean squared error", decimal(score.mse, 5) or "–", f"{score.stimuli} stimuli{auc}", f"{deployed}, -test", parts
         )
-    if score.boxes is not None:
-        note = f"at an IoU of 0.5: {score.boxes.percent_50 or 0:.2f}%, {score.stimuli} stimuli"
-        return Tile("mAP", _score_text(score), note, f"{deployed}, -test", parts)
+    if score.detections is not None:
+        details = ", ".join(f"{name}: {text}" for name, text in score.detections.details.items())
+        note = f"{details}, {score.stimuli} stimuli"
+        return Tile(score.detections.metric, _score_text(score), note, f"{deployed}, -test", parts)
     if score.top1 is None:
         return Tile("score", "–", f"{score.stimuli} stimuli without labels", f"{deployed}, -test", parts)
     note = f"{score.correct} of {score.count}" + (f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else "")

@@ -67,7 +67,7 @@ def shown_stages(data: PipelineData) -> list[tuple[PipelineStage, list[tuple[str
     """Return the stages, each with a figure of each sample, SVG text and caption; the last one has the decisions."""
     figures: list[list[tuple[str, str]]] = [[] for _ in data.stages]
     for sample in data.samples:
-        figures[0].append((_draw_raw(sample.raw), sample.name))
+        figures[0].append((_draw_raw(sample.raw), shorten(sample.name, 32)))
         if data.converted and sample.input is not None:
             figures[1].append((_draw_image(sample.input), f"{sample.input.shape[1]}x{sample.input.shape[0]}"))
         figures[-1].append(_draw_decision(sample, data.classes))

@@ -195,12 +195,7 @@ class Network:
         Raises:
             ArrayError: E804 the network takes no sounds, or the samples are none.
         """
-        source, samples = self.contract.source, np.asarray(samples)
-        if not isinstance(source, AudioSource):
-            raise ArrayError("this network does not convert sounds", "export with -audio")
-        if samples.dtype != np.int16 or samples.ndim != 1:
-            raise ArrayError(f"the samples have shape {samples.shape} and type {samples.dtype}", "give an array (n,) of int16")
-        return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
+        return self._from_stream(AudioSource, np.asarray(samples), piece, "sounds")
 
     def from_sensor(self, samples: np.ndarray, piece: int = 0) -> np.ndarray:
         """Return the input for `run_raw` after all samples (n, axes) of a sensor, int16; samples before them are zeros.
@@ -210,13 +205,40 @@ class Network:
         Raises:
             ArrayError: E804 the network takes no samples of a sensor, or the samples are none.
         """
-        source, samples = self.contract.source, np.asarray(samples)
-        if not isinstance(source, SensorSource):
-            raise ArrayError("this network does not convert samples of a sensor", "export with -sensor")
-        if samples.dtype != np.int16 or samples.ndim != 2 or samples.shape[1] != source.axes:
-            what = f"the samples have shape {samples.shape} and type {samples.dtype}"
-            raise ArrayError(what, f"give an array (n, {source.axes}) of int16")
+        return self._from_stream(SensorSource, np.asarray(samples), piece, "samples of a sensor")
+
+    def _from_stream(self, kind: type[StreamSource], samples: np.ndarray, piece: int, what: str) -> np.ndarray:
+        """`from_audio` or `from_sensor`, of a source of `kind`."""
+        source = self.contract.source
+        if not isinstance(source, kind):
+            raise ArrayError(f"this network does not convert {what}", f"export with {kind.option}")
+        self._require_samples(source, samples)
         return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
+
+    def stream(self, samples: np.ndarray) -> list[Any]:
+        """Return the result of -post for each window of a recording, as the program of -app gives it: of a sound (n,) for
+        each tenth of the input, of samples (n, axes) of a sensor for each `hop`, int16.
+
+        Raises:
+            ArrayError: E804 a network without -post, of no sounds and no samples of a sensor, or samples that are none.
+        """
+        source, samples = self.contract.source, np.asarray(samples)
+        if self.post is None or not isinstance(source, StreamSource):
+            raise ArrayError("this network makes no decisions in a stream", "export with -post, and -audio or -sensor")
+        self._require_samples(source, samples)
+        info, shape = self.info.inputs[0], self.info.inputs[0].stored[1:]
+        frames = source.frames_of(shape)
+        windows = [frames.stimulus(source.real(one), shape) for one in source.each_window(samples, frames.count)]
+        if not windows:
+            return []
+        return [self.post.result(one) for one in self._processed(self.post, self._run([info.type.quantize(np.array(windows))]))]
+
+    def _require_samples(self, source: StreamSource, samples: np.ndarray) -> None:
+        """Raise E804 for an array that does not hold samples of the source."""
+        if samples.dtype != np.int16 or not samples.ndim or samples.shape[1:] != source.sample_shape:
+            wanted = str(("n", *source.sample_shape)).replace("'", "")
+            what = f"the samples have shape {samples.shape} and type {samples.dtype}"
+            raise ArrayError(what, f"give an array {wanted} of int16")
 
     def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
         """Return the stored input (1, ...) after all samples."""

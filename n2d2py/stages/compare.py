@@ -326,15 +326,15 @@ def sensitivity_stage(
 
 
 def points_lost(scores: Scores) -> float:
-    """Return the largest loss of a top-1 score, AUC or mAP from float to simulated, in points; 0 without any."""
+    """Return the largest loss of a top-1 score, AUC, mAP or word accuracy from float to simulated, in points; 0 without any."""
     losses = [0.0]
     for rows in scores.rows.values():
         by_label = {label.split()[0]: score for label, score in rows}
         first, second = by_label.get("float"), by_label.get("simulated")
         if first is None or second is None:
             continue
-        if first.boxes is not None and second.boxes is not None:
-            losses.append((first.boxes.percent or 0.0) - (second.boxes.percent or 0.0))
+        if first.detections is not None and second.detections is not None:
+            losses.append((first.percent or 0.0) - (second.percent or 0.0))
         elif first.errors is None and first.count:
             losses.append(100.0 * (first.correct / first.count - second.correct / max(second.count, 1)))
     return max(losses)

@@ -214,6 +214,7 @@ class ScoreOptions:
         latency: inferences over which the built export is timed; 0 for none.
         log_outputs: the stimulus, from 1, whose layer outputs are written; 0 for none.
         as_json: whether the results of every stimulus are written as JSON too.
+        streams: folder of recordings whose words are scored; None for none.
     """
 
     test: bool = False
@@ -224,6 +225,7 @@ class ScoreOptions:
     latency: int = 0
     log_outputs: int = 0
     as_json: bool = False
+    streams: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ def pipeline_data(
     facts = [] if words is None else [bytes_fact("working memory", words), _cost(metrics.conversion)]
     stages = [PipelineStage(*one) for one in _input_stages(contract, facts)]
     arena = [bytes_fact("arena", plan.arena_bytes)] if plan is not None else []
-    text = f"{len(graph.nodes)} layers, {'int' if graph.bits > 0 else 'float'}{abs(graph.bits)}"
+    text = f"{len(graph.nodes)} layer{'s' * (len(graph.nodes) != 1)}, {'int' if graph.bits > 0 else 'float'}{abs(graph.bits)}"
     stages.append(PipelineStage("Network", text, [bytes_fact("input", bytes_of_input), *arena, _cost(_network_cost(metrics))]))
     stages.append(PipelineStage("Decision", post or "outputs as real values"))
     return PipelineData(stages, samples, contract.classes, words is not None)
@@ -78,7 +77,7 @@ def _network_cost(metrics: BuildMetrics) -> str:
 def _samples(running: Network, stimuli: Stimuli, raw: bool) -> list[PipelineSample]:
     samples = []
     for index in range(len(stimuli)):
-        sample, name = stimuli[index], Path(stimuli.names[index]).name
+        sample, name = stimuli[index], stimuli.names[index]
         picture = _picture(running, sample)
         if raw and stimuli.raw is not None:
             given = _first_part(stimuli.raw(index), running)
@@ -99,7 +98,7 @@ def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
 
 
 def _picture(running: Network, sample: np.ndarray) -> np.ndarray | None:
-    """Return an input as an image; the features of a sound with the first one below."""
+    """Return an input as an image; the features of a sound with the first one below, coefficients and axes over their own range."""
     source = running.contract.source
     if not isinstance(source, StreamSource):
         image = stimulus_picture(sample, running.contract, max(sample.shape))
@@ -107,5 +106,6 @@ def _picture(running: Network, sample: np.ndarray) -> np.ndarray | None:
     frames = source.frames_of(sample.shape)
     values = sample.reshape((source.features, frames.count) if frames.turned else (frames.count, source.features))
     values = values if frames.turned else values.T
-    low, high = float(values.min()), float(values.max())
-    return np.rint((values[::-1] - low) * (255 / max(high - low, 1e-9))).astype(np.uint8)
+    axis = None if source.size_key == "mels" else 1  # coefficients and axes differ in range
+    low, high = values.min(axis, keepdims=True), values.max(axis, keepdims=True)
+    return np.rint((values - low) * (255 / np.maximum(high - low, 1e-9)))[::-1].astype(np.uint8)

@@ -9,20 +9,25 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.inputs import InputSource
 from n2d2py.graph.shapes import channels
 from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference.engine import FloatEngine
-from n2d2py.runtime import Runner
+from n2d2py.runtime import Network, Runner, Simulator
+from n2d2py.runtime.floats import FloatNetwork
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
-from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes
+from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes, with_pipeline
+from n2d2py.stages.score_words import TARGET as WORDS
+from n2d2py.stages.score_words import read_recordings, word_score
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
@@ -88,6 +93,19 @@ def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
     return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
 
 
+def stream_scores(
+    network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, streams: Path, folder: Path, scores: Scores
+) -> None:
+    """Add the scores of the words in the recordings of the folder `streams`; writes the decided words into `folder`."""
+    recordings = read_recordings(streams, network)
+    running: dict[str, tuple[Network, Graph | QuantGraph]] = {"float": (FloatNetwork(graph), graph)}
+    if quantized is not None:
+        running[simulated_name(quantized.bits)] = Simulator(quantized), quantized
+    for label, (one, typed) in running.items():
+        scores.add(label, word_score(with_pipeline(one, network, typed), recordings, network.data.classes))
+    write_target_files(folder, scores.rows[WORDS][-1][1], "test" if quantized is None else "export")
+
+
 def score_stage(
     network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
 ) -> Scores:
@@ -128,7 +146,7 @@ def score_stage(
     for index in range(len(network.targets)):
         scores.add("float", floats[index].result())
         if network.document is None:
-            warn_of_score(floats[index].result())
+            warn_of_score(floats[index].result(), network.data.contract.source)
         if quantized is not None:
             scores.add(simulated_name(quantized.bits), typed[index].result())
         write_target_files(
@@ -225,8 +243,8 @@ _FEWEST = 20
 """Labelled stimuli below which nothing can be said."""
 
 
-def warn_of_score(score: Score) -> None:
-    """W409 for a float network that finds no more labels than chance, W410 for labels one class off."""
+def warn_of_score(score: Score, source: InputSource | None) -> None:
+    """W409 for a float network that finds no more labels than chance, W410 for labels one class off; `source` makes its input."""
     if score.errors is not None or score.pixels is not None or len(score.classes) < 2:
         return
     counted = score.labels >= 0
@@ -249,5 +267,7 @@ def warn_of_score(score: Score) -> None:
     chance = float(np.prod(list(shares), axis=0).sum())
     if correct <= count * chance + 2 * np.sqrt(count * chance * (1 - chance)):
         what = f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)"
-        remedy = "check the preprocessing (-mean, -std and -scale or -input-range, -bgr) and the order of the classes"
+        images = "preprocessing (-mean, -std and -scale or -input-range, -bgr)"
+        keys = f"keys of {source.option}" if isinstance(source, StreamSource) else images
+        remedy = f"check the {keys} and the order of the classes"
         log.warning("W409", what, where=f"[{score.target}]", remedy=remedy)

@@ -71,4 +71,4 @@ def detection_score(
     labelled = tuple(np.zeros((0, 6)) if one is None else one for one in stimuli.boxes or ())
     numbers, none = np.arange(count) if indices is None else indices, np.full(count, -1, np.int64)
     table = (tuple(stimuli.names), numbers, none, np.zeros((count, 1), np.int64), np.zeros((count, 1)), none)
-    return Score(TARGET, names, 1, *table, boxes=Boxes(tuple(detections), labelled))
+    return Score(TARGET, names, 1, *table, detections=Boxes(tuple(detections), labelled))

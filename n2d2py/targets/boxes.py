@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,16 +20,18 @@ class Boxes:
     """Detections and labelled boxes, one array for each sample.
 
     Attributes:
-        found: (n, 6) float64: class, score, x0, y0, x1, y1, in descending order of the score.
+        detections: (n, 6) float64: class, score, x0, y0, x1, y1, in descending order of the score.
         labelled: (m, 6) float64: class, 1 for a crowd, whose detections do not count, x0, y0, x1, y1.
     """
 
-    found: tuple[np.ndarray, ...]
+    detections: tuple[np.ndarray, ...]
     labelled: tuple[np.ndarray, ...]
+
+    metric: ClassVar = "mAP"
 
     def of(self, positions: np.ndarray) -> Boxes:
         """Return the boxes of the samples at these positions."""
-        return Boxes(*(tuple(each[int(position)] for position in positions) for each in (self.found, self.labelled)))
+        return Boxes(*(tuple(each[int(position)] for position in positions) for each in (self.detections, self.labelled)))
 
     @cached_property
     def precisions(self) -> dict[int, np.ndarray]:
@@ -46,9 +49,14 @@ class Boxes:
         """mAP at an intersection over union of 0.5, in percent."""
         return 100.0 * float(np.mean([one[0] for one in self.precisions.values()])) if self.precisions else None
 
+    @property
+    def details(self) -> dict[str, str]:
+        """Further columns of a table."""
+        return {"mAP 0.5": "-" if self.percent_50 is None else f"{self.percent_50:.2f}%"}
+
     def _precision(self, label: int) -> np.ndarray:
         count, scores, hits, counted = 0, [], [], []
-        for detections, labelled in zip(self.found, self.labelled, strict=True):
+        for detections, labelled in zip(self.detections, self.labelled, strict=True):
             mine, truth = (
                 detections[:_MAX_DETECTIONS][detections[:_MAX_DETECTIONS, 0] == label],
                 labelled[labelled[:, 0] == label],

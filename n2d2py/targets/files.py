@@ -15,6 +15,7 @@ from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.plots import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
 from n2d2py.targets.table import score_lines
+from n2d2py.targets.words import Words
 
 _PICTURE_CLASSES = 200
 
@@ -33,7 +34,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat; <tag>/classif.log (best outputs and
     their values of every stimulus). A segmentation has images of the first stimuli in <tag>/ instead of the last two; colours
     start at the angle `hue`. An auto-encoder has only Errors_<tag>.dat (stimulus, label, mean squared error); detections have
-    Detections_<tag>.dat. With `as_json`, <tag>/classif.json has an object for each stimulus.
+    Detections_<tag>.dat, words Words_<tag>.dat. With `as_json`, <tag>/classif.json has an object for each stimulus.
     """
     home = folder / target_folder_name(score.target)
     home.mkdir(parents=True, exist_ok=True)
@@ -48,8 +49,11 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         ]
         _write_lines(home / f"Errors_{tag}.dat", lines)
         return home
-    if score.boxes is not None:
-        _write_lines(home / f"Detections_{tag}.dat", _detection_lines(score, score.boxes))
+    if isinstance(score.detections, Words):
+        _write_lines(home / f"Words_{tag}.dat", _word_lines(score, score.detections))
+        return home
+    if score.detections is not None:
+        _write_lines(home / f"Detections_{tag}.dat", _detection_lines(score, score.detections))
         return home
     log = home / tag
     log.mkdir(exist_ok=True)
@@ -128,11 +132,19 @@ def _detection_lines(score: Score, boxes: Boxes) -> list[str]:
         name = _quoted(score.classes[label]) if label < len(score.classes) else str(label)
         lines.append(f"# class {label} {name}: AP {each.mean():.4f}, at an IoU of 0.5 {each[0]:.4f}")
     lines.append("# stimulus class score left top right bottom name")
-    for index, name, detections in zip(score.indices, score.names, boxes.found, strict=True):
+    for index, name, detections in zip(score.indices, score.names, boxes.detections, strict=True):
         lines += [
             f"{index} {int(row[0])} " + " ".join(f"{value:.6g}" for value in row[1:]) + f" {_quoted(name)}"
             for row in detections
         ]
+    return lines
+
+
+def _word_lines(score: Score, words: Words) -> list[str]:
+    lines = [*(f"# {line}" for line in score_lines(score)), "# spoken words, decided words, name"]
+    for name, *each in zip(score.names, words.spoken, words.detected, strict=True):
+        spoken, detected = (_quoted(" ".join(score.classes[label] for label in labels)) for labels in each)
+        lines.append(f"{spoken} {detected} {_quoted(name)}")
     return lines
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.targets.boxes import Boxes
 from n2d2py.targets.metrics import Metrics, area_under_roc, class_metrics, mean_metrics
 from n2d2py.targets.pixels import Pixels
+from n2d2py.targets.words import Words
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Score:
         ranks: int64, number of outputs before the label; -1 if ignored.
         errors: float64 mean squared error of each sample, for targets whose data are the target.
         pixels: counts over positions, for outputs with a label at each; `labels`, `best` and `ranks` are then meaningless.
-        boxes: detections and labelled boxes; `labels`, `best` and `ranks` are then meaningless.
+        detections: detected and labelled boxes or words; `labels`, `best` and `ranks` are then meaningless.
     """
 
     target: str
@@ -56,11 +57,15 @@ class Score:
     ranks: np.ndarray
     errors: np.ndarray | None = None
     pixels: Pixels | None = None
-    boxes: Boxes | None = None
+    detections: Boxes | Words | None = None
     margins: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        value = "" if self.percent is None else f"{'top-1' if self.boxes is None else 'mAP'} {self.percent:.2f} % of "
+        value = (
+            ""
+            if self.percent is None
+            else f"{'top-1' if self.detections is None else self.detections.metric} {self.percent:.2f} % of "
+        )
         return f"Score({self.target}: {value}{self.stimuli} samples)"
 
     @property
@@ -99,8 +104,8 @@ class Score:
 
     @property
     def percent(self) -> float | None:
-        """Main metric of the score: mAP of detections, else `top1`."""
-        return self.top1 if self.boxes is None else self.boxes.percent
+        """Main metric of the score: mAP of detections, accuracy of words, else `top1`."""
+        return self.top1 if self.detections is None else self.detections.percent
 
     @property
     def topn(self) -> float | None:
@@ -173,9 +178,9 @@ def common_positions(first: Score, second: Score) -> tuple[np.ndarray, np.ndarra
 
 
 def agreement(first: Score, second: Score) -> float | None:
-    """Return the percentage of common samples with equal best output; None for auto-encoders, segmentation, detections or no
-    samples."""
+    """Return the percentage of common samples with equal best output; None for auto-encoders, segmentation, detections, words or
+    no samples."""
     left, right = common_positions(first, second)
-    if not left.size or any(one is not None for one in (first.errors, first.pixels, first.boxes)):
+    if not left.size or any(one is not None for one in (first.errors, first.pixels, first.detections)):
         return None
     return 100.0 * float(np.mean(first.estimated[left] == second.estimated[right]))

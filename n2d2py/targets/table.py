@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -60,8 +61,9 @@ def score_lines(score: Score) -> list[str]:
     if score.errors is not None:
         lines = ["Mean squared error: " + ("-" if score.mse is None else f"{score.mse:.6g}")]
         return lines + ([f"Area under the ROC: {score.auc:.4f}"] if score.auc is not None else [])
-    if score.boxes is not None:
-        return [f"mAP: {_percent(score.boxes.percent)}    (at an IoU of 0.5: {_percent(score.boxes.percent_50)})"]
+    if score.detections is not None:
+        details = ", ".join(f"{name}: {text}" for name, text in score.detections.details.items())
+        return [f"{score.detections.metric}: {_percent(score.percent)}    ({details})"]
     m = score.metrics
     if score.top1 is None or m is None:
         return [f"No labels: {score.stimuli} stimuli run, none scored"]
@@ -90,8 +92,12 @@ def _difference(base: Score, other: Score) -> str:
     if base.errors is not None and other.errors is not None:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
-    if base.boxes is not None and other.boxes is not None:
-        both = [score.boxes.of(where).percent for score, where in ((base, left), (other, right)) if score.boxes is not None]
+    if base.detections is not None and other.detections is not None:
+        both = [
+            score.detections.of(where).percent
+            for score, where in ((base, left), (other, right))
+            if score.detections is not None
+        ]
         return "-" if both[0] is None or both[1] is None else f"{both[1] - both[0]:+.2f}"
     if base.pixels is not None and other.pixels is not None:
         rates = [
@@ -122,14 +128,12 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
             "AUC": lambda row: _share(row.score.auc),
             "MSE difference": difference,
         }
-    elif base.boxes is not None:
-        rows = [row for row in rows if row.score.boxes is not None]
+    elif base.detections is not None:
         columns = {
             "stimuli": lambda row: str(row.score.stimuli),
-            "mAP": lambda row: _percent(row.score.boxes and row.score.boxes.percent),
-            "mAP 0.5": lambda row: _percent(row.score.boxes and row.score.boxes.percent_50),
-            "points": difference,
+            base.detections.metric: lambda row: _percent(row.score.percent),
         }
+        columns |= {name: partial(_detail, name) for name in base.detections.details} | {"points": difference}
     else:
         columns = {
             "stimuli": lambda row: str(row.score.count or row.score.stimuli),
@@ -143,6 +147,10 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
             columns |= {"AUC": lambda row: _share(row.score.auc), "F1": lambda row: _share(row.score.f1)}
     cells = [[row.label, *(text(row) for text in columns.values())] for row in rows]
     return ["", *columns], cells, note
+
+
+def _detail(name: str, row: ScoreRow) -> str:
+    return row.score.detections.details[name] if row.score.detections is not None else "-"
 
 
 def _shared_note(rows: Sequence[ScoreRow]) -> str:

@@ -27,6 +27,8 @@ from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.arithmetic.sensor import read_sensor
 from n2d2py.cli import main
 from n2d2py.exports.mcu.boards import HARDWARE
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
@@ -275,6 +277,32 @@ def test_sounds(home):
         assert "is not a WAV file" in app(folder, name, status=1)
 
 
+def test_words_of_recordings(home, capsys):
+    """Decisions in Python are those of the program; a transcript without its first word costs one extra word."""
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "_noise_"]
+    (home / "digits.txt").write_text("\n".join(names))
+    words = [*MICROPHONE, "-class-names", "digits.txt", "-post", "scores:average=2"]
+    folder, pieces = built(home, "spoken", *words), [read_wav(file) for file in sorted(Path("sounds").glob("*.wav"))]
+    export, heard = load_export(folder), []
+    for number, samples in enumerate((np.concatenate(pieces), np.concatenate(pieces[::-1]))):
+        write_wav(Path(f"streams/{number}.wav"), samples, 8000)
+        decided = [line.split()[2] for line in app(folder, f"streams/{number}.wav").splitlines()]
+        labels = [one.name for one in export.stream(samples)]
+        assert decided == [name for name, before in zip(labels, ["", *labels], strict=False) if name != before]
+        heard.append([name for name in decided if name != "_noise_"])
+        Path(f"streams/{number}.txt").write_text("# words\n" + "\n".join(heard[-1][number:]))
+    assert main([*words, "-export", "CPP", "-db-export", "0", "-test", "-streams", "streams", "-o", "scored"]) == 0
+    count = sum(map(len, heard)) - 1
+    assert count > 4 and f"word accuracy: {100 - 100 / count:.2f}%" in capsys.readouterr().out
+    assert f'"{" ".join(heard[0])}" "{" ".join(heard[0])}" "0.wav"' in (
+        Path("scored/export_CPP_int8/statistics/words/Words_export.dat").read_text()
+    )
+    Path("streams/1.txt").write_text("ten")
+    for options, code in ((words, "E410"), (MICROPHONE, "E007"), (CAMERA, "E007")):
+        assert main([*options, "-test", "-streams", "streams"]) != 0
+        assert code in capsys.readouterr().err
+
+
 def test_samples_of_a_sensor(home):
     folder, x = built(home, "sensor", *SENSOR), np.load("x.npy")
     text = "".join(",".join(f"{value:.9g}" for value in row) + "\n" for row in x)
@@ -323,7 +351,7 @@ def test_windows_of_a_sensor(motion, name, bits):
     folder = built(motion, f"{name}{bits}", *words)
     export, source, rng = load_export(folder), read_sensor(WINDOW), np.random.default_rng(2)
     rows = np.loadtxt("records/run/0.csv", delimiter=",", dtype=np.float32)
-    samples = source.measured(rows)
+    samples = source.stored(rows)
     extremes = rng.choice([-32768, -1, 0, 1, 32767], (50, 3)).astype(np.int16)
     for given in (samples, samples[:5], samples[:0], np.zeros((40, 3), np.int16), extremes):
         window = np.concatenate([np.zeros((32, 3)), given])[-32:]
@@ -339,6 +367,7 @@ def test_windows_of_a_sensor(motion, name, bits):
                 stored, export.info.inputs[0].type.quantize(defined if name == "motion" else defined.T)[None]
             )
     ends = range(32, len(samples) + 1, 8)
+    assert (source.each_window(samples, 32) == [source.latest(samples[:end], 32) for end in ends]).all()
     best = [int(np.argmax(export.pipeline(samples[:end]))) for end in ends]
     printed = app(folder, given=Path("records/run/0.csv").read_bytes())
     assert [int(line.split()[0]) if line[0].isdigit() else line.split()[0] for line in printed.splitlines()] == [
@@ -374,6 +403,14 @@ def test_sensors_that_are_refused(motion, window, data, code, text, capsys):
     assert main(["motion.onnx", "-export", "CPP", "-calib-data", data, "-sensor", window]) != 0
     printed = capsys.readouterr().err
     assert code in printed and text in printed
+
+
+@pytest.mark.parametrize("unit, text", [("0.0001", "exceed 32768 steps"), ("100/1/1", "of axis 0"), ("0.0048", "")])
+def test_steps_of_a_sensor_that_do_not_fit(motion, unit, text, capsys):
+    """Accelerations to 60 in steps so small that they are clipped, or so large that they become 0 or 1."""
+    load_network(*read_command(["motion.onnx", "-test", "-calib-data", "records", "-sensor", f"window:axes=3,unit={unit}"]))
+    printed = capsys.readouterr().err
+    assert text in printed and ("W411" in printed) == bool(text)
 
 
 DECIDE = ["-post", "scores:activation=softmax,top=3,threshold=0.7,release=0.5,average=2,hold=1"]

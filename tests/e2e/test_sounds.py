@@ -37,7 +37,8 @@ def stimuli(*words: str):
 
 @pytest.mark.parametrize(
     "shape, bits, words",
-    [((1, 1, 12, 8), 8, WORDS), ((1, 1, 12, 8), 8, "log_mel:preset=tflm,mels=8,rate=8000,window=32ms,hop=16ms")]
+    [((1, 1, 12, 8), 8, WORDS)]
+    + [((1, 1, 12, 8), 8, f"{kind},mels=8,rate=8000,window=32ms,hop=16ms") for kind in ("log_mel:preset=tflm", "pcen:gain=0.9")]
     + [pytest.param((1, 1, 8, 12), bits, WORDS, marks=pytest.mark.slow) for bits in (8, 16, -32)]
     + [pytest.param(shape, bits, WORDS, marks=pytest.mark.slow) for shape, bits in (((1, 8, 1, 12), 8), ((1, 96), 16))],
 )
@@ -143,8 +144,8 @@ def test_sounds_that_are_none(net):
             "frames of 9 features, but the input is 1x12x8",
         ),
         ("sounds", ["-audio", "mfcc:coefs=8"], "E003", "the key 'coefs' is unknown"),
-        ("sounds", ["-audio", "mfcc:mels=20,coefficients=8"], "E408", "one at 16000 Hz"),
-        ("stereo", ["-audio", WORDS], "E408", "2 channels at 8000 Hz"),
+        ("sounds", ["-audio", "mfcc:mels=20,coefficients=8"], "E408", "8000 samples a second instead of 16000"),
+        ("stereo", ["-audio", WORDS], "E408", "2 channels instead of one"),
         ("odd", ["-audio", WORDS], "E402", "odd.pcm has 3 bytes"),
         ("empty", ["-audio", WORDS], "E416", "empty contains no sound"),
         ("x.npy", ["-audio", WORDS], "E414", "array 2x3000 of float32 instead of sounds"),

@@ -11,7 +11,7 @@ from n2d2py.arithmetic.audio import AudioSource, log2_fixed, read_audio
 from n2d2py.errors import N2D2Error
 
 
-@each_compiler(70, 100)
+@each_compiler(80, 120)
 def test_kernels_on_this_machine(compiler, count, tmp_path):
     cases = audio_cases(count, seed=count)
     printed = printed_by(program(cases, "std::fputs(text, stdout)"), compiler, tmp_path)
@@ -19,8 +19,8 @@ def test_kernels_on_this_machine(compiler, count, tmp_path):
     assert printed == wanted and len(set(wanted)) > count * 0.6
 
 
-def formula(source: AudioSource, samples: np.ndarray, frames: int, area: bool, slaney: bool) -> np.ndarray:
-    """dB (frames, mels) as librosa and torchaudio document them, in float64: written without the definition."""
+def energies(source: AudioSource, samples: np.ndarray, frames: int, area: bool, slaney: bool) -> np.ndarray:
+    """Energies (frames, mels) as librosa and torchaudio document them, in float64: written without the definition."""
     at = np.arange(source.window)
     taper = 0.5 - 0.5 * np.cos(2 * np.pi * at / source.window)
     parts = np.stack([samples[t * source.hop :][: source.window] for t in range(frames)]) / 32768
@@ -36,7 +36,12 @@ def formula(source: AudioSource, samples: np.ndarray, frames: int, area: bool, s
     for low, centre, high in zip(edges, edges[1:], edges[2:], strict=False):
         band = np.interp(hertz, [low, centre, high], [0, 1, 0], left=0, right=0)
         bands.append(band * 2 / (high - low) if area else band)
-    return 10 * np.log10(np.maximum(power @ np.array(bands).T, 1e-10))
+    return power @ np.array(bands).T
+
+
+def formula(source: AudioSource, samples: np.ndarray, frames: int, area: bool, slaney: bool) -> np.ndarray:
+    """dB (frames, mels)."""
+    return 10 * np.log10(np.maximum(energies(source, samples, frames, area, slaney), 1e-10))
 
 
 @pytest.mark.parametrize(
@@ -60,19 +65,42 @@ def test_formulas(text, area):
             assert error.max() < 0.01 * np.ptp(wanted)
 
 
+@pytest.mark.parametrize(
+    "gain, bias, power, seconds", [(0.98, 2, 0.5, 0.4), (0.8, 10, 0.25, 0.06), (1, 0, 1, 0.01), (0, 1, 0.5, 2)]
+)
+def test_energy_normalization(gain, bias, power, seconds):
+    """By the formula of librosa.pcen for energies times 2^31, in float64."""
+    source = read_audio(f"pcen:mels=20,gain={gain},bias={bias},power={power},time_constant={seconds}")
+    lag = seconds * 50
+    share = (np.sqrt(1 + 4 * lag**2) - 1) / (2 * lag**2)
+    for kind, samples in sounds(20, 16000, seed=6):
+        scaled, smooth, wanted = energies(source, samples, 45, True, True) * 2**31, np.ones(20), []
+        for energy in scaled:
+            smooth = smooth + share * (energy - smooth)
+            wanted.append((energy / (1e-6 + smooth) ** gain + bias) ** power - bias**power)
+        wanted = np.minimum(wanted, 4096)
+        error = abs(source.real(source.convert(samples, 45)) - wanted)
+        if kind in ("silence", "noise", "faint noise", "full scale", "voice"):
+            assert error.max() <= max(0.01 * np.ptp(wanted), 1 / 4096), kind
+        assert kind != "voice" or np.ptp(wanted) > 1
+
+
 def test_rows_of_the_page():
     """The options of docs/how-to/my_preprocessing.md for sounds, by the formula of the library that a row names."""
     part = (ROOT / "docs" / "how-to" / "my_preprocessing.md").read_text().partition("## Sounds\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\S+?):? .*\| `-audio (.+)` \|$|^\| (microWakeWord) \| `-audio (.+)` \|$", part, re.MULTILINE)
     found = {first or other: read_audio(text or more) for first, text, other, more in rows}
-    assert list(found) == ["librosa", "torchaudio", "Kaldi", "TFLite", "microWakeWord"]
-    assert found["Kaldi"] == read_audio("log_mel:preset=kaldi")  # test_kaldi
+    assert list(found) == ["librosa", "PCEN", "torchaudio", "Kaldi", "TFLite", "microWakeWord"]
+    kaldi, pcen = found.pop("Kaldi"), found.pop("PCEN")
+    assert kaldi == read_audio("log_mel:preset=kaldi") and pcen == read_audio(
+        "pcen:mels=40"
+    )  # test_kaldi, test_energy_normalization
     for _, samples in ((kind, sound) for kind, sound in sounds(20, 16000, seed=9) if kind == "noise"):
         for name, source in found.items():
             if name in ("librosa", "torchaudio"):
                 wanted = formula(source, samples, 10, name == "librosa", name == "librosa")
                 assert abs(source.real(source.convert(samples, 10)) - wanted).max() < 0.02, name
-            elif name != "Kaldi":
+            else:
                 wanted = front_end(samples, 40, source.hop)
                 assert abs(source.real(source.convert(samples, 40)) - wanted).mean() < 0.01 * np.ptp(wanted), name
 
@@ -104,7 +132,7 @@ def test_kaldi(kind):
         assert error.max() < 0.01 * np.ptp(wanted)
 
 
-@pytest.mark.parametrize("kind", ["log_mel", "mfcc"])
+@pytest.mark.parametrize("kind", ["log_mel", "mfcc", "pcen"])
 def test_librosa(kind):
     librosa = pytest.importorskip("librosa")
     source = read_audio(f"{kind}:mels=40,window=512")
@@ -112,8 +140,10 @@ def test_librosa(kind):
         if name not in ("noise", "voice", "faint noise"):
             continue
         common = {"n_fft": 512, "hop_length": source.hop, "center": False, "n_mels": 40}
-        wanted = librosa.power_to_db(librosa.feature.melspectrogram(y=samples / 32768, sr=16000, **common), top_db=None)
-        wanted = (librosa.feature.mfcc(S=wanted) if kind == "mfcc" else wanted).T
+        mel = librosa.feature.melspectrogram(y=samples / 32768, sr=16000, **common)
+        decibel = librosa.power_to_db(mel, top_db=None)
+        pcen = librosa.pcen(mel * 2**31, sr=16000, hop_length=source.hop)
+        wanted = {"log_mel": decibel, "mfcc": librosa.feature.mfcc(S=decibel), "pcen": pcen}[kind].T
         error = abs(source.real(source.convert(samples, len(wanted))) - wanted)
         assert error.max() < 0.01 * np.ptp(wanted)
 
@@ -220,6 +250,10 @@ def test_a_full_scale_tone_by_hand():
     "text, what",
     [
         ("mel:mels=40", "the kind 'mel' is unknown"),
+        ("log_mel:gain=0.5", "gain has no effect on log_mel; remove it, or use pcen"),
+        ("pcen:preset=tflm", "tflm has no pcen"),
+        ("pcen:power=0", "power=0 is not above 0"),
+        ("pcen:time_constant=0", "time_constant=0 is not above 0"),
         ("mfcc:deltas=3", "deltas=3 is not 0, 1 or 2"),
         ("mfcc:deltas=1,delta_window=0", "delta_window=0 is not between 1 and 8"),
         ("mfcc:input_rate=44100", "input_rate=44100 is not 1 to 6 times rate=16000"),
@@ -229,7 +263,7 @@ def test_a_full_scale_tone_by_hand():
         ("log_mel:mels=40,", "'' is not KEY=VALUE"),
         ("log_mel:mels=40,mels=20", "mels is given twice"),
         ("log_mel:mels=many", "mels=many is not a number"),
-        ("log_mel:coefficients=10", "coefficients have no effect"),
+        ("log_mel:coefficients=10", "coefficients has no effect on log_mel"),
         ("mfcc:mels=8,coefficients=10", "coefficients=10 is not between 1 and mels=8"),
         ("log_mel:fft=480", "fft=480 is not a power of two"),
         ("log_mel:fft=256", "the window of 480 samples exceeds fft=256"),
@@ -250,7 +284,7 @@ def test_what_is_refused(text, what):
 
 
 def test_a_source_is_its_text():
-    for text in ("log_mel:mels=40", "mfcc:preset=kaldi,rate=8000", "log_mel:preset=tflm"):
+    for text in ("log_mel:mels=40", "mfcc:preset=kaldi,rate=8000", "log_mel:preset=tflm", "pcen:gain=0.5"):
         assert read_audio(read_audio(text).text) == read_audio(text)
     assert read_audio("log_mel:mels=40,window=30ms") == read_audio("log_mel:mels=40,window=480")
 

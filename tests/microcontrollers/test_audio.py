@@ -13,7 +13,7 @@ from n2d2py.arithmetic.audio import read_audio
 def test_kernels_on_a_board(small, name, tmp_path):
     """Without a C++ library; unaligned accesses fault."""
     need_core(name)
-    cases = audio_cases(70, seed=9, length=900)
+    cases = audio_cases(80, seed=9, length=900)
     assert board_program(small, name, program(cases, "semihosting_write(text)"), tmp_path).split() == [c.wanted for c in cases]
 
 

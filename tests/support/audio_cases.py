@@ -22,6 +22,8 @@ SPECS = (
     "log_mel:preset=torchaudio,rate=8000,window=64,hop=100,fft=64,mels=8,window_type=hamming",
     "log_mel:preset=kaldi,window=33,hop=20,fft=64,mels=3",
     "log_mel:preset=tflm",
+    "pcen:mels=40",
+    "pcen:preset=kaldi,rate=8000,window=33,hop=20,fft=64,mels=3,gain=0.5,bias=0,power=0.25,time_constant=0.001,eps=10",
     "log_mel:preset=tflm,rate=8000,window=50,hop=20,fft=64,mels=4",
     "mfcc:mels=20,coefficients=7,window=20ms,hop=5ms,deltas=2,delta_window=1",
     "log_mel:rate=8000,input_rate=48000,window=16,hop=16,fft=32,mels=3,deltas=1,delta_window=4",

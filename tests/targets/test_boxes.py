@@ -45,12 +45,12 @@ def of_coco(boxes: Boxes) -> list[float]:
         ]
         for number, one in enumerate(annotations, 1):
             one.update(id=number, area=one["bbox"][2] * one["bbox"][3])
-        images = [{"id": at} for at in range(len(boxes.found))]
+        images = [{"id": at} for at in range(len(boxes.detections))]
         truth.dataset = {"images": images, "annotations": annotations, "categories": [{"id": at} for at in range(3)]}
         truth.createIndex()
         results = [
             {"image_id": at, "category_id": int(row[0]), "score": row[1], "bbox": [*row[2:4], *(row[4:] - row[2:4])]}
-            for at, each in enumerate(boxes.found)
+            for at, each in enumerate(boxes.detections)
             for row in each
         ]
         judge = COCOeval(truth, truth.loadRes(results), "bbox")

@@ -5,7 +5,7 @@
 //
 // Config: type Value; enum Window, WindowLast, Hop, Size (of the Fourier transform), Mels, Coefficients (0: features are the bands),
 // CosineShift, Frames, FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts,
-// CorrectionBits and SnrShift (adaptive.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions of an
+// CorrectionBits and SnrShift (adaptive.hpp), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions of an
 // index window, tap (of the resampling, from the middle on), turn, offset, first, pairs (of bins), cosine (of all coefficients), logarithm (between 1 and 2), gain,
 // weight (a reference to 16 bits; of all bands, one after the other); static Value value(std::int32_t feature). A source that adapts has two samples in a word of window, and cosine
 // and sine in one of turn.
@@ -13,6 +13,7 @@
 #define N2D2_AUDIO_INPUT_HPP
 
 #include "n2d2/audio/adaptive.hpp"
+#include "n2d2/audio/pcen.hpp"
 #include "n2d2/audio/spectrum.hpp"
 
 namespace n2d2 {
@@ -97,7 +98,8 @@ struct AudioHistory<Cfg, Count, true> {
 // Of its bases, those that a source does not need take no memory.
 template <class Cfg>
 class AudioInput : AudioResampler<Cfg, (Cfg::Factor > 1)>,
-                   AudioHistory<Cfg, (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels), (Cfg::Deltas > 0)> {
+                   AudioHistory<Cfg, (Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels), (Cfg::Deltas > 0)>,
+                   AudioNormalization<Cfg, Cfg::Pcen != 0> {
 public:
     typedef typename Cfg::Value Value;
 
@@ -106,9 +108,10 @@ public:
         filled_ = 0;
         Resampler::begin();
         History::begin();
+        Normalization::begin();
         samples_[(Cfg::Window - 1) | 1] = 0;
         std::memset(levels_, 0, sizeof levels_);
-        for (int m = 0; m < Cfg::Mels && !Cfg::Adapts; ++m)
+        for (int m = 0; m < Cfg::Mels && !Cfg::Adapts && !Cfg::Pcen; ++m)
             levels_[m] = level(Cfg::Floor);
         for (int t = 0; t < Cfg::Frames; ++t)
             append(input);
@@ -130,6 +133,7 @@ private:
     enum : int { Static = Cfg::Coefficients > 0 ? Cfg::Coefficients : Cfg::Mels, Features = Static * (1 + Cfg::Deltas) };
     typedef AudioResampler<Cfg, (Cfg::Factor > 1)> Resampler;
     typedef AudioHistory<Cfg, Static, (Cfg::Deltas > 0)> History;
+    typedef AudioNormalization<Cfg, Cfg::Pcen != 0> Normalization;
 
     std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
     std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
@@ -178,8 +182,9 @@ private:
                 levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)] = static_cast<std::int32_t>(estimate);
                 continue;
             }
-            levels_[m] = level(energy == 0 ? static_cast<std::int32_t>(Cfg::Floor) :
-                                             audioLogarithm<Cfg>(energy) - 2 * 65536 * shift + Cfg::offset(m));
+            const std::int32_t logarithm = energy == 0 ? static_cast<std::int32_t>(Cfg::Floor) :
+                                                         audioLogarithm<Cfg>(energy) - 2 * 65536 * shift + Cfg::offset(m);
+            levels_[m] = Cfg::Pcen ? Normalization::normalized(m, logarithm) : level(logarithm);
         }
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
+from n2d2py.arithmetic.pcen import POWER_TABLE
 from n2d2py.arithmetic.stream import InputFrames
 
 _BITS = 24
@@ -61,12 +62,26 @@ class AudioView:
         source = self.source
         resampling = 2 + 2 * source.reach + 1 if source.factor > 1 else 0
         history = self.frames.count * source.static_features if source.deltas else 0
-        return source.fft + 3 + source.mels * (2 if source.adapts else 1) + (source.window + 1) // 2 + resampling + history
+        of_a_band = 3 if source.normalization else 2 if source.adapts else 1
+        return source.fft + 3 + source.mels * of_a_band + (source.window + 1) // 2 + resampling + history
 
     @property
     def constants(self) -> dict[str, int]:
         """Integers of the kernel's configuration."""
-        source = self.source
+        source, pcen = self.source, self.source.normalization
+        energies = (
+            {
+                "EnergyBits": pcen.bits,
+                "Smoothing": pcen.smoothing,
+                "Epsilon": pcen.epsilon,
+                "Gain": pcen.gain,
+                "Bias": pcen.bias,
+                "Power": pcen.power,
+                "Least": pcen.least,
+            }
+            if pcen
+            else {}
+        )
         return {
             "Window": source.window,
             "WindowLast": source.window_last,
@@ -87,6 +102,8 @@ class AudioView:
             "DeltaWindow": source.delta_window,
             "Factor": source.factor,
             "Reach": source.reach,
+            "Pcen": int(pcen is not None),
+            **energies,
         }
 
     @property
@@ -108,6 +125,7 @@ class AudioView:
             "cosine": source.cosines[0] if source.kind == "mfcc" else np.zeros(1, np.int64),
             "tap": source.taps,
             "gain": gain_table(source.fft) if source.adapts else np.zeros(1, np.int64),
+            **({"exponential": POWER_TABLE} if source.normalization else {}),
         }
         return [AudioTable.of(name, values) for name, values in arrays.items()]
 
