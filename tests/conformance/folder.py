@@ -49,7 +49,7 @@ __all__ = ["find_cases", "run_apart"]
 
 SAMPLES, CALIBRATED = 4, 8
 _ALIVE: list[Any] = []
-_PROPOSED = re.compile(r"input.shape (\S*\?\S*)")
+_PROPOSED = re.compile(r"input.shape='([^']*\?[^']*)'")
 TOLERANCE = 1e-4
 COLUMNS = ("result", "float", "int8", "peer", "C++", "MB", "s", "remark")
 
@@ -294,7 +294,7 @@ def load(path: Path, size: int) -> tuple[Model, str]:
         proposed = _PROPOSED.search(str(error))
         if proposed is None:
             raise
-    shape = proposed[1].rstrip(",").replace("?", str(size))
+    shape = proposed[1].replace("?", str(size))
     return n2d2py.load(path, options=n2d2py.LoadOptions(input_shape=shape)), f"-input-shape {shape}"
 
 
