@@ -34,7 +34,8 @@ class Quantize(Op):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
-        return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
+        with np.errstate(over="ignore"):
+            return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
 
 
 def is_quantized(graph: Graph) -> bool:
@@ -174,7 +175,8 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
             raise Unsupported(f"integers of type {stored.dtype.name} are not supported", "quantize weights to 8 bits")
         scale = _broadcast(_scale(node), node, stored.shape)
         zero = _broadcast(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
-        builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
+        with np.errstate(over="ignore"):  # masks of the lowest float32
+            builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
         builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
         return
     kind, tensor = _type(node, _stored_dtype(node.inputs[0], builder)), node.tensor()

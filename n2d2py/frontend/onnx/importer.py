@@ -52,10 +52,12 @@ _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "doubl
 _INTEGER_OPERATORS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
-    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample
+    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample ArgMax ArgMin
     """.split()
 )
-"""Operators that may read quantized integers: they move or average values and keep scale and zero point."""
+"""Operators that may read quantized integers: they move, average or rank values. All but the last two keep scale and zero point."""
+_ROUNDINGS = ("QuantizeLinear", "DequantizeLinear", "Clip")
+"""Operators of pre-quantized models on values one by one."""
 
 
 def import_onnx(
@@ -328,7 +330,7 @@ class _Walk:
         if on_arrays is None or not import_decomposed_norm(OnnxNode(proto, builder), builder):
             self._apply(proto, converter, on_arrays)
         builder.constants.update(side_by_side)
-        if integers and proto.op_type != "DequantizeLinear":
+        if integers and proto.op_type not in ("DequantizeLinear", "ArgMax", "ArgMin"):
             builder.integers.update(filter(None, proto.output))
         given = next(filter(None, proto.output), "")
         if (
@@ -342,7 +344,7 @@ class _Walk:
         """Convert a node to image layers if they support it, else to array operators."""
         builder = self.builder
         prefers_arrays = self._prefers_arrays(proto)
-        if prefers_arrays and converter is not None and self._as_vector(proto, converter):
+        if prefers_arrays and converter is not None and proto.op_type in ONNX_FUNCTIONS and self._as_vector(proto, converter):
             return
         if converter is None or (on_arrays is not None and prefers_arrays):
             on_arrays(OnnxNode(proto, builder), builder)  # type: ignore[misc]
@@ -350,9 +352,10 @@ class _Walk:
         try:
             converter(OnnxNode(proto, builder), builder)
         except Unsupported:
-            if on_arrays is None:
+            if on_arrays is not None:
+                on_arrays(OnnxNode(proto, builder), builder)
+            elif proto.op_type not in _ROUNDINGS or not self._as_vector(proto, converter):
                 raise
-            on_arrays(OnnxNode(proto, builder), builder)
 
     def _prefers_arrays(self, proto: onnx.NodeProto) -> bool:
         """True if a data input exists only as an array, and the operator is not an image layer."""
@@ -362,10 +365,8 @@ class _Walk:
         )
 
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
-        """Convert an activation function of a float array as one of a vector; return False for other nodes."""
+        """Convert an activation function or rounding of a float array as one of a vector; return False for other nodes."""
         builder = self.builder
-        if proto.op_type not in ONNX_FUNCTIONS:
-            return False
         if not builder.is_tensor(proto.input[0]) or builder.kind_of(proto.input[0]):
             return False
         try:
