@@ -120,7 +120,7 @@ def _check_path(given: InputData) -> None:
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
     """Return `count` stimuli of uniform noise in the input range, with a warning: W402."""
     interval = f"[{input_range[0]:g}, {input_range[1]:g}]"
-    what = f"the calibration uses {count} samples of noise in {interval}, so the accuracy of the export is unknown"
+    what = f"{count} samples of noise in {interval} replace data, so the accuracy of the export is unknown"
     log.warning("W402", what, remedy="give real data with -calib-data")
     names = [f"synthetic[{index}]" for index in range(count)]
     load = lambda index: scale_bytes(random_bytes(shape, seed, index), input_range)  # noqa: E731
