@@ -6,9 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-_BLOCK = 1 << 16
-"""Elements that are restored at once."""
-
 
 def cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
@@ -119,12 +116,7 @@ class NumType:
         """Return scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""
         if self.is_float or self.plain:
             return np.asarray(stored)
-        stored = np.asarray(stored)
-        real, integers = np.empty(stored.shape, np.float32), stored.reshape(-1)
-        for first in range(0, stored.size, _BLOCK):  # float64 copies of whole tensors would be the peak of memory
-            part = slice(first, first + _BLOCK)
-            real.reshape(-1)[part] = (integers[part].astype(np.float64) - self.zero_point) * self.scale
-        return real[()]
+        return ((np.asarray(stored, np.float64) - self.zero_point) * self.scale).astype(np.float32)
 
 
 def plain_type(kind: str) -> NumType:
