@@ -365,7 +365,9 @@ def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> No
 
 def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | None:
     """Stimuli of the test of an export; None where that is neither there nor needed."""
-    score = options.score
+    score, noise = options.score, network.data.noise
+    if score.compare and not (score.test or score.sensitivity or score.log_outputs or network.data.sets) and noise is not None:
+        return noise(score.compare)
     if score.test or score.compare or score.sensitivity or score.log_outputs:
         return required_stimuli(network, score)
     return scored_stimuli(network, score)

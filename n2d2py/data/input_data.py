@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.data.text import read_table
 from n2d2py.errors import N2D2Error
 
 
@@ -36,7 +37,7 @@ class InputData:
         return self.arrays is None and self.path.is_dir()
 
     def read(self, key: str = "x") -> dict[str, np.ndarray]:
-        """Return the arrays by name; `key` is the name for an .npy file, labels are y.
+        """Return the arrays by name; `key` is the name for an .npy or CSV file, labels are y.
 
         Raises:
             N2D2Error: E401, E402, E416 for files.
@@ -44,8 +45,13 @@ class InputData:
         if self.arrays is not None:
             arrays = dict(self.arrays)
         else:
-            arrays = {key: open_npy(self.path)} if self.path.suffix == ".npy" else open_npz(self.path)
+            arrays = open_npz(self.path) if self.path.suffix == ".npz" else {key: self._rows()}
         return self.with_labels(arrays)
+
+    def _rows(self) -> np.ndarray:
+        """Return the array of an .npy file, or the lines of a CSV file, a sample each; a first line of words is left out."""
+        is_text = self.path.suffix == ".csv"
+        return read_table(self.path, self.name, header=True)[:, :, 0] if is_text else open_npy(self.path)
 
     def with_labels(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return `arrays` with the separate labels as y."""

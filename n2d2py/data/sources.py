@@ -1,4 +1,4 @@
-"""Stimuli without an INI: a folder of images, an .npy or .npz file, or synthetic values.
+"""Stimuli without an INI: a folder of images, an .npy, .npz or .csv file, or synthetic values.
 
 Images and bytes are scaled to the input range: byte p becomes low + p/255 * (high - low). Colours are in the order red, green,
 blue, as in most ONNX networks. Real arrays are used unchanged.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,13 @@ from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.port import FilePort, plain_port
 
+_KNOWN_DATA = "give a folder of images, or a .npy, .npz or .csv file"
+
 
 def open_source(
     source: InputData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
 ) -> Stimuli:
-    """Return the stimuli of a folder of images (searched recursively, by name), an .npy or an .npz file, or of arrays.
+    """Return the stimuli of a folder of images (searched recursively, by name), an .npy, .npz or .csv file, or of arrays.
 
     Args:
         shape: network input, (C, H, W) or (F,); images are resized to it with a notice, arrays must have it.
@@ -108,16 +111,16 @@ def _check_path(given: InputData) -> None:
     if given.arrays is not None or path.is_dir():
         return
     if not path.exists():
-        raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of images, a .npy or a .npz file")
-    if path.suffix not in (".npy", ".npz") or not path.is_file():
-        what = f"{path} is neither a folder nor a .npy or .npz file"
-        raise N2D2Error("E414", what, remedy="give a folder of images, a .npy or a .npz file")
+        raise N2D2Error("E401", f"{path} does not exist", remedy=_KNOWN_DATA)
+    if path.suffix not in (".csv", ".npy", ".npz") or not path.is_file():
+        what = f"{path} is neither a folder nor a .npy, .npz or .csv file"
+        raise N2D2Error("E414", what, remedy=_KNOWN_DATA)
 
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
     """Return `count` stimuli of uniform noise in the input range, with a warning: W402."""
     interval = f"[{input_range[0]:g}, {input_range[1]:g}]"
-    what = f"the calibration uses {count} samples of noise in {interval}, so the accuracy of the export is unknown"
+    what = f"{count} samples of noise in {interval} replace data, so the accuracy of the export is unknown"
     log.warning("W402", what, remedy="give real data with -calib-data")
     names = [f"synthetic[{index}]" for index in range(count)]
     load = lambda index: scale_bytes(random_bytes(shape, seed, index), input_range)  # noqa: E731
@@ -286,7 +289,10 @@ def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = 
     """Return the images of a folder and its sub-folders, or other files, by name."""
     files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
     if not files:
-        raise N2D2Error("E416", f"{folder} contains no {what}", remedy=f"give a folder with {what}s")
+        others = {"-audio to convert the sounds": SOUNDS, "-sensor to convert the recordings": RECORDINGS}
+        held = {path.suffix.lower() for path in folder.iterdir()}
+        remedies = [f"add {option}" for option, kinds in others.items() if what == "image" and held.intersection(kinds)]
+        raise N2D2Error("E416", f"{folder} contains no {what}", remedy=[*remedies, f"give a folder with {what}s"][0])
     return files
 
 
@@ -328,6 +334,9 @@ def _open_array(given: InputData, shape: tuple[int, ...], how: Preprocessing, po
     if how.layout is not None and len(shape) == 3:
         port = port.in_layout(shape, how.layout)
     samples = port.samples(x, (1, *shape))
+    if samples is None and path.suffix == ".csv" and x.shape[1] == prod(shape):
+        x = np.moveaxis(x.reshape(len(x), *port.sample), 0, port.axis or 0)
+        samples = port.samples(x, (1, *shape))
     if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no its own axis
         samples = x[:, None]
     if samples is None:

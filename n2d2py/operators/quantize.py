@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.memory.access import memory_access, pointwise
@@ -35,7 +35,8 @@ class Quantize(Op):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
-        return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
+        with np.errstate(over="ignore"):
+            return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
 
 
 def is_quantized(graph: Graph) -> bool:
@@ -155,7 +156,7 @@ def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
 def import_quantize(node: OnnxNode, builder: Builder) -> None:
     """Add a Quantize to the integers of the export, or quantize a constant."""
     if not node.is_constant(0):
-        builder.layer(node, Quantize(_type(node, _default_dtype(node))), [node.tensor()])
+        add_elementwise(node, builder, Quantize(_type(node, _default_dtype(node))))
         builder.integers.add(node.name)
         return
     values, zero = node.constant(0, "input"), _zero_point(node, _default_dtype(node))
@@ -177,17 +178,18 @@ def import_dequantize(node: OnnxNode, builder: Builder) -> None:
             raise Unsupported(f"integers of type {stored.dtype.name} are not supported", "quantize weights to 8 bits")
         scale = _broadcast(_scale(node), node, stored.shape)
         zero = _broadcast(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
-        builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
+        with np.errstate(over="ignore"):  # masks of the lowest float32
+            builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
         builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
         return
-    kind, tensor = _type(node, _stored_dtype(node.inputs[0], builder)), node.tensor()
+    kind, tensor = _type(node, _stored_dtype(node.inputs[0], builder)), elementwise_input(node, builder)
     grid = grid_type(builder.graph, tensor)
     if grid is None and values_source(builder.graph, tensor) not in builder.graph.inputs:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     if grid is None:
-        builder.layer(node, Quantize(kind), [tensor])
+        add_elementwise(node, builder, Quantize(kind))
     elif kind in (grid, replace(grid, least=None, most=None)):
-        builder.layer(node, Identity(), [tensor])
+        add_elementwise(node, builder, Identity())
     else:
         reason = "its scale, zero point or type differs from that of the QuantizeLinear before it"
         raise Unsupported(reason, "quantize the model again")
@@ -210,8 +212,7 @@ def _clip(a: Arrays) -> None:
 
 def _narrow(node: OnnxNode, builder: Builder) -> None:
     """Add a Quantize to the integers between the limits of a Clip."""
-    tensor = node.tensor()
-    kind = grid_type(builder.graph, tensor)
+    kind = grid_type(builder.graph, elementwise_input(node, builder))
     if kind is None:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
@@ -224,7 +225,7 @@ def _narrow(node: OnnxNode, builder: Builder) -> None:
     if least > most:
         raise Unsupported("no integer lies between its limits", "quantize the model again")
     narrower = kind if (least, most) == (kind.qmin, kind.qmax) else replace(kind, least=least, most=most)
-    builder.layer(node, Quantize(narrower), [tensor])
+    add_elementwise(node, builder, Quantize(narrower))
 
 
 # ---- integers ------------------------------------------------------------------------------------

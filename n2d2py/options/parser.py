@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import N2D2Error, join_names, suggest
@@ -116,7 +117,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             if name == "h" and len(rest) == 1 and rest[0].lstrip("-") in option.choices:
                 rest[0] = rest[0].lstrip("-")
             unknown = rest and not rest[0].startswith("-") and not rest[0].endswith((".ini", *MODEL_ENDINGS))
-            if rest and rest[0] not in option.choices and (equals or (name == "h" and unknown)):
+            if rest and rest[0] not in option.choices and (equals or (unknown and not Path(rest[0]).exists())):
                 refuse(option, rest[0])
             values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
         elif not rest or (not equals and rest[0].lstrip("-") in table and rest[0].startswith("-")):

@@ -111,9 +111,9 @@ calib: Calibrate on N samples, 128 by default with -calib-data. -1 uses the whol
     [integer] <how-to/prepare_data>
 calib-reload: Reuse the statistics of the previous calibration. [integer]
 calibOnly: Calibrate into calib_<name>_int<bits> and stop. [integer]
-calib-data: Calibrate on a folder of images, a .npy or a .npz file. With labels, also test on them. Two or more sub-folders that
-    hold all images are classes in sorted order. For several inputs: a .npz or a folder of .npy files with one array for each
-    input. <how-to/prepare_data>
+calib-data: Calibrate on a folder of images, or a .npy, .npz or .csv file (a sample per line). With labels, also test on them. Two
+    or more sub-folders that hold all images are classes in sorted order. For several inputs: a .npz or a folder of .npy files
+    with one array for each input. <how-to/prepare_data>
 encodings: Quantize the tensors as this AIMET .encodings file states, without calibration. [ONNX files]
     <how-to/quantized_models>
 input-shape: Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or 1x3x224x224.

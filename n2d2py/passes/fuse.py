@@ -83,10 +83,11 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
             FuseNorm(),
             MergeGains(arrays=True),
             ArraySums(),
+            RemoveGain(),
+            GainsOfParts(),
+            SplitActivation(),
         ]
-        order += [RemoveGain(), GainsOfParts(), DropSoftmax(every=logits), SplitActivation()]
-    elif logits:
-        order.append(DropSoftmax())
+    order += [DropSoftmax()] if logits else []
     return order + _declared_passes(integer=integer, last=True)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from n2d2py import log
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.identity import Identity
-from n2d2py.operators.quantize import Quantize, is_quantized
+from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass, drop
 
@@ -31,19 +31,13 @@ class RemoveIdentity(Pass):
 
 
 class DropSoftmax(Pass):
-    """Softmax(x) at a network output => x; a Quantize of its result is dropped too.
-
-    `every`: False drops only a LogSoftmax of a pre-quantized network, which has no integer form.
-    """
+    """Softmax(x) at a network output => x; a Quantize of its result is dropped too."""
 
     name = "drop-softmax"
     summary = "Softmax at the network's outputs dropped"
 
-    def __init__(self, *, every: bool = True):
-        self.every = every
-
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if type(node.op) is not Softmax or not (self.every or (node.op.log and is_quantized(graph))):
+        if type(node.op) is not Softmax:
             return None
         last = self._rounding(graph, node) or node
         if not graph.is_last(last.output):

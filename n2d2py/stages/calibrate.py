@@ -125,7 +125,9 @@ def _calibration_remedy(network: LoadedNetwork) -> str:
     """Return the remedy for a network without calibration."""
     if set_to_calibrate(network) is not None or network.document is not None:
         return "add -calib N (-1 for the whole set), or export in floating point with -nbbits -32"
-    return "add -calib-data PATH (a folder of images, a .npy or a .npz file), or export in floating point with -nbbits -32"
+    return (
+        "add -calib-data PATH (a folder of images, or a .npy, .npz or .csv file), or export in floating point with -nbbits -32"
+    )
 
 
 def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:

@@ -75,7 +75,7 @@ class DataSet:
         learned: returns the Learn set in the order of a seed and an epoch; for training.
         random: the samples are noise.
         draws: training samples differ between epochs.
-        noise: returns synthetic samples, if a calibration on such samples is reloaded; else None.
+        noise: returns so many synthetic samples for a model file without data: to compare layers, or to reload a calibration.
     """
 
     sets: dict[str, Stimuli]
@@ -533,13 +533,13 @@ def _onnx_data(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> Da
         _check_names(graph, options, data)
         return data
     contract = _declared_contract(graph, options, metadata)
-    if options.synthetic is None or options.data is not None or is_quantized(graph):
-        return DataSet({}, contract)
     declared = {port.type.interval for port in graph.user_input_ports if port.type is not None}
     low, high = options.input_range or (declared.pop() if len(declared) == 1 and len(graph.user_inputs) == 1 else (0.0, 1.0))
+    noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
+    if options.synthetic is None or options.data is not None or is_quantized(graph):
+        return DataSet({}, contract, noise=noise)
     if not options.read_data:
         return DataSet({}, contract, value_range=(low, high))
-    noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
     data = DataSet({}, contract, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}", random=True)
     if not options.synthetic:
         return replace(data, noise=noise)

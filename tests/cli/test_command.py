@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 from support.programs import run_command
+from support.quantized_models import Model
 from support.tables import every
 
 import n2d2py
@@ -88,6 +90,18 @@ def test_describe_mobilenet(capsys):
     names = {layer["name"] for layer in found["layers"]} | set(found["inputs"])
     assert all(parent in names for layer in found["layers"] for parent in layer["parents"])
     assert found["macs"] == sum(layer["macs"] for layer in found["layers"]) > 0
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("bits", ["8", "-32"])
+def test_layers_of_a_model_file_are_compared_without_data(bits, tmp_path, capsys):
+    model = Model((6,))
+    y = model.add("MatMul", model.rounded("x", 0.02, 3), model.weights((6, 4), 0.003, axis=1))
+    model.outputs.append(model.rounded(y, 0.02, 0))
+    onnx.save(model.proto(), tmp_path / "net.onnx")
+    words = [str(tmp_path / "net.onnx"), "-export", "CPP", "-nbbits", bits, "-o", str(tmp_path)]
+    assert main([*words, "-compare", "1"]) == 0 and "W402" in capsys.readouterr().err
+    assert main([*words, "-test"]) == 1 and "E509" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["LeNet.ini", "MobileNet.ini", "MobileNet.onnx"])

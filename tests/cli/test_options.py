@@ -101,6 +101,11 @@ def test_an_unknown_option_names_the_nearest(typed, meant):
     assert (caught.value.code, caught.value.remedy) == ("E002", f"did you mean {meant}?")
 
 
+def test_a_form_that_there_is_not_is_no_model():
+    with pytest.raises(N2D2Error, match=r"E004.*-describe xml"):
+        parse_arguments(["-describe", "xml", "net.ini"])
+
+
 @every("option", [o for o in OPTIONS if o.minimum is not None], ids=lambda option: option.name)
 def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
     limit = int(option.minimum)

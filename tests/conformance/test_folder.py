@@ -37,7 +37,7 @@ def models(tmp_path):
         onnx.save(model("y = MatMul(x, w)"), tmp_path / name / "model.onnx")
         stored(data / "input_0.pb", [[1, 2, 3]])
         stored(data / "output_0.pb", [[1 + 6 - 15, second]])
-    onnx.save(model("y = MatMul(x, w)", "float[1,T,3] x => float[1,T,2] y"), tmp_path / "open.onnx")
+    onnx.save(model("y = MatMul(x, w)", "float[1,3,T,3] x => float[1,3,T,2] y"), tmp_path / "open.onnx")
     onnx.save(model("y = Multinomial(x)", "float[1,3] x => int32[1,1] y"), tmp_path / "refused.onnx")
     (tmp_path / "damaged.tflite").write_bytes(b"TFL3")
     return tmp_path
@@ -55,7 +55,7 @@ def test_every_model_has_a_row(models, monkeypatch, capsys):
         "wrong/model.onnx": "wrong",
     }
     assert errors["right/model.onnx"] == "0.0e+00" and errors["wrong/model.onnx"] == "4.0e-02"
-    assert float(errors["open.onnx"]) < 1e-6 and rows["open.onnx"][-1] == "-input-shape 7x3"
+    assert float(errors["open.onnx"]) < 1e-6 and rows["open.onnx"][-1] == "-input-shape 3x7x3"
     assert not errors["refused.onnx"] and "Multinomial" in rows["refused.onnx"][-1] and "N2D2-E310" in rows["refused.onnx"][-1]
     assert not errors["damaged.tflite"] and rows["damaged.tflite"][-1].startswith("N2D2-E")
 

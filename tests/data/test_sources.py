@@ -13,6 +13,7 @@ from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import split_inputs, stimulus_shape
+from n2d2py.graph.port import FilePort
 
 
 def _all(stimuli):
@@ -52,6 +53,14 @@ def test_arrays(tmp_path, save, dtype, expected):
     assert stimuli.labels.tolist() == ([-1, -1] if save == "npy" else [4, 2])
 
 
+@pytest.mark.parametrize("port", [None, FilePort((1, 2, 3)), FilePort((2, 3), None), FilePort((2, 1, 3), 1)])
+def test_a_line_of_a_csv_file_is_a_sample_in_the_order_of_the_model_file(tmp_path, port):
+    x = np.random.default_rng(3).normal(size=(5, 6)).astype(np.float32)
+    np.savetxt(tmp_path / "d.csv", x, delimiter=",", header="a,b,c,d,e,f", comments="")
+    found = _all(open_source(tmp_path / "d.csv", (6,) if port is None else (2, 3), port=port))
+    np.testing.assert_allclose(found.reshape(5, 6), x, rtol=1e-6)
+
+
 @every(
     "x, shape, message",
     [
@@ -73,6 +82,8 @@ def test_what_is_no_source(tmp_path, picture):
     assert "neither a folder nor" in error_line(lambda: open_source(tmp_path / "x.bin", (3, 1, 1)))
     (tmp_path / "empty").mkdir()
     assert "E416" in error_line(lambda: open_source(tmp_path / "empty", (3, 1, 1)))
+    (tmp_path / "empty" / "a.WAV").write_bytes(b"")
+    assert "-audio" in error_line(lambda: open_source(tmp_path / "empty", (3, 1, 1)))
     picture("d/a.png", [[0]])
     assert "640" in error_line(lambda: open_source(tmp_path / "d", (640,)))
     assert "1x1x2" in error_line(lambda: open_source(tmp_path / "d", (2, 1, 1)))

@@ -231,6 +231,18 @@ def test_guards_last_in_integers(bits, tmp_path: Path):
                 assert decibels(found[part], want[part]) >= least, (name, level, decibels(found[part], want[part]))
 
 
+def test_an_output_that_a_division_reads_through_a_copy_keeps_8_bits():
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[1,8] x) => (float[1,4,2] z, float[1,8] y)'
+        f" <float e = {{0.00001}}, float[8,8] w = {{{', '.join(map(str, np.eye(8).ravel()))}}}, int64[3] s = {{1, 4, 2}}, int64[2] f = {{1, 8}}>"
+        " { h = MatMul (x, w) z = Reshape (h, s) q = Reshape (z, f) a = Abs (q) v = ReduceSum <keepdims = 1> (a) d = Add (v, e) y = Div (q, d) }"
+    )
+    data = np.random.default_rng(2).normal(size=(64, 8)).astype(np.float32)
+    loaded = n2d2py.load(model)
+    quantized = n2d2py.quantize(loaded, n2d2py.calibrate(loaded, data))
+    assert quantized.graph.type(quantized.graph.outputs[0]).bits == 8
+
+
 def test_silence_behind_a_convolution_is_that_of_the_logarithm(tmp_path: Path):
     """A corrected bias of a few steps, beside nothing, would be half of the range."""
     rng = np.random.default_rng(1)

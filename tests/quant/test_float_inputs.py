@@ -165,6 +165,7 @@ def test_integers_come_near_to_float64(make):
 SAME = {
     "one scale": lambda rng: rng.normal(size=(64, 4)),
     "zeros": lambda rng: np.zeros((64, 4)),
+    "subnormal": lambda rng: rng.normal(size=(64, 4)) * 1e-42,
     "constants": lambda rng: np.broadcast_to(np.array([1e5, 2.0, 0.0, -3.0]), (64, 4)),
     "one sample": lambda rng: rng.normal(size=(1, 4)),
     "not finite": lambda rng: np.full((64, 4), np.inf),

@@ -129,6 +129,37 @@ def test_integers_may_be_moved_before_they_are_restored():
     check(model, model.rounded(y, 0.02, 1))
 
 
+@pytest.mark.parametrize("dims", [(2, 4, 16), (1, 4, 2, 4, 4), (128,)])
+def test_arrays_of_any_rank_are_rounded(dims):
+    """As attention over windows and frames has them: more axes than an image, or a first one that is no batch."""
+    model = Model((8, 16))
+    split = model.rounded(model.add("Reshape", model.rounded("x", 0.02, 3), model.constant(np.array(dims))), 0.02, 3)
+    turned = model.add("Transpose", model.add("Neg", split), perm=list(range(len(dims)))[::-1])
+    joined = model.add("Reshape", model.rounded(turned, 0.03, -5), model.constant(np.array([1, 8, 16])))
+    y = model.add("MatMul", joined, model.weights((16, 5), 0.003, axis=1))
+    check(model, model.rounded(y, 0.02, 1), count=1)
+
+
+@pytest.mark.parametrize("last", ["LogSoftmax", "ArgMax"])
+def test_what_follows_the_last_rounding_is_computed_as_in_the_file(last):
+    model = Model((20,))
+    scale, zero = model.step(0.0131, 5)
+    y = model.add("MatMul", model.rounded("x", 0.02, 3), model.weights((20, 7), 0.003, axis=1))
+    y = model.add("QuantizeLinear", y, scale, zero)
+    y = y if last == "ArgMax" else model.add("DequantizeLinear", y, scale, zero)
+    y = model.add(last, y, axis=-1)
+    model.outputs.append(model.add("Cast", y, to=1) if last == "ArgMax" else y)
+    graph, _ = typed(model)
+    x = model.inputs(32)
+    (found,) = (
+        graph.type(name).dequantize(y)
+        for name, y in simulate(graph, quantize_inputs(graph, [x])).items()
+        if name in graph.outputs
+    )
+    (want,) = models.reference(model.proto(), x)
+    np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-5)
+
+
 def test_concat_of_different_types():
     model = Model((4, 6, 6))
     x = model.rounded("x", 0.02, 3)

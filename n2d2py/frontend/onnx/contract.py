@@ -243,12 +243,22 @@ def apply_function(node: OnnxNode, builder: Builder) -> None:
         function = ONNX_FUNCTIONS[operator_key(node.type, node.domain)](node)
     except ValueError as error:
         raise Unsupported(str(error)) from error
-    op, x = make_operator("Activation", function), node.inputs[0]
-    if x in builder.names or not builder.is_tensor(x) or builder.kind_of(x):
-        builder.layer(node, op, [node.tensor()])
-        return
-    y = builder.layer(node, op, [builder.array(x)])
-    builder.arrays[y], builder.dims[y] = builder.names.pop(y), builder.dims_of(x)
+    add_elementwise(node, builder, make_operator("Activation", function))
+
+
+def elementwise_input(node: OnnxNode, builder: Builder) -> str:
+    """Return the first input of a layer on single values: an image, or an array of any rank where there is no image."""
+    x = node.inputs[0]
+    is_image = x in builder.names or not builder.is_tensor(x) or bool(builder.kind_of(x))
+    return node.tensor() if is_image else builder.array(x)
+
+
+def add_elementwise(node: OnnxNode, builder: Builder, op: Op) -> None:
+    """Add a layer on single values, whose output is an array if its input is one."""
+    x, tensor = node.inputs[0], elementwise_input(node, builder)
+    y = builder.layer(node, op, [tensor])
+    if x not in builder.names and builder.arrays.get(x) == tensor:
+        builder.arrays[y], builder.dims[y] = builder.names.pop(y), builder.dims_of(x)
 
 
 MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")

@@ -43,10 +43,10 @@ _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "doubl
 _INTEGER_OPERATORS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
-    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample
+    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample ArgMax ArgMin
     """.split()
 )
-"""Operators that may read quantized integers: they move or average values and keep scale and zero point."""
+"""Operators that may read quantized integers: they move, average or rank values. All but the last two keep scale and zero point."""
 
 
 def import_onnx(
@@ -301,7 +301,7 @@ class _Walk:
         if builder.is_batched or not import_decomposed_norm(node, builder):
             converter(node, builder)
         builder.constants.update(side_by_side)
-        if integers and proto.op_type != "DequantizeLinear":
+        if integers and proto.op_type not in ("DequantizeLinear", "ArgMax", "ArgMin"):
             builder.integers.update(filter(None, proto.output))
         output = next(filter(None, proto.output), "")
         if (

@@ -237,7 +237,7 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     channels = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
     low, high = channels.min(axis=1), channels.max(axis=1)
     largest = np.maximum(np.abs(low), np.abs(high))
-    varies = high - low > 1e-6 * largest
+    varies = high - low > np.maximum(1e-6 * largest, LEAST_RANGE)
     if not varies.any():
         return None
     # of a constant channel only its magnitude is known

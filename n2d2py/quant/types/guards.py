@@ -47,7 +47,7 @@ def coarse_tensors(graph: Graph) -> set[str]:
             node = graph.producer(_copied_from(graph, name))
             if node is not None and is_to_float(node):
                 origin = _copied_from(graph, node.inputs[0])
-                if origin not in graph.outputs and _is_only_converted(graph, origin):
+                if _is_only_converted(graph, origin):
                     tensors.add(origin)
     return tensors
 
@@ -60,9 +60,10 @@ def _copied_from(graph: Graph, tensor: str) -> str:
 
 
 def _is_only_converted(graph: Graph, tensor: str) -> bool:
-    """True if all consumers of a tensor or its copies are conversions to floating point."""
-    readers = graph.consumers(tensor)
-    return all(is_to_float(one) or (one.op.moves_values and _is_only_converted(graph, one.output)) for one in readers)
+    """True if all consumers of a tensor and of its copies are conversions to floating point; an output has another reader."""
+    return tensor not in graph.outputs and all(
+        is_to_float(one) or (one.op.moves_values and _is_only_converted(graph, one.output)) for one in graph.consumers(tensor)
+    )
 
 
 def _division_chains(graph: Graph) -> Iterator[list[Node]]:
