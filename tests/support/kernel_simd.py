@@ -302,6 +302,9 @@ def zero_cases(sweep: cases.Sweep) -> list[harness.Case]:
         )
         made.append(sweep.fc((1, 20), (10, 48)[i % 2], kinds, next(placed)))
         made.append(sweep.elemwise("Sum", (1, (33, 8, 64)[i % 3], 2, 3), 2, (U8, S8, kinds[1]), next(placed)))
+    for wide in (NumType(16, False, zero_point=300), NumType(16, zero_point=-77)):
+        made.append(sweep.conv((1, 5, 5, 6), 33, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, (U8, wide), "apart"))
+        made.append(sweep.conv((1, 20, 6, 9), 20, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 20, (S16, wide), "apart"))
     return made
 
 
