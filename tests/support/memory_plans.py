@@ -8,10 +8,10 @@ from support.memory_graphs import random_problem
 
 SETTINGS = tuple(
     Settings(
-        bool(i & 1),
-        bool(i & 2),
-        bool(i & 4),
-        (1, 4)[i >> 3 & 1],
+        include_input=bool(i & 1),
+        optimize_buffer=bool(i & 2),
+        no_branch_concat=bool(i & 4),
+        alignment=(1, 4)[i >> 3 & 1],
         buffer_alignment=(1, 16, 64)[i % 3],
         include_output=(True, None, False)[i // 5 % 3],
     )

@@ -42,7 +42,7 @@ class CppTarget(Target[Project]):
     name = "CPP"
     aliases = ("C",)
     stands_in_for = ("C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
-    parameter_type: type[CppParameters] = CppParameters
+    parameter_type: type[CppParameters] = CppParameters  # type: ignore[assignment]
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     keeps_states = True

@@ -401,7 +401,7 @@ class StateView:
 
     Attributes:
         base: the pointer in `execute` that the input's plane is relative to.
-        plane, becoming: the plane structs of the input and of the output.
+        becoming: the plane struct of the output.
     """
 
     label: str
@@ -413,7 +413,6 @@ class StateView:
     size: int
     reset: int
     base: str
-    plane: str
     becoming: str
 
 
@@ -423,21 +422,8 @@ def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -
     ends = zip(graph.state_inputs, graph.state_outputs, strict=True)
     for index, (name, output) in enumerate(ends):
         kind, count = graph.type(name), elements(graph.shape(name))
-        at = round_up(at, _ALIGNMENT)
-        views.append(
-            StateView(
-                f"{comment(name)}, then {comment(output)}",
-                name,
-                output,
-                kind.cpp,
-                count,
-                at,
-                count * kind.bytes,
-                kind.zero_point,
-                f"state{index}_base",
-                identifiers.plane(name),
-                identifiers.plane(output),
-            )
-        )
-        at += count * kind.bytes
+        label, size = f"{comment(name)}, then {comment(output)}", count * kind.bytes
+        at, memory = round_up(at, _ALIGNMENT), (f"state{index}_base", identifiers.plane(output))
+        views.append(StateView(label, name, output, kind.cpp, count, at, size, kind.zero_point, *memory))
+        at += size
     return views

@@ -150,8 +150,8 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
         return "four times its sums may exceed 32 bits"
     if tile_of(weights, geometry) == 4:
         return ""
-    ordered = geometry.serial and not geometry.streamed
-    if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _STACK_BLOCK:
+    ordered, pair = geometry.serial and not geometry.streamed, 32 * round_up(weights.shape[-1], _CHANNEL_MULTIPLE)
+    if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * pair > _STACK_BLOCK:
         return f"a pair of its lines needs more than {_STACK_BLOCK // 1024} KB of stack"
     least = winograd_scratch(weights.shape[-1], geometry).least
     if 0 < geometry.scratch < least:
@@ -400,10 +400,6 @@ def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED)
     panel = 2304 if _parts(channels) > 1 else 0
     wanted = _block_scratch(channels, geometry, 4, 72 * round_up(channels, _CHANNEL_MULTIPLE) + panel, most)
     return max(wanted, _fours_scratch(channels, geometry))
-
-
-def _depth(weights: np.ndarray) -> int:
-    return round_up(weights.shape[-1], _CHANNEL_MULTIPLE)
 
 
 def positions(weights: np.ndarray, tile: int = 2) -> np.ndarray:
