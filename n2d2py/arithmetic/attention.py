@@ -69,13 +69,13 @@ def taken_of(bits: np.ndarray, size: int) -> np.ndarray:
     return np.unpackbits(bits, axis=1, count=size, bitorder="little").astype(bool)
 
 
-def powers_of(x: np.ndarray, powers: np.ndarray, taken: np.ndarray | None = None) -> np.ndarray:
-    """Return e (int64) of lines along the last axis, with `exponentials`; `taken`: bools of the elements that count."""
-    if taken is not None:
-        x = np.where(taken, x, np.where(taken, x, np.iinfo(x.dtype).min).max(-1, keepdims=True))
+def powers_of(x: np.ndarray, powers: np.ndarray, used: np.ndarray | None = None) -> np.ndarray:
+    """Return e (int64) of lines along the last axis, with `exponentials`; `used`: bools of the elements that count."""
+    if used is not None:
+        x = np.where(used, x, np.where(used, x, np.iinfo(x.dtype).min).max(-1, keepdims=True))
     below = x.max(-1, keepdims=True).astype(np.int64) - x
     result = powers.astype(np.int64)[below] if powers.dtype == np.uint16 else _computed_powers(below, powers)
-    return result if taken is None else np.where(taken, result, 0)
+    return result if used is None else np.where(used, result, 0)
 
 
 def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: int, high: int) -> np.ndarray:

@@ -215,7 +215,7 @@ class AudioSource(StreamSource):
         return pcen.SILENCE if self.normalization else round(float(np.log2(self._preset.floor)) * 65536)
 
     def samples(self, frames: int) -> int:
-        """Samples at the rate of the sound that so many frames need."""
+        """Return the number of samples, at the rate of the sound, that so many frames need."""
         return (self.window + (frames - 1) * self.hop - 1) * self.factor + self.reach + 1
 
     @property
@@ -234,8 +234,8 @@ class AudioSource(StreamSource):
     @property
     def window_pairs(self) -> np.ndarray:
         """The whole window where the source adapts, as 32-bit words of two values; 0 follows an odd number."""
-        at = np.arange(self.window)
-        values = np.pad(self.window_table[np.minimum(at, self.window_last - at)], (0, self.window % 2))
+        index = np.arange(self.window)
+        values = np.pad(self.window_table[np.minimum(index, self.window_last - index)], (0, self.window % 2))
         return (values[::2] | values[1::2] << 16).astype(np.uint32)
 
     @property
@@ -255,9 +255,9 @@ class AudioSource(StreamSource):
     @property
     def turn_pairs(self) -> np.ndarray:
         """Cosine and sine of 2 pi n / N for n to 3 N / 4 where the source adapts, as 32-bit words."""
-        at = np.arange(3 * self.fft // 4 + 1)
-        cosines = self.turns[(at + self.fft // 4) % self.fft]
-        return (cosines & 0xFFFF | (self.turns[at] & 0xFFFF) << 16).astype(np.uint32)
+        index = np.arange(3 * self.fft // 4 + 1)
+        cosines = self.turns[(index + self.fft // 4) % self.fft]
+        return (cosines & 0xFFFF | (self.turns[index] & 0xFFFF) << 16).astype(np.uint32)
 
     @cached_property
     def bands(self) -> np.ndarray:
@@ -334,12 +334,12 @@ class AudioSource(StreamSource):
         return max((len(samples) - self.window) // self.hop + 1, 0)
 
     def _after_silence(self, samples: np.ndarray, count: int, frames: int) -> np.ndarray:
-        """Features (frames + count, static_features): frames of silence, then those of the samples at `rate`."""
+        """Return the features (frames + count, static_features): frames of silence, then those of the samples at `rate`."""
         silence = np.repeat(self._static(samples[:0], 1), frames, 0)
         return np.concatenate([silence, self._static(samples, count)]) if count else silence
 
     def _static(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, static_features) of samples at `rate`; silence follows them."""
+        """Return the features (frames, static_features) of samples at `rate`; silence follows them."""
         size = self.window + (frames - 1) * self.hop
         padded = np.pad(samples[:size].astype(np.int64), (0, max(size - len(samples), 0)))
         return self.transform(np.lib.stride_tricks.sliding_window_view(padded, self.window)[:: self.hop])
@@ -359,7 +359,7 @@ class AudioSource(StreamSource):
         return taps
 
     def _resampled(self, samples: np.ndarray) -> np.ndarray:
-        """Samples at `rate`, as far as all samples that they depend on are there."""
+        """Return the samples at `rate`, as far as all samples that they depend on are there."""
         if self.factor == 1 or len(samples) <= self.reach:
             return samples if self.factor == 1 else samples[:0]
         filter_ = np.concatenate([self.taps[:0:-1], self.taps])
@@ -401,8 +401,8 @@ class AudioSource(StreamSource):
         """Compute steps 1 to 4: values (n, N) and shifts (n, 1)."""
         x = frames.astype(np.int64)
         if self.adapts:
-            at = np.arange(self.window)
-            values, shifts = micro_frontend.scaled_window(x, self.window_table[np.minimum(at, self.window_last - at)])
+            index = np.arange(self.window)
+            values, shifts = micro_frontend.scaled_window(x, self.window_table[np.minimum(index, self.window_last - index)])
             return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts
         shifts = _headroom(x, 28)
         x = x << shifts
@@ -410,8 +410,8 @@ class AudioSource(StreamSource):
             x = x - x.sum(1, keepdims=True) // self.window
         if self.preemphasis:
             x = x - 2 * (self.emphasis * np.concatenate([x[:, :1], x[:, :-1]], 1) >> 32)
-        more, at = _headroom(x, 30), np.arange(self.window)
-        window = self.window_table[np.minimum(at, self.window_last - at)]
+        more, index = _headroom(x, 30), np.arange(self.window)
+        window = self.window_table[np.minimum(index, self.window_last - index)]
         values = (x << more) * window >> 32
         return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts + more
 
@@ -445,11 +445,11 @@ class AudioSource(StreamSource):
         power = np.zeros((len(values), half + 1), np.int64)
         power[:, 0] = (2 * (real[:, 0] + imaginary[:, 0])) ** 2
         power[:, half] = (2 * (real[:, 0] - imaginary[:, 0])) ** 2
-        at = np.arange(1, quarter + 1)
-        ar, ai, br, bi = real[:, at], imaginary[:, at], real[:, half - at], imaginary[:, half - at]
-        tr, ti = self._turned(ar - br, ai + bi, at)
-        power[:, half - at] = (ar + br - ti) ** 2 + (ai - bi + tr) ** 2
-        power[:, at] = (ar + br + ti) ** 2 + (ai - bi - tr) ** 2
+        index = np.arange(1, quarter + 1)
+        ar, ai, br, bi = real[:, index], imaginary[:, index], real[:, half - index], imaginary[:, half - index]
+        tr, ti = self._turned(ar - br, ai + bi, index)
+        power[:, half - index] = (ar + br - ti) ** 2 + (ai - bi + tr) ** 2
+        power[:, index] = (ar + br + ti) ** 2 + (ai - bi - tr) ** 2
         return (power >> _POWER_SHIFT).astype(np.uint64)
 
     def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
@@ -457,7 +457,7 @@ class AudioSource(StreamSource):
         return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
 
     def _wrapped(self, x: np.ndarray) -> np.ndarray:
-        """Values after a stage of the transform."""
+        """Return the values after a stage of the transform."""
         return micro_frontend.wrapped_short(x) if self.adapts else x
 
     def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,15 +41,15 @@ class Embedder:
 
     @staticmethod
     def scale(kind: NumType) -> FixedScale:
-        """The conversion for a type: the length of a vector does not count, so integers are unchanged."""
+        """Return the conversion for a type: the length of a vector does not count, so integers are unchanged."""
         return FixedScale.of(kind, ONE) if kind.is_float else FixedScale(kind.zero_point, 1, 0)
 
     def embed(self, stored: np.ndarray) -> np.ndarray:
-        """Unit vectors (N, size), int16, of stored values (N, size)."""
+        """Return the unit vectors (N, size), int16, of stored values (N, size)."""
         return unit(self.value.of_stored(stored, LIMIT))
 
     def match(self, vector: np.ndarray) -> tuple[int, int]:
-        """The reference with the largest cosine, -1 if that is not above the threshold, and the cosine in 1/65536.
+        """Return the reference with the largest cosine, -1 if that is not above the threshold, and the cosine in 1/65536.
 
         Of equal cosines the first one wins. Without references, (-1, 0).
         """
@@ -61,7 +61,7 @@ class Embedder:
 
 
 def unit(values: np.ndarray) -> np.ndarray:
-    """Unit vectors (N, size), int16, of whole numbers (N, size) of at most 31 bits."""
+    """Return the unit vectors (N, size), int16, of integer vectors (N, size) of at most 31 bits."""
     shifts = 20 - np.frexp(abs(values).max(1, keepdims=True).astype(np.float64))[1].astype(np.int64)
     scaled = values << np.maximum(shifts, 0) >> np.maximum(-shifts, 0)
     roots = np.maximum(square_root((scaled * scaled).sum(1, keepdims=True).astype(np.uint64)).astype(np.int64), 1)
@@ -69,5 +69,5 @@ def unit(values: np.ndarray) -> np.ndarray:
 
 
 def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosines in 1/65536, int64, of unit vectors along their last axis."""
+    """Return the cosines in 1/65536, int64, of unit vectors along their last axis."""
     return ((first.astype(np.int64) * second).sum(-1) * ONE + UNIT * UNIT // 2) // (UNIT * UNIT)

@@ -157,9 +157,9 @@ class FrameSource:
         Positions are in 1 / `steps` pixel, `shape` and `frame` are (width, height).
         """
         result = positions.copy()
-        for at, (axis, whole, flipped) in enumerate(zip(self.axes(*frame, *shape), shape, self.flips, strict=True)):
-            ends = positions[:, at::2]
-            result[:, at::2] = axis.to_source(whole * steps - ends[:, ::-1] if flipped else ends, steps)
+        for index, (axis, whole, flipped) in enumerate(zip(self.axes(*frame, *shape), shape, self.flips, strict=True)):
+            ends = positions[:, index::2]
+            result[:, index::2] = axis.to_source(whole * steps - ends[:, ::-1] if flipped else ends, steps)
         return result
 
 
@@ -237,5 +237,5 @@ def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, 
 
 def _inside(axis: Axis, count: int) -> tuple[Axis, np.ndarray]:
     """Return the axis from its first position in the image on, and which of its `count` positions are in the image."""
-    at = axis.first + np.arange(count)
-    return replace(axis, first=max(axis.first, 0)), (at >= 0) & (at < axis.target)
+    positions = axis.first + np.arange(count)
+    return replace(axis, first=max(axis.first, 0)), (positions >= 0) & (positions < axis.target)

@@ -275,7 +275,7 @@ def sequential_sum(values: np.ndarray) -> np.ndarray:
 
 
 def lane_sum(values: np.ndarray) -> np.ndarray:
-    """The sum over the last axis in float64: element i goes to lane i % 8; at the end the lanes are added in pairs."""
+    """Return the sum over the last axis in float64: element i goes to lane i % 8; at the end the lanes are added in pairs."""
     count = values.shape[-1]
     lanes = np.zeros((*values.shape[:-1], 8))
     for first in range(0, count, 8):

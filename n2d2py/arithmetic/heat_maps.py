@@ -87,16 +87,16 @@ class PointDecoder:
         result = np.zeros((maps.count, 3), np.int64)
         for point, (row, column) in enumerate(zip(*np.divmod(cells, maps.columns), strict=True)):
             lines = (values[point, row, :], column), (values[point, :, column], row)
-            place = [FRACTION * at + self._moved(line, at) + self.centered * FRACTION // 2 for line, at in lines]
+            place = [FRACTION * index + self._moved(line, index) + self.centered * FRACTION // 2 for line, index in lines]
             result[point, 1:] = maps.pixels(np.array(place), FRACTION)
             result[point, 0] = maps.scores(values[point, row, column])
         return result
 
-    def _moved(self, line: np.ndarray, at: int) -> int:
+    def _moved(self, line: np.ndarray, index: int) -> int:
         """Return the way from the largest value of a line to its top, in 1/256 cell."""
-        if self.refine == "none" or not 0 < at < len(line) - 1:
+        if self.refine == "none" or not 0 < index < len(line) - 1:
             return 0
-        left, value, right = (int(one) for one in line[at - 1 : at + 2])
+        left, value, right = (int(one) for one in line[index - 1 : index + 2])
         if self.refine == "quarter":
             return FRACTION // 4 * ((right > left) - (right < left))
         bend = 2 * value - left - right
@@ -146,9 +146,9 @@ def _peaks(values: np.ndarray) -> np.ndarray:
     rows, columns = values.shape[1:]
     padded = np.pad(values, ((0, 0), (1, 1), (1, 1)), constant_values=-LIMIT - 1)
     peaks = np.ones(values.shape, bool)
-    for at in (one for one in range(9) if one != 4):
-        other = padded[:, at // 3 : at // 3 + rows, at % 3 : at % 3 + columns]
-        peaks &= values > other if at < 4 else values >= other
+    for index in (one for one in range(9) if one != 4):
+        other = padded[:, index // 3 : index // 3 + rows, index % 3 : index % 3 + columns]
+        peaks &= values > other if index < 4 else values >= other
     return peaks
 
 

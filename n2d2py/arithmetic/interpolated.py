@@ -34,10 +34,10 @@ def nearest_defined(values: np.ndarray) -> np.ndarray | None:
     defined = np.flatnonzero(~np.isnan(values))
     if not defined.size:
         return None
-    at = np.arange(values.size)
-    after = np.minimum(np.searchsorted(defined, at), defined.size - 1)
+    index = np.arange(values.size)
+    after = np.minimum(np.searchsorted(defined, index), defined.size - 1)
     before = np.maximum(after - 1, 0)
-    closer = np.abs(at - defined[before]) <= np.abs(at - defined[after])
+    closer = np.abs(index - defined[before]) <= np.abs(index - defined[after])
     return values[np.where(closer, defined[before], defined[after])]
 
 

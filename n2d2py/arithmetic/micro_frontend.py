@@ -95,7 +95,7 @@ def rounded_short(x: np.ndarray) -> np.ndarray:
 
 
 def wrapped_short(x: np.ndarray) -> np.ndarray:
-    """The low 16 bits of numbers, with a sign."""
+    """Return the low 16 bits of numbers, with a sign."""
     return x.astype(np.int16).astype(np.int64)
 
 
@@ -110,19 +110,19 @@ def short_powers(real: np.ndarray, imaginary: np.ndarray, turns: np.ndarray) -> 
     real, imaginary = rounded_short(real * 16383), rounded_short(imaginary * 16383)
     power = np.zeros((len(real), half + 1), np.int64)
     power[:, 0], power[:, half] = (real[:, 0] + imaginary[:, 0]) ** 2, (real[:, 0] - imaginary[:, 0]) ** 2
-    at = np.arange(1, quarter + 1)
-    ar, ai, br, bi = real[:, at], imaginary[:, at], real[:, half - at], imaginary[:, half - at]
-    tr, ti = map(wrapped_short, short_product(ar - br, ai + bi, -turns[at], turns[at + half // 2]))
-    power[:, at] = (ar + br + tr >> 1) ** 2 + (ai - bi + ti >> 1) ** 2
-    power[:, half - at] = (ar + br - tr >> 1) ** 2 + (ti - ai + bi >> 1) ** 2
+    index = np.arange(1, quarter + 1)
+    ar, ai, br, bi = real[:, index], imaginary[:, index], real[:, half - index], imaginary[:, half - index]
+    tr, ti = map(wrapped_short, short_product(ar - br, ai + bi, -turns[index], turns[index + half // 2]))
+    power[:, index] = (ar + br + tr >> 1) ** 2 + (ai - bi + ti >> 1) ** 2
+    power[:, half - index] = (ar + br - tr >> 1) ** 2 + (ti - ai + bi >> 1) ** 2
     return power.astype(np.uint64)
 
 
 def _gain(estimate: np.ndarray, table: np.ndarray) -> np.ndarray:
     bits = np.frexp(np.maximum(estimate, 1).astype(np.float64))[1].astype(np.int64)  # 1 for 1, 2 for 2 and 3
     rest = np.where(bits < 11, estimate << np.maximum(11 - bits, 0), estimate >> np.maximum(bits - 11, 0)) & 1023
-    at = np.where(estimate < 2, 0, 3 * bits - 4)
-    first, slope, bend = table[at], table[at + 1], table[at + 2]
+    shift = np.where(estimate < 2, 0, 3 * bits - 4)
+    first, slope, bend = table[shift], table[shift + 1], table[shift + 2]
     curve = ((bend * rest >> 5) + (slope << 5)) * rest + (1 << 14) >> 15
     return np.where(estimate < 2, table[np.minimum(estimate, 1)], first + curve)
 

@@ -121,9 +121,9 @@ class _Yuv(PixelFormat):
 
     def encode(self, pixels: np.ndarray) -> np.ndarray:
         luma, chroma = _to_yuv(pixels)
-        made = np.empty((len(pixels), luma.shape[1], 2), np.uint8)
-        made[:, :, self.luma], made[:, :, 1 - self.luma] = luma, chroma
-        return made.reshape(len(pixels), -1)
+        pairs = np.empty((len(pixels), luma.shape[1], 2), np.uint8)
+        pairs[:, :, self.luma], pairs[:, :, 1 - self.luma] = luma, chroma
+        return pairs.reshape(len(pixels), -1)
 
     def decode(self, lines: np.ndarray, width: int) -> np.ndarray:
         values = lines[:, : self.line_bytes(width)].reshape(len(lines), -1, 2)
@@ -184,9 +184,9 @@ class _Bayer(PixelFormat):
         y, x = np.indices(own.shape)
         row, column = y + self.red_y & 1 == 0, x + self.red_x & 1 == 0  # those of red
         green = np.where(row == column, across + down + 2 >> 2, own)
-        beside, above = across + 1 >> 1, down + 1 >> 1
-        red = np.where(row, np.where(column, own, beside), np.where(column, above, corners))
-        blue = np.where(row, np.where(column, corners, above), np.where(column, beside, own))
+        right, above = across + 1 >> 1, down + 1 >> 1
+        red = np.where(row, np.where(column, own, right), np.where(column, above, corners))
+        blue = np.where(row, np.where(column, corners, above), np.where(column, right, own))
         return np.stack([red, green, blue], 2).astype(np.uint8)
 
 
@@ -227,6 +227,6 @@ def _to_yuv(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _from_yuv(luma: np.ndarray, chroma: np.ndarray, width: int) -> np.ndarray:
     """Return the pixels (H, width, 3) of Y (H, even W) and of U, V of each pair of pixels, of the same shape."""
     y = 76309 * (luma[:, :width].astype(np.int64) - 16) + 32768
-    u, v = (np.repeat(chroma[:, at::2].astype(np.int64) - 128, 2, axis=1)[:, :width] for at in (0, 1))
+    u, v = (np.repeat(chroma[:, offset::2].astype(np.int64) - 128, 2, axis=1)[:, :width] for offset in (0, 1))
     colors = [y + 104597 * v, y - 53279 * v - 25675 * u, y + 132201 * u]
     return np.clip(np.stack(colors, 2) >> 16, 0, 255).astype(np.uint8)

@@ -73,31 +73,33 @@ class SensorSource(StreamSource):
         return frames
 
     def windows(self, count: int, frames: int) -> int:
-        """Windows of `frames` samples in a recording of `count` samples; at least one."""
+        """Return the windows of `frames` samples in a recording of `count` samples; at least one."""
         return 1 + max(count - frames, 0) // self.hop
 
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """The last samples (frames, axes) of samples (n, axes), zeros before them."""
+        """Return the last samples (frames, axes) of samples (n, axes), zeros before them."""
         return np.pad(samples[-frames:], ((max(frames - len(samples), 0), 0), (0, 0)))
 
     def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """The windows (n, frames, axes) of samples (n, axes), `hop` samples apart; none of fewer samples than a window."""
+        """Return the windows (n, frames, axes) of samples (n, axes), `hop` samples apart; none of fewer samples than a window."""
         if len(samples) < frames:
             return np.zeros((0, frames, self.axes), np.int16)
         return np.lib.stride_tricks.sliding_window_view(samples, frames, 0)[:: self.hop].swapaxes(1, 2)
 
     def real(self, features: np.ndarray) -> np.ndarray:
-        """The real values of samples (n, axes), float32."""
+        """Return the real values of samples (n, axes), float32."""
         factor, offset = self.factors.astype(np.float64)
         return (features * factor + offset).astype(np.float32)
 
     def stored(self, values: np.ndarray) -> np.ndarray:
-        """The samples, int16, of real values (n, axes) in the measure of `unit`, such as m/s^2; those beyond 16 bits are clipped."""
+        """Return the samples, int16, of real values (n, axes) in the measure of `unit`, such as m/s^2; those beyond 16 bits are
+        clipped.
+        """
         return np.clip(np.floor(values / np.array(self.unit) + 0.5), -32768, 32767).astype(np.int16)
 
 
 def read_sensor(text: str) -> SensorSource:
-    """The source of window:KEY=VALUE,...; the values of the axes are separated by /, one value is that of all.
+    """Return the source of window:KEY=VALUE,...; the values of the axes are separated by /, one value is that of all.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
@@ -122,7 +124,7 @@ def read_sensor(text: str) -> SensorSource:
 
 
 def _values(wrong: Wrong, key: str, text: str, axes: int) -> tuple[float, ...]:
-    """The values of a key for each axis."""
+    """Return the values of a key for each axis."""
     try:
         values = tuple(map(float, text.split("/")))
     except ValueError:

@@ -26,7 +26,7 @@ class InputFrames:
     major: bool
 
     def stimulus(self, frames: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Frames (count, features) as an input of `shape`."""
+        """Return the frames (count, features) as an input of `shape`."""
         return (frames.T if self.turned else frames).reshape(shape)
 
 
@@ -63,31 +63,31 @@ class StreamSource(ABC):
 
     @abstractmethod
     def samples(self, frames: int) -> int:
-        """Samples that so many frames cover."""
+        """Return the number of samples that so many frames cover."""
 
     @abstractmethod
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (frames, features) of the last frames of samples; silence comes before samples that have fewer."""
+        """Return the features (frames, features) of the last frames of samples; silence comes before samples that have fewer."""
 
     @abstractmethod
     def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Features (n, frames, features) of each window for which a program runs the network, one after the other."""
+        """Return the features (n, frames, features) of each window for which a program runs the network, one after the other."""
 
     @abstractmethod
     def real(self, features: np.ndarray) -> np.ndarray:
-        """The real values of features, float32."""
+        """Return the real values of features, float32."""
 
     def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
-        """The frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
+        """Return the frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
 
         Raises:
             N2D2Error: E417 the input has another number of features.
         """
         sizes = [size for size in shape if size > 1]
         last, total = sizes[-1:] == [self.features], int(np.prod(shape))
-        turned = len(sizes) == 2 and not last
-        if len(sizes) > 2 or total % self.features or (turned and sizes[0] != self.features):
+        is_transposed = len(sizes) == 2 and not last
+        if len(sizes) > 2 or total % self.features or (is_transposed and sizes[0] != self.features):
             text = "x".join(map(str, shape))
             what = f"{self.option} makes frames of {self.features} features, but the input is {text}"
             raise N2D2Error("E417", what, remedy=f"give {self.size_key} as the input has them, or another network")
-        return InputFrames(total // self.features, turned, turned == (len(sizes) == 2 and shape[0] > 1))
+        return InputFrames(total // self.features, is_transposed, is_transposed == (len(sizes) == 2 and shape[0] > 1))

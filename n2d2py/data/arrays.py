@@ -75,9 +75,9 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
         N2D2Error: E414 for an integer that int32 cannot represent.
     """
     if sample.dtype.newbyteorder("=") in _WIDE:
-        held = np.iinfo(np.int32)
+        limits = np.iinfo(np.int32)
         for value in (sample.min(initial=0), sample.max(initial=0)):
-            if not held.min <= value <= held.max:
+            if not limits.min <= value <= limits.max:
                 what = f"a sample contains {value}, which exceeds 32 bits"
                 raise N2D2Error("E414", what, remedy="store float32 or smaller integers")
         return np.array(sample, np.int32)

@@ -68,8 +68,8 @@ def _coco(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
         data = json.loads(read_bytes(labels))
         kinds: dict[Any, str] = {one["id"]: str(one["name"]) for one in sorted(data["categories"], key=lambda one: one["id"])}
         numbers = {
-            kind: names.index(name) if names else at
-            for at, (kind, name) in enumerate(kinds.items())
+            kind: names.index(name) if names else index
+            for index, (kind, name) in enumerate(kinds.items())
             if not names or name in names
         }
         images = {one["id"]: str(one["file_name"]) for one in data["images"]}
@@ -84,11 +84,11 @@ def _coco(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         remedy = "give images, annotations and categories, as COCO's instances_*.json has them"
         raise N2D2Error("E410", f"{labels} is not a file of boxes: {error!r}", remedy=remedy) from None
-    found: Rows = []
+    rows_found: Rows = []
     for file in files:
-        here = rows.get(file, rows.get(Path(file).name))
-        if here:
+        own_rows = rows.get(file, rows.get(Path(file).name))
+        if own_rows:
             size = picture_size(root / file, file) * 2
-            here = [[*row[:2], *(value / side for value, side in zip(row[2:], size, strict=True))] for row in here]
-        found.append(here)
-    return found, names or tuple(kinds.values())
+            own_rows = [[*row[:2], *(value / side for value, side in zip(row[2:], size, strict=True))] for row in own_rows]
+        rows_found.append(own_rows)
+    return rows_found, names or tuple(kinds.values())

@@ -111,14 +111,14 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     Raises:
         N2D2Error: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
     """
-    found = [section for name in NAMES if (section := document.section(name)) is not None]
-    if not found:
+    sections = [section for name in NAMES if (section := document.section(name)) is not None]
+    if not sections:
         what = "section [sp] (or [env], [cenv]) is missing, so the input has no size"
         remedy = "add [sp] with SizeX, SizeY and NbChannels"
         raise N2D2Error("E411", what, where=Location(str(document.path)), remedy=remedy)
-    section = found[0]
-    if for_data and len(found) > 1:
-        what = f"sections [{found[1].name}] and [{section.name}] both declare the input"
+    section = sections[0]
+    if for_data and len(sections) > 1:
+        what = f"sections [{sections[1].name}] and [{section.name}] both declare the input"
         raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
     values = _SCHEMA.read(section, _CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:

@@ -111,8 +111,8 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
     ):
         what = "differ in names or shapes" if items else "are none, or were read before"
         raise N2D2Error("E414", f"the batches of the iterator {what}", remedy="give batches that are alike")
-    found = {name: np.concatenate([one[name] for one in items])[: most or None] for name in items[0]}
-    return found["x"] if list(found) == ["x"] else found
+    arrays = {name: np.concatenate([one[name] for one in items])[: most or None] for name in items[0]}
+    return arrays["x"] if list(arrays) == ["x"] else arrays
 
 
 def _batch_sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
@@ -125,10 +125,10 @@ def _as_batch(item: Any) -> dict[str, np.ndarray]:
     if not 1 <= len(parts) <= 2:
         raise N2D2Error("E414", f"an item of the iterator has {len(parts)} parts", remedy="give x, or (x, y)")
     x = parts[0] if isinstance(parts[0], Mapping) else {"x": parts[0]}
-    found = {name: np.atleast_1d(as_array(values)) for name, values in x.items()}
+    arrays = {name: np.atleast_1d(as_array(values)) for name, values in x.items()}
     if len(parts) == 2:
         y = as_array(parts[1])
         if y.ndim == 0:
-            found = {name: values[None] for name, values in found.items()}
-        found["y"] = np.atleast_1d(y)
-    return found
+            arrays = {name: values[None] for name, values in arrays.items()}
+        arrays["y"] = np.atleast_1d(y)
+    return arrays

@@ -29,15 +29,15 @@ def read_class_names(path: Path) -> tuple[str, ...]:
     Raises:
         N2D2Error: E401, E402 unreadable, E410 a duplicate name, E416 none.
     """
-    seen: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for number, line in read_lines(path):
-        if line in seen:
-            what = f"class '{line}' is already named in line {seen[line]}"
+        if line in lines:
+            what = f"class '{line}' is already named in line {lines[line]}"
             raise N2D2Error("E410", what, where=Location(str(path), number), remedy="name each class once")
-        seen[line] = number
-    if not seen:
+        lines[line] = number
+    if not lines:
         raise N2D2Error("E416", f"{path} contains no class name", remedy="write one name per line")
-    return tuple(seen)
+    return tuple(lines)
 
 
 def labelled_data(
@@ -60,66 +60,70 @@ def labelled_data(
         labels, file = _read_label_array(file), None
     elif file is not None and file.suffix == ".npy":
         labels, file = open_npy(file), None
-    given = open_data(data, None if isinstance(labels, (str, Path)) else labels)
-    if given.is_folder:
-        files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
-        if given.labels is not None or not files:
-            return given, tuple(class_names)
+    source = open_data(data, None if isinstance(labels, (str, Path)) else labels)
+    if source.is_folder:
+        files = list_directory(source.path, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
+        if source.labels is not None or not files:
+            return source, tuple(class_names)
         if file is not None and has_boxes(file):
-            boxes, names = read_boxes(file, given.path, files, class_names)
-            return replace(given, boxes=boxes), names
-        found = _labels_by_folder(files, class_names) if file is None else _labels_by_list(file, given.path, files, class_names)
-        return (given, tuple(class_names)) if found is None else (replace(given, labels=found[0]), found[1])
+            boxes, names = read_boxes(file, source.path, files, class_names)
+            return replace(source, boxes=boxes), names
+        labels_found = (
+            _labels_by_folder(files, class_names) if file is None else _labels_by_list(file, source.path, files, class_names)
+        )
+        return (
+            (source, tuple(class_names)) if labels_found is None else (replace(source, labels=labels_found[0]), labels_found[1])
+        )
     if file is not None:
         raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
-    if not class_names and given.arrays is None and given.path.suffix == ".npz" and given.path.is_file():
-        named = open_npz(given.path).get("labels")
+    if not class_names and source.arrays is None and source.path.suffix == ".npz" and source.path.is_file():
+        named = open_npz(source.path).get("labels")
         if named is not None and named.dtype.kind == "U":
-            return given, read_arrays(given)[2]
-    return given, tuple(class_names)
+            return source, read_arrays(source)[2]
+    return source, tuple(class_names)
 
 
 def _read_label_array(path: Path) -> np.ndarray:
     arrays = open_npz(path)
-    found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
-    if not found:
+    keys = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
+    if not keys:
         what = f"{path} contains no labels, only {', '.join(arrays)}"
         raise N2D2Error("E410", what, remedy=f"store them as one of {', '.join(TARGETS)}")
-    return arrays[found[0]]
+    return arrays[keys[0]]
 
 
 def _labels_by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]] | None:
     """Return ids by the first folder of each file; None if the folders are not classes."""
     folders = [name.partition("/")[0] if "/" in name else "" for name in files]
-    found = sorted(set(folders))
-    if len(found) < 2:
+    names_found = sorted(set(folders))
+    if len(names_found) < 2:
         return None
-    if not found[0]:
+    if not names_found[0]:
         log.notice("images next to the sub-folders, such as %s: the folders are not used as classes", files[folders.index("")])
         return None
-    names, how = tuple(found), "sorted folder names"
-    known = set(class_names) & set(found)
-    if not known and all(name.isdecimal() for name in found):
-        _warn_about_numeric_names(found)
+    names, how = tuple(names_found), "sorted folder names"
+    known = set(class_names) & set(names_found)
+    if not known and all(name.isdecimal() for name in names_found):
+        _warn_about_numeric_names(names_found)
     if class_names:
-        missing = sorted(set(found) - known)
+        missing = sorted(set(names_found) - known)
         if known and missing:
             like = nearest(missing[0], list(class_names))
             what = f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else "")
             raise N2D2Error("E410", what, remedy="add the name of every folder to -class-names, or rename the folder")
         how = "folder names by the class names" if known else "folders in sorted order, named by the class names"
         names = tuple(class_names)
-    ids = {name: names.index(name) if known or not class_names else number for number, name in enumerate(found)}
-    shown = ", ".join(f"{ids[name]} = {name}" for name in found[:10])
-    log.notice("classes: %s%s (%s)", shown, f", ... {len(found)} in all" if len(found) > 10 else "", how)
+    ids = {name: names.index(name) if known or not class_names else number for number, name in enumerate(names_found)}
+    shown = ", ".join(f"{ids[name]} = {name}" for name in names_found[:10])
+    log.notice("classes: %s%s (%s)", shown, f", ... {len(names_found)} in all" if len(names_found) > 10 else "", how)
     return np.array([ids[folder] for folder in folders], np.int64), names
 
 
-def _warn_about_numeric_names(found: list[str]) -> None:
+def _warn_about_numeric_names(names: list[str]) -> None:
     """Warn W412 if names in text order, as torchvision's ImageFolder and Keras sort them, are not in numeric order."""
-    moved = [name for name, number in zip(found, sorted(found, key=int), strict=True) if name != number]
+    moved = [name for name, number in zip(names, sorted(names, key=int), strict=True) if name != number]
     if moved:
-        place = f"'{moved[0]}' becomes class {found.index(moved[0])}"
+        place = f"'{moved[0]}' becomes class {names.index(moved[0])}"
         what = f"the class folders have numbers as names and are sorted as text: {place}"
         remedy = "keep this order for models from torchvision or Keras; otherwise give -class-names with the numbers in the order of the outputs"
         log.warning("W412", what, remedy=remedy)
@@ -198,12 +202,12 @@ def _malformed_error(path: Path, number: int, line: str) -> N2D2Error:
 
 def _index_files(files: list[str]) -> dict[str, str]:
     """Return each file by its path, and by its name or stem if that is unique."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for short in (lambda name: Path(name).name, lambda name: Path(name).stem):
         shorts = [short(name) for name in files]
         once = {one for one, count in zip(*np.unique(shorts, return_counts=True), strict=True) if count == 1}
-        found |= {one: name for one, name in zip(shorts, files, strict=True) if one in once}
-    return found | {name: name for name in files}
+        by_name |= {one: name for one, name in zip(shorts, files, strict=True) if one in once}
+    return by_name | {name: name for name in files}
 
 
 def _assign_ids(

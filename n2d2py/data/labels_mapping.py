@@ -60,11 +60,11 @@ class LabelsMapping:
 
     def names(self, count: int) -> list[str]:
         """Return, for each of `count` outputs, the names of its labels, or its number."""
-        found: list[list[str]] = [[] for _ in range(count)]
+        names_by_output: list[list[str]] = [[] for _ in range(count)]
         for name, output in zip(self.label_names, self.outputs, strict=True):
             if 0 <= output < count:
-                found[output].append(name)
-        return [", ".join(names) or str(output) for output, names in enumerate(found)]
+                names_by_output[output].append(name)
+        return [", ".join(names) or str(output) for output, names in enumerate(names_by_output)]
 
     def _called(self, label: int) -> str:
         if label < 0:
@@ -115,8 +115,8 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
     return label, output
 
 
-def _refuse_duplicate(again: bool, label: str, where: Location) -> None:
-    if again:
+def _refuse_duplicate(is_mapped: bool, label: str, where: Location) -> None:
+    if is_mapped:
         raise N2D2Error("E412", f"label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
 
 

@@ -60,12 +60,12 @@ def open_multi_input(
             return scale_bytes(to_sample_type(part), input_range)
         return to_sample_type(part).astype(np.float32)
 
-    given = open_data(source)
-    path = given.path
-    if given.arrays is None and not path.exists():
+    data = open_data(source)
+    path = data.path
+    if data.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
-    if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
-        return _stack_samples(replace(given, labels=None).read(), given, inputs, ports, real)
+    if data.arrays is not None or (path.suffix == ".npz" and path.is_file()):
+        return _stack_samples(replace(data, labels=None).read(), data, inputs, ports, real)
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} does not contain an array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
@@ -74,7 +74,7 @@ def open_multi_input(
         if missing:
             raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
         labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        return _stack_samples({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, ports, real)
+        return _stack_samples({**labels, **{name: open_npy(file) for name, file in files.items()}}, data, inputs, ports, real)
     singles = sorted(path.glob("*.npz"))
     if not singles:
         raise N2D2Error("E416", f"{path} contains neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
@@ -89,7 +89,7 @@ def open_multi_input(
         return _concat_inputs(parts, inputs, singles[index].name, real)
 
     load(0)
-    labels = np.full(len(singles), -1) if given.labels is None else label_ids(given.labels, np.empty((len(singles), 1)), path)
+    labels = np.full(len(singles), -1) if data.labels is None else label_ids(data.labels, np.empty((len(singles), 1)), path)
     return Stimuli([file.name for file in singles], labels, _shape(inputs), load)
 
 
@@ -116,9 +116,11 @@ def _stack_samples(
 ) -> Stimuli:
     """Return arrays with a leading axis of stimuli; y has the labels, unless an input has this name."""
     path = source.path
-    given = [_check_samples(_input_array(arrays, name, path), name, shape, ports[name], path) for name, shape in inputs.items()]
-    count = len(given[0])
-    for array, name in zip(given, inputs, strict=True):
+    samples = [
+        _check_samples(_input_array(arrays, name, path), name, shape, ports[name], path) for name, shape in inputs.items()
+    ]
+    count = len(samples[0])
+    for array, name in zip(samples, inputs, strict=True):
         if len(array) != count:
             what = f"{path}: {name} has {len(array)} samples, but {next(iter(inputs))} has {count}"
             raise N2D2Error("E414", what, remedy="store the same number of samples for each input")
@@ -134,22 +136,22 @@ def _stack_samples(
         [f"{path.name}[{index}]" for index in range(count)],
         labels.reshape(-1),
         _shape(inputs),
-        lambda index: _concat_inputs([array[index] for array in given], inputs, f"stimulus {index} of {path.name}", real),
+        lambda index: _concat_inputs([array[index] for array in samples], inputs, f"stimulus {index} of {path.name}", real),
     )
 
 
 def _check_samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePort, path: Path) -> np.ndarray:
     """Return an array in the file's axes as samples of the network input; samples of a vector input may have any axes."""
-    found = port.samples(array, (1, *shape))
-    if found is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):
-        found = array.reshape(len(array), *shape)
-    if found is None:
+    samples = port.samples(array, (1, *shape))
+    if samples is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):
+        samples = array.reshape(len(array), *shape)
+    if samples is None:
         text, wanted = ("x".join(map(str, sizes)) for sizes in (("N", *array.shape[1:]), port.sample))
-        turned = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
+        is_transposed = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
         axes = "height, width, channels" if port.channels_last else "channels, height, width"
-        remedy = f"transpose it to {axes}" if turned else "store the input of the network"
+        remedy = f"transpose it to {axes}" if is_transposed else "store the input of the network"
         raise N2D2Error("E414", f"{path}: {name} has {text}, but the model takes {wanted}", remedy=remedy)
-    return found
+    return samples
 
 
 def _concat_inputs(parts: list[np.ndarray], inputs: Inputs, title: str, real: _ToReal) -> np.ndarray:

@@ -223,8 +223,8 @@ class Pipeline:
     def _joined(self, parts: list[np.ndarray], name: str) -> np.ndarray:
         kinds = {(part.shape[:2], part.dtype) for part in parts}
         if len(kinds) > 1:
-            told = ", ".join(f"{part.shape[1]}x{part.shape[0]} {part.dtype}" for part in parts)
-            what = f"the channels of stimulus {name} differ in size or type: {told}"
+            sizes = ", ".join(f"{part.shape[1]}x{part.shape[0]} {part.dtype}" for part in parts)
+            what = f"the channels of stimulus {name} differ in size or type: {sizes}"
             remedy = "add channel transformations that produce a common size and type"
             raise N2D2Error("E407", what, where=self.where, remedy=remedy)
         return np.concatenate(parts, axis=2)

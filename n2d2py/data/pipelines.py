@@ -169,7 +169,7 @@ class _PipelineReader:
         step = PipelineStep(transformation.with_matrices(self._matrices), section.location)
         for name in sets:
             way = self.ways[name]
-            for one in [way.whole] if channels is None else [way.channels[at] for at in channels]:
+            for one in [way.whole] if channels is None else [way.channels[index] for index in channels]:
                 one.add(kind, step)
 
     def _channels(self, kind: str, section: Section) -> range | None:
@@ -201,23 +201,25 @@ class _PipelineReader:
         if self._database is None or not (logs or _is_referenced(self._document, section.name)):
             log.detail("%s: nothing refers to it, not computed", section.location)
             return
-        found = self._compute_statistics(self._database, values) if logs else self._cached_statistics(self._database, values)
-        if found is None:
+        statistics = (
+            self._compute_statistics(self._database, values) if logs else self._cached_statistics(self._database, values)
+        )
+        if statistics is None:
             what = f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from"
             remedy = "change ApplyTo or the sets of [database], or write the numbers directly"
             raise N2D2Error("E416", what, where=section.location, remedy=remedy)
-        log.notice("%s: %s", section.name, found)
-        self.statistics[section.name] = found
+        log.notice("%s: %s", section.name, statistics)
+        self.statistics[section.name] = statistics
         for key, value in (
-            ("minVal", found.minimum),
-            ("maxVal", found.maximum),
-            ("mean", found.mean),
-            ("stdDev", found.deviation),
+            ("minVal", statistics.minimum),
+            ("maxVal", statistics.maximum),
+            ("mean", statistics.mean),
+            ("stdDev", statistics.deviation),
         ):
             section.set_automatic(f"_GlobalValue.{key}", repr(value))
         for key, file, data in (
-            ("_MeanData", "meanData.bin", found.mean_data),
-            ("_StdDevData", "stdDevData.bin", found.deviation_data),
+            ("_MeanData", "meanData.bin", statistics.mean_data),
+            ("_StdDevData", "stdDevData.bin", statistics.deviation_data),
         ):
             if data is not None:
                 section.set_automatic(key, f"{section.name}/{file}")
@@ -235,14 +237,14 @@ class _PipelineReader:
         if self._cache is None or key is None:
             return compute_statistics(self._images(database, values), *wanted)
         file = self._cache / values.section.name / "statistics.npz"
-        found = load_statistics(file, key)
-        if found is None:
-            found = compute_statistics(self._images(database, values), *wanted)
-            if found is not None:
-                save_statistics(file, key, found)
+        statistics = load_statistics(file, key)
+        if statistics is None:
+            statistics = compute_statistics(self._images(database, values), *wanted)
+            if statistics is not None:
+                save_statistics(file, key, statistics)
         else:
             log.notice("%s: statistics of %s", values.section.name, file)
-        return found
+        return statistics
 
     def _compute_statistics(self, database: Database, values: Values) -> ImageStatistics | None:
         """Return the statistics of a section, and collect the lines of its files."""

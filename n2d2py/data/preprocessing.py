@@ -153,12 +153,12 @@ class Preprocessing:
                 taken = self.crop_size or (
                     self.resize if len(self.resize) == 2 else shorter_side(width, height, self.resize[0])
                 )
-        axes, found = source.axes(width, height, taken[0], taken[1], name), []
+        axes, placements = source.axes(width, height, taken[0], taken[1], name), []
         for one, size, part, whole, flipped in zip(axes, (width, height), taken, (wide, high), source.flips, strict=True):
             scale = whole / part * one.target / one.size
             offset = -whole / part * (one.start * one.target / one.size + one.first)
-            found.append((scale, whole - scale * size - offset if flipped else offset))
-        return found
+            placements.append((scale, whole - scale * size - offset if flipped else offset))
+        return placements
 
     def resize_and_crop(self, picture: np.ndarray, name: str) -> np.ndarray:
         """Return an image of bytes (H, W, C) after the requested resize and crop.
@@ -242,14 +242,14 @@ def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> Pi
         """Return the channels of an image of one colour (red, green, blue); None if they vary over the image."""
         picture = np.zeros_like(like)
         picture[:] = colour[::-1] if like.shape[2] == 3 else colour[0]
-        made = run(picture)
+        pixels = run(picture)
         if (
-            made.ndim != 3
-            or made.shape[0] not in (1, 3)
-            or np.ptp(made, axis=(1, 2)).max() > 1e-4 * max(1.0, np.abs(made).max())
+            pixels.ndim != 3
+            or pixels.shape[0] not in (1, 3)
+            or np.ptp(pixels, axis=(1, 2)).max() > 1e-4 * max(1.0, np.abs(pixels).max())
         ):
             return None
-        return made.mean(axis=(1, 2), dtype=np.float64)
+        return pixels.mean(axis=(1, 2), dtype=np.float64)
 
     try:
         black, half, white = (values((level, level, level)) for level in (0, 102, 255))

@@ -79,20 +79,20 @@ class StimuliProvider:
         Raises:
             N2D2Error: E417 for other transformations.
         """
-        found, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
+        contract, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
         for step in steps:
             takes_frames = step.transformation.type in _FRAME_TRANSFORMATIONS
             if not problem and (not takes_frames or getattr(step.transformation, "keep_ratio", False)):
                 problem = f"{step.transformation} is not one of them"
-        if not problem and (found.pixels is None or self._pipelines["Test"].levels is not None):
+        if not problem and (contract.pixels is None or self._pipelines["Test"].levels is not None):
             problem = "together they are more, or the images do not have 8 bits"
         if problem:
             what = f"-input-format requires a Rescale to the input, colors, and an affine map of the bytes: {problem}"
             where = steps[-1].where if steps else self._pipelines["Test"].where
             raise N2D2Error("E417", what, where=where, remedy="remove -input-format, or the transformation")
         other = copy(self)
-        other.source, other.__dict__["contract"] = source, replace(found, source=source)
+        other.source, other.__dict__["contract"] = source, replace(contract, source=source)
         return other
 
     @property
@@ -101,7 +101,7 @@ class StimuliProvider:
         return any(pipeline.steps or pipeline.branches for pipeline in self._pipelines.values())
 
     def sizes(self) -> dict[str, int]:
-        """Number of stimuli in each set."""
+        """Return the number of stimuli in each set."""
         return self.database.sizes()
 
     def stimuli(self, set_name: str, indices: Sequence[int] | np.ndarray | None = None) -> Stimuli:
@@ -204,8 +204,8 @@ class StimuliProvider:
             (folder / name).mkdir(parents=True, exist_ok=True)
             for file, lines in files.items():
                 write_text(folder / name / file, "\n".join(lines) + "\n")
-        for name, found in self.statistics.items():
-            for file, data in (("meanData.bin", found.mean_data), ("stdDevData.bin", found.deviation_data)):
+        for name, statistics in self.statistics.items():
+            for file, data in (("meanData.bin", statistics.mean_data), ("stdDevData.bin", statistics.deviation_data)):
                 if data is not None:
                     (folder / name).mkdir(parents=True, exist_ok=True)
                     write_matrix(folder / name / file, data)
@@ -252,10 +252,10 @@ class StimuliProvider:
     def _report_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
         """Report the normalization of integers, as N2D2 does, once for each type."""
         pipeline = self._pipelines[set_name]
-        at = next((at for at, point in enumerate(trace) if point.title.startswith("implicit normalization")), 0)
-        if not at:
+        index = next((index for index, point in enumerate(trace) if point.title.startswith("implicit normalization")), 0)
+        if not index:
             return
-        dtype = trace[at - 1].image.dtype
+        dtype = trace[index - 1].image.dtype
         if dtype not in self._normalized:
             self._normalized.add(dtype)
             text = "normalizing the stimuli (%s) in the [%d;1] range"

@@ -67,18 +67,18 @@ def _find_chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     """Return the chunks `fmt ` and `data`."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         raise N2D2Error("E402", f"{name} is not a WAV file", remedy="remove or replace the file")
-    found: dict[bytes, bytes] = {}
+    chunks: dict[bytes, bytes] = {}
     position = 12
-    while position + 8 <= len(data) and b"data" not in found:
+    while position + 8 <= len(data) and b"data" not in chunks:
         kind, size = data[position : position + 4], struct.unpack_from("<I", data, position + 4)[0]
         chunk = data[position + 8 : position + 8 + size]
         if len(chunk) < size:
             raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes", remedy="replace the file")
-        found[kind] = chunk
+        chunks[kind] = chunk
         position += 8 + size + size % 2
-    if len(found.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in found:
+    if len(chunks.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in chunks:
         raise N2D2Error("E402", f"{name} contains no format or no audio data", remedy="replace the file")
-    return found[b"fmt "], found[b"data"]
+    return chunks[b"fmt "], chunks[b"data"]
 
 
 def _decode_int24(data: bytes) -> np.ndarray:

@@ -52,21 +52,21 @@ def open_source(
         N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
             streaming E403, E408, E415 and E418.
     """
-    given = open_data(source)
+    data = open_data(source)
     if isinstance(how.source, AudioSource):
-        _check_path(given)
-        return _open_sounds(given, shape, how.source)
+        _check_path(data)
+        return _open_sounds(data, shape, how.source)
     if isinstance(how.source, SensorSource):
-        _check_path(given)
-        return _open_recordings(given, shape, how.source)
+        _check_path(data)
+        return _open_recordings(data, shape, how.source)
     port = port or plain_port((1, *shape))
-    axes = port.image_axes if given.is_folder and len(shape) == 3 else (0, 1, 2)
+    axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
     how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
-    _check_path(given)
-    return _open_folder(given, shape, how, axes) if given.is_folder else _open_array(given, shape, how, port)
+    _check_path(data)
+    return _open_folder(data, shape, how, axes) if data.is_folder else _open_array(data, shape, how, port)
 
 
-def source_database(given: InputData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
+def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
     """Return a folder of images or an array of bytes as a database, for the pipeline of an INI; None for arrays of real
     numbers.
 
@@ -76,23 +76,23 @@ def source_database(given: InputData, shape: tuple[int, ...], *, fit: bool) -> D
     Raises:
         N2D2Error: E401, E402, E403 for files, E414 other data, E416 no data.
     """
-    _check_path(given)
-    path = given.path
+    _check_path(data)
+    path = data.path
     items: Items
-    if given.is_folder:
+    if data.is_folder:
         files = _find_files(path)
-        labels, names = _picture_labels(given, len(files)), ()
+        labels, names = _picture_labels(data, len(files)), ()
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
     else:
-        x, labels, names = read_arrays(given)
+        x, labels, names = read_arrays(data)
         check_axes(x, path)
         if x.dtype != np.uint8 or labels.ndim > 1:
             return None
         if not len(x):
             raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
         items = ArrayItems(path.name, x)
-    every = np.arange(len(items))
-    sets = {"Validation": every, "Test": every} if (labels >= 0).all() else {"Validation": every}
+    indices = np.arange(len(items))
+    sets = {"Validation": indices, "Test": indices} if (labels >= 0).all() else {"Validation": indices}
     return Database("", items, labels, names, sets)
 
 
@@ -106,9 +106,9 @@ class _FittedItems(FileItems):
         return _fit_picture(self.root, self.files[index], self.shape, Preprocessing(bgr=True))
 
 
-def _check_path(given: InputData) -> None:
-    path = given.path
-    if given.arrays is not None or path.is_dir():
+def _check_path(data: InputData) -> None:
+    path = data.path
+    if data.arrays is not None or path.is_dir():
         return
     if not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_KNOWN_DATA)
@@ -127,10 +127,10 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     return Stimuli(names, np.full(count, -1), shape, load)
 
 
-def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
-    """Return images for an input of shape `taken`, with channels, height and width at `axes`."""
-    folder = given.path
-    shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
+def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
+    """Return images for an input of shape `sample_shape`, with channels, height and width at `axes`."""
+    folder = data.path
+    shape = tuple(sample_shape[axis] for axis in axes) if len(sample_shape) == 3 else sample_shape
     if len(shape) != 3 or shape[0] not in (1, 3):
         what = f"images cannot be fed to the input of shape {size_text(shape)}"
         raise N2D2Error("E414", what, where=str(folder), remedy="give the data as a .npy or .npz file")
@@ -141,19 +141,19 @@ def _open_folder(given: InputData, taken: tuple[int, ...], how: Preprocessing, a
     first = how.resize_and_crop(first, files[0]) if how.source is None else first
     sizes = _survey_headers(folder, files, shape[0])
     if how.source is None and (first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None)):
-        found = f"{files[0]} is {first.shape[1]}x{first.shape[0]}"
-        found += "" if len(sizes) == 1 else f"; files are {size_text(sizes[0])} to {size_text(sizes[-1])}"
-        log.notice("%s: images are resized to %dx%d, bilinear (%s)", folder.name, shape[2], shape[1], found)
+        size = f"{files[0]} is {first.shape[1]}x{first.shape[0]}"
+        size += "" if len(sizes) == 1 else f"; files are {size_text(sizes[0])} to {size_text(sizes[-1])}"
+        log.notice("%s: images are resized to %dx%d, bilinear (%s)", folder.name, shape[2], shape[1], size)
 
     def load(index: int) -> np.ndarray:
         return how.real(_fit_picture(folder, files[index], shape, how).transpose(2, 0, 1)).transpose(np.argsort(axes))
 
     boxes = (
         None
-        if given.boxes is None
-        else [_place_boxes(one, folder, file, shape, how) for one, file in zip(given.boxes, files, strict=True)]
+        if data.boxes is None
+        else [_place_boxes(one, folder, file, shape, how) for one, file in zip(data.boxes, files, strict=True)]
     )
-    stimuli = Stimuli(files, _picture_labels(given, len(files)), taken, load, boxes=boxes)
+    stimuli = Stimuli(files, _picture_labels(data, len(files)), sample_shape, load, boxes=boxes)
     if how.source is None:
         return stimuli
     return stimuli.from_raw(lambda at: _convert_colours(read_picture(folder / files[at], files[at]), files[at], 3))
@@ -167,68 +167,70 @@ def _place_boxes(
         return boxes
     size = picture_size(folder / file, file)
     result = boxes.copy()
-    for at, (scale, offset) in enumerate(how.placement(*size, shape[2], shape[1], file)):
-        corners = boxes[:, [2 + at, 4 + at]] * size[at] * scale + offset
-        result[:, [2 + at, 4 + at]] = corners.clip(0, shape[2 - at])
+    for axis, (scale, offset) in enumerate(how.placement(*size, shape[2], shape[1], file)):
+        corners = boxes[:, [2 + axis, 4 + axis]] * size[axis] * scale + offset
+        result[:, [2 + axis, 4 + axis]] = corners.clip(0, shape[2 - axis])
     return result[(result[:, 4:] > result[:, 2:4]).all(axis=1)]
 
 
-def _open_sounds(given: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
+def _open_sounds(data: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
     """Return WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
-    if given.is_folder:
-        files = _find_files(given.path, SOUNDS, "sound")
+    if data.is_folder:
+        files = _find_files(data.path, SOUNDS, "sound")
 
         def read(index: int) -> np.ndarray:
-            return read_samples(given.path / files[index], files[index], source.sound_rate)
+            return read_samples(data.path / files[index], files[index], source.sound_rate)
 
         read(0)
-        labels = _picture_labels(given, len(files))
+        labels = _picture_labels(data, len(files))
         return Stimuli(files, labels, shape, lambda index: source.stimulus(read(index), shape)).from_raw(read)
-    x, labels, _ = read_arrays(given)
+    x, labels, _ = read_arrays(data)
     if x.ndim != 2 or x.dtype != np.int16 or not len(x):
-        what = f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
+        what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
         raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
     labels = labels if len(labels) == len(x) else np.full(len(x), -1)
-    names = [f"{given.name}[{index}]" for index in range(len(x))]
+    names = [f"{data.name}[{index}]" for index in range(len(x))]
     return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
 
 
-def _open_recordings(given: InputData, shape: tuple[int, ...], source: SensorSource) -> Stimuli:
+def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSource) -> Stimuli:
     """Return the windows of CSV files in the measure of `unit`, or of int16 arrays (N, samples, axes), for an input of `shape`."""
-    if given.is_folder:
-        names = _find_files(given.path, RECORDINGS, "recording")
-        measured = [_read_recording(given.path / name, name, source) for name in names]
-        _warn_about_unit(np.concatenate(measured), source, given.path)
+    if data.is_folder:
+        names = _find_files(data.path, RECORDINGS, "recording")
+        measured = [_read_recording(data.path / name, name, source) for name in names]
+        _warn_about_unit(np.concatenate(measured), source, data.path)
         recordings = [source.stored(one) for one in measured]
-        labels = _picture_labels(given, len(names))
+        labels = _picture_labels(data, len(names))
     else:
-        x, labels, _ = read_arrays(given)
+        x, labels, _ = read_arrays(data)
         if x.ndim != 3 or x.dtype != np.int16 or x.shape[2] != source.axes or not x.size:
-            what = f"{given.path} contains an array {size_text(x.shape)} of {x.dtype} instead of samples of {source.axes} axes"
+            what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of samples of {source.axes} axes"
             raise N2D2Error("E414", what, remedy="store int16 samples (N, samples, axes), or a folder of CSV files")
-        recordings, names = list(x), [f"{given.name}[{index}]" for index in range(len(x))]
+        recordings, names = list(x), [f"{data.name}[{index}]" for index in range(len(x))]
         labels = labels if len(labels) == len(x) else np.full(len(x), -1)
     frames = source.frames_of(shape)
     counts = [source.windows(len(one), frames.count) for one in recordings]
-    places = [(at, source.hop * number) for at, count in enumerate(counts) for number in range(count)]
+    places = [(file, source.hop * number) for file, count in enumerate(counts) for number in range(count)]
 
     def window(index: int) -> np.ndarray:
-        at, first = places[index]
-        return recordings[at][first : first + frames.count]
+        file, first = places[index]
+        return recordings[file][first : first + frames.count]
 
     def load(index: int) -> np.ndarray:
         return frames.stimulus(source.real(source.latest(window(index), frames.count)), shape)
 
-    return Stimuli([f"{names[at]}[{first}]" for at, first in places], np.repeat(labels, counts), shape, load).from_raw(window)
+    return Stimuli([f"{names[file]}[{first}]" for file, first in places], np.repeat(labels, counts), shape, load).from_raw(
+        window
+    )
 
 
 def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
     """Return the real values (n, axes) of a CSV file; a first line that is a header is left out."""
-    found = read_table(path, name, header=True)[:, :, 0]
-    if found.shape[1] != source.axes:
-        what = f"{name} has {found.shape[1]} numbers in a line instead of those of {source.axes} axes"
+    samples = read_table(path, name, header=True)[:, :, 0]
+    if samples.shape[1] != source.axes:
+        what = f"{name} has {samples.shape[1]} numbers in a line instead of those of {source.axes} axes"
         raise N2D2Error("E414", what, remedy="correct axes= of -sensor, or remove other columns such as times")
-    return found
+    return samples
 
 
 def _warn_about_unit(values: np.ndarray, source: SensorSource, path: Path) -> None:
@@ -262,7 +264,7 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
     Unreadable files are reported when they are read.
     """
     sizes, modes, rotated = set(), [], 0
-    for name in (files[int(at)] for at in even_positions(len(files), _MAX_SURVEYED)):
+    for name in (files[int(index)] for index in even_positions(len(files), _MAX_SURVEYED)):
         try:
             size, mode, is_rotated = picture_header(folder / name, name)
         except N2D2Error:
@@ -296,11 +298,11 @@ def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = 
     return files
 
 
-def _picture_labels(given: InputData, count: int) -> np.ndarray:
+def _picture_labels(data: InputData, count: int) -> np.ndarray:
     """Return the label of each image, in name order: -1 without labels."""
-    if given.labels is None:
+    if data.labels is None:
         return np.full(count, -1, np.int64)
-    return label_ids(given.labels, np.empty((count, 1)), given.path)
+    return label_ids(data.labels, np.empty((count, 1)), data.path)
 
 
 def _fit_picture(folder: Path, name: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray:
@@ -325,8 +327,8 @@ def _convert_colours(image: np.ndarray, name: str, channels: int, order: str = "
         return gray(image) if channels == 1 else ColorSpace(order).apply(image)
 
 
-def _open_array(given: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
-    path, (x, labels, _) = given.path, read_arrays(given)
+def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
+    path, (x, labels, _) = data.path, read_arrays(data)
     options = (("resize", how.resize), ("crop", how.crop), ("input-format", how.source), ("bgr", how.bgr))
     pictures = [name for name, value in options if value]
     if pictures:
@@ -380,14 +382,14 @@ def _warn_about_range(x: np.ndarray, path: Path, declared: Range | None) -> None
         log.warning("W411", what, where=str(path), remedy=remedy)
 
 
-def _shape_error(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
-    text = "x".join(map(str, found))
-    wanted = "x".join("N" if at == port.axis else str(size) for at, size in enumerate(port.dims))
+def _shape_error(path: Path, actual: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
+    text = "x".join(map(str, actual))
+    wanted = "x".join("N" if axis == port.axis else str(size) for axis, size in enumerate(port.dims))
     other = "nchw" if port.channels_last else "nhwc"
-    if len(shape) == 3 and found[1:] == port.in_layout(shape, other).sample:
+    if len(shape) == 3 and actual[1:] == port.in_layout(shape, other).sample:
         orders = ["(N, C, H, W)", "(N, H, W, C)"][:: -1 if port.channels_last else 1]
         remedy = f"give -layout {other}, or transpose it from {orders[1]} to {orders[0]}"
-    elif found == port.sample:
+    elif actual == port.sample:
         remedy = "add an axis of stimuli in front"
     elif port.axis is None:
         remedy = f"stack the samples along a new first axis, Nx{wanted}"

@@ -93,10 +93,10 @@ def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | Non
     for position in positions:
         name = items.files[int(position)]
         try:
-            found = (items.root / name).stat()
+            status = (items.root / name).stat()
         except OSError:
             return None
-        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode(errors="surrogateescape"))
+        digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
@@ -116,16 +116,18 @@ def load_statistics(file: Path, key: str) -> ImageStatistics | None:
     return ImageStatistics(sizes[0], tuple(sizes[1:4]), tuple(sizes[4:7]), *figures, *matrices)
 
 
-def save_statistics(file: Path, key: str, found: ImageStatistics) -> None:
+def save_statistics(file: Path, key: str, statistics: ImageStatistics) -> None:
     """Write the statistics; other content of the folder stays."""
     file.parent.mkdir(parents=True, exist_ok=True)
     matrices = {
-        name: data for name, data in (("mean", found.mean_data), ("deviation", found.deviation_data)) if data is not None
+        name: data
+        for name, data in (("mean", statistics.mean_data), ("deviation", statistics.deviation_data))
+        if data is not None
     }
     np.savez(
         file,
         key=np.array(key),
-        sizes=np.array([found.count, *found.smallest, *found.largest]),
-        figures=np.array([found.minimum, found.maximum, found.mean, found.deviation]),
+        sizes=np.array([statistics.count, *statistics.smallest, *statistics.largest]),
+        figures=np.array([statistics.minimum, statistics.maximum, statistics.mean, statistics.deviation]),
         **matrices,  # pyright: ignore[reportArgumentType]  (to NumPy's stub a name could be allow_pickle)
     )

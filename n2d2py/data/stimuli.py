@@ -75,9 +75,9 @@ class Stimuli:
         inner, raw = self.label_map, self.raw
         label_map = None if inner is None else lambda position: inner(int(chosen[position]))
         boxes = None if self.boxes is None else [self.boxes[int(position)] for position in chosen]
-        taken = Stimuli(names, self.labels[chosen], self.shape, lambda at: self._load(int(chosen[at])), label_map, boxes)
-        taken.raw = None if raw is None else lambda position: raw(int(chosen[position]))
-        return taken
+        subset = Stimuli(names, self.labels[chosen], self.shape, lambda index: self._load(int(chosen[index])), label_map, boxes)
+        subset.raw = None if raw is None else lambda position: raw(int(chosen[position]))
+        return subset
 
     def from_raw(self, raw: Callable[[int], np.ndarray]) -> Stimuli:
         """Return the same stimuli, which an export converts from the values of `raw`."""

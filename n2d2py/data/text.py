@@ -60,18 +60,18 @@ def parse_lines(path: Path, parse: Callable[[str, Location], T], comment: str | 
     Raises:
         N2D2Error: E401, E402 as `read_lines`; those of `parse`, up to ten of them as an ErrorList.
     """
-    found: list[T] = []
+    rows: list[T] = []
     errors: list[N2D2Error] = []
     for number, line in read_lines(path, comment):
         try:
             if number > skip:
-                found.append(parse(line, Location(str(path), number)))
+                rows.append(parse(line, Location(str(path), number)))
         except N2D2Error as error:
             errors.append(error)
             if len(errors) == _MOST_ERRORS:
                 break
     ErrorList.raise_if(errors)
-    return found
+    return rows
 
 
 def split_name_and_label(line: str) -> tuple[str, str] | None:

@@ -128,8 +128,8 @@ class ActivationQuantizer(Quantizer):
         clamp = activation_clamp(node, y)
         if x.bits > 8:
             steps = values / y.scale + y.zero_point
-            for within in _TOLERANCES:
-                knots = fit_knots(steps, y.qmin, y.qmax, within)
+            for tolerance in _TOLERANCES:
+                knots = fit_knots(steps, y.qmin, y.qmax, tolerance)
                 if knots is not None:
                     return integer_layer(node, Interpolated(knots), clamp)
             log.notice(

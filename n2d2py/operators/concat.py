@@ -137,13 +137,13 @@ def _from_onnx(a: Arrays) -> None:
     if axis == 0 or len(images) < len(node.inputs):
         a.bind(concatenate(a, a.values(), axis))
         return
-    seen = [transpose_source(image, graph) for image in images]
-    order = seen[0][1]
+    sources = [transpose_source(image, graph) for image in images]
+    order = sources[0][1]
     if len(images) == 1:
         a.bind(a.input())
-    elif axis != 1 and order[axis] != axis and all(other == order for _, other in seen):
-        joined = a.builder.layer(node, Concat(order[axis]), [source for source, _ in seen], part="channels")
-        a.builder.layer(node, Transpose(order), [joined])
+    elif axis != 1 and order[axis] != axis and all(other == order for _, other in sources):
+        concat = a.builder.layer(node, Concat(order[axis]), [source for source, _ in sources], part="channels")
+        a.builder.layer(node, Transpose(order), [concat])
     else:
         a.builder.layer(node, Concat(axis), images)
 

@@ -96,16 +96,16 @@ class FunctionRow:
                 inner = emitter.emit(each.onnx, [inner])
             emitter.emit("Mul", [x, inner], y)
         elif self.onnx:
-            given = {_onnx_name(one): float(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
-            emitter.emit(self.onnx, [x], y, **given)
+            attributes = {_onnx_name(one): float(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+            emitter.emit(self.onnx, [x], y, **attributes)
         else:
             raise ValueError(f"the function {self.kind} has no ONNX nodes")
 
     @classmethod
     def from_onnx(cls, node: OnnxSource) -> FunctionRow:
         """Return the function of a node of the operator `onnx`."""
-        given = {one.name: float(node.attribute(_onnx_name(one), one.default)) for one in fields(cls)}  # type: ignore[arg-type]
-        return cls(**given)
+        attributes = {one.name: float(node.attribute(_onnx_name(one), one.default)) for one in fields(cls)}  # type: ignore[arg-type]
+        return cls(**attributes)
 
 
 def _onnx_name(one: Any) -> str:
@@ -132,14 +132,14 @@ FunctionType = TypeVar("FunctionType", bound="type[FunctionRow]")
 
 
 @dataclass_transform(frozen_default=True)
-def function(made: FunctionType) -> FunctionType:
+def function(cls: FunctionType) -> FunctionType:
     """Make a class a frozen dataclass of its attributes and register it as a function (class decorator)."""
-    made = made if "__dataclass_params__" in vars(made) else dataclass(frozen=True)(made)
-    made.kind = vars(made).get("kind") or made.__name__
-    FUNCTIONS.add(made.kind, made)
-    if made.onnx:
-        ONNX_FUNCTIONS.add(made.onnx, made.from_onnx)
-    return made
+    cls = cls if "__dataclass_params__" in vars(cls) else dataclass(frozen=True)(cls)
+    cls.kind = vars(cls).get("kind") or cls.__name__
+    FUNCTIONS.add(cls.kind, cls)
+    if cls.onnx:
+        ONNX_FUNCTIONS.add(cls.onnx, cls.from_onnx)
+    return cls
 
 
 def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[FunctionRow]:
@@ -212,8 +212,8 @@ class Clip(FunctionRow):
 def _clip(node: OnnxSource) -> FunctionRow:
     limits = []
     for index, name, default in ((1, "min", -np.inf), (2, "max", np.inf)):
-        given = node.optional_constant(index, name)
-        limits.append(float(node.attribute(name, default) if given is None else given.item()))
+        limit = node.optional_constant(index, name)
+        limits.append(float(node.attribute(name, default) if limit is None else limit.item()))
     low, high = limits
     # exporters write "no limit" as the largest float32
     low = -np.inf if low <= np.finfo(np.float32).min else low

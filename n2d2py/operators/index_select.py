@@ -40,20 +40,20 @@ class IndexSelect(Op):
     @property
     def fills(self) -> bool:
         """True if an index is negative."""
-        return any(taken is not None and min(taken, default=0) < 0 for taken in self.indices)
+        return any(index is not None and min(index, default=0) < 0 for index in self.indices)
 
     def by_axes(self, shape: Shape) -> bool:
         """True if each axis of an input of `shape` has its own positions, none of them filled."""
         return len(self.indices) == len(shape) - 1 and not self.fills
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        shape, taken = inputs[0], self.indices
+        shape, indices = inputs[0], self.indices
         if self.by_axes(shape):
-            sizes = [size if one is None else len(one) for one, size in zip(taken, shape[1:], strict=True)]
-            fits = all(one is None or (one and max(one) < size) for one, size in zip(taken, shape[1:], strict=True))
+            sizes = [size if one is None else len(one) for one, size in zip(indices, shape[1:], strict=True)]
+            fits = all(one is None or (one and max(one) < size) for one, size in zip(indices, shape[1:], strict=True))
         else:
-            fits = len(shape) == 2 and all(taken) and sum(max(0, max(one or (0,))) for one in taken) < shape[1]
-            sizes = [prod(len(one or ()) for one in taken)]
+            fits = len(shape) == 2 and all(indices) and sum(max(0, max(one or (0,))) for one in indices) < shape[1]
+            sizes = [prod(len(one or ()) for one in indices)]
         if not fits:
             text = "x".join(map(str, shape[1:]))
             raise self.error("E243", node, f"reads positions outside its input of shape {text}")
@@ -74,9 +74,9 @@ class IndexSelect(Op):
 
     def _taken(self, x: np.ndarray, fill) -> np.ndarray:
         if self.by_axes(x.shape):
-            for axis, taken in enumerate(self.indices, 1):
-                if taken is not None:
-                    x = np.take(x, taken, axis)
+            for axis, index in enumerate(self.indices, 1):
+                if index is not None:
+                    x = np.take(x, index, axis)
             return np.ascontiguousarray(x)
         positions, filled = self.positions()
         result = x[:, positions]
@@ -98,11 +98,11 @@ class IndexSelect(Op):
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op, x = node.op, node.inputs[0]
     if op.by_axes(writer.graph.shape(x)):
-        chosen = [(axis, taken) for axis, taken in enumerate(op.indices, 1) if taken is not None]
-        for axis, taken in chosen[:-1]:
-            x = writer.emit("Gather", [x, writer.constant(list(taken))], axis=axis)
-        for axis, taken in chosen[-1:]:
-            writer.emit("Gather", [x, writer.constant(list(taken))], output, axis=axis)
+        chosen = [(axis, index) for axis, index in enumerate(op.indices, 1) if index is not None]
+        for axis, index in chosen[:-1]:
+            x = writer.emit("Gather", [x, writer.constant(list(index))], axis=axis)
+        for axis, index in chosen[-1:]:
+            writer.emit("Gather", [x, writer.constant(list(index))], output, axis=axis)
         if not chosen:
             writer.emit("Identity", node.inputs, output)
         return
@@ -133,12 +133,12 @@ def _lower(layer: Layer) -> LayerCode:
         return _lower_array(layer)
     if rank not in _AXES:
         raise layer.beyond_axes(layer.input_shape)
-    taken = {role: Expression.type("n2d2::TakeRange", 0, 1) for role in _AXES[4]}
+    ranges = {role: Expression.type("n2d2::TakeRange", 0, 1) for role in _AXES[4]}
     for role, positions in zip(_AXES[rank], layer.requiring_whole_input().op.indices, strict=True):
         if positions is not None:
-            taken[role] = _positions_type(layer, role, positions)
+            ranges[role] = _positions_type(layer, role, positions)
     names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}
-    types = {name: Expression(f"{{{list(taken).index(role)}}}", tuple(taken.values())) for name, role in names.items()}
+    types = {name: Expression(f"{{{list(ranges).index(role)}}}", tuple(ranges.values())) for name, role in names.items()}
     types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
     return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
 

@@ -37,8 +37,8 @@ _HEAD = "detection heads are left to the application"
 def _anchor(context: LayerContext) -> Shape:
     """Return one map of six values (class score, X, Y, W, H, overlap) for each anchor of a position."""
     values = context.values
-    given = len(values.matching("Anchor[*")) or len(values["Ratios"]) * len(values["Scales"])
-    channel_count = _VALUES_PER_ANCHOR * given if given else channels(context.shapes[0])
+    count = len(values.matching("Anchor[*")) or len(values["Ratios"]) * len(values["Scales"])
+    channel_count = _VALUES_PER_ANCHOR * count if count else channels(context.shapes[0])
     return (1, channel_count, height(context.shapes[0]), width(context.shapes[0]))
 
 

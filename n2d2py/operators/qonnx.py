@@ -26,10 +26,10 @@ def _positive_scale(node: OnnxNode) -> np.ndarray:
 
 def _limits(node: OnnxNode) -> tuple[int, int, int, bool]:
     """Return (bits, smallest integer, largest integer, signed)."""
-    given = node.constant(3, "bit width").reshape(-1)
-    if given.size != 1 or float(given[0]) != int(given[0]) or not 1 <= int(given[0]) <= 32:
-        raise Unsupported(f"its bit width {given.tolist()} is not supported", "give one whole number of bits")
-    bits, signed = int(given[0]), bool(node.attribute("signed", 1))
+    widths = node.constant(3, "bit width").reshape(-1)
+    if widths.size != 1 or float(widths[0]) != int(widths[0]) or not 1 <= int(widths[0]) <= 32:
+        raise Unsupported(f"its bit width {widths.tolist()} is not supported", "give one whole number of bits")
+    bits, signed = int(widths[0]), bool(node.attribute("signed", 1))
     mode = str(node.attribute("rounding_mode", "ROUND"))
     if mode.upper() not in ("ROUND", "HALF_EVEN"):
         raise Unsupported(f"rounding_mode={mode} is not supported", "round to the nearest integer, ties to even (ROUND)")

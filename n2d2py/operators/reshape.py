@@ -57,7 +57,7 @@ def _from_ini(context: LayerContext) -> None:
         dims = [1, 1, dims[0] or shape[1]]  # a vector
     elif len(dims) == 2:
         dims = [dims[0], 1, dims[1]]  # a sequence of X positions
-    dims = [given or kept for given, kept in zip(dims, n2d2_dims(shape), strict=True)]
+    dims = [size or old for size, old in zip(dims, n2d2_dims(shape), strict=True)]
     if -1 in dims:
         dims[dims.index(-1)] = elements(shape) // -prod(dims) or 1
     context.add(Reshape(tuple(reversed(dims))), [tensor])

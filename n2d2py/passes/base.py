@@ -102,7 +102,7 @@ class Pass:
         """Return a Match or Match.no for the pattern at `node`, whose operator is one of `at`; None without the pattern."""
         raise NotImplementedError
 
-    def rewrite(self, graph: Graph, node: Node, found: Any, /) -> str:
+    def rewrite(self, graph: Graph, node: Node, match: Any, /) -> str:
         """Change the graph in place, with the data of the Match; return a clause about `node` for the report.
 
         Parameter arrays may be shared with other nodes and graphs: they are replaced, never written to.

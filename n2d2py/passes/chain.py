@@ -40,8 +40,8 @@ class ChainPass(Pass):
         op, params = result if isinstance(result, tuple) else (result, dict(node.params))
         return Match((nodes, op, params))
 
-    def rewrite(self, graph: Graph, node: Node, found: Any) -> str:
-        nodes, op, params = found
+    def rewrite(self, graph: Graph, node: Node, match: Any) -> str:
+        nodes, op, params = match
         inside = {one.output for one in nodes}
         outside = [name for one in nodes for name in one.inputs if name not in inside]
         last, source = nodes[-1], [name for one in nodes for name in one.source]

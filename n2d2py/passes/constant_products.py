@@ -154,9 +154,9 @@ class GroupedMatMul(_ConstantProduct):
         graph.tensors[lines] = Tensor(lines, graph.shape(output))
         node.outputs = [lines]
         over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
-        at = graph.nodes.index(node) + 2
-        back = permute_rows(graph, node, at, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back", rows=False)
-        as_array(graph, back, output, node, at + 2)
+        index = graph.nodes.index(node) + 2
+        back = permute_rows(graph, node, index, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back", rows=False)
+        as_array(graph, back, output, node, index + 2)
         return f"{text} with {rows} rows each turned into a Conv of as many groups"
 
 
@@ -188,13 +188,15 @@ class LeftMatMul(_ConstantProduct):
         text = f"its matrix of {outputs} x {depth} multiplies from the right"
         if products * columns == 1:
             return text
-        at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
+        index, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
         transposed = permute_rows(
-            graph, node, at, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand"
+            graph, node, index, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand"
         )
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.inputs, node.outputs = [transposed], [product]
-        at = graph.nodes.index(node) + 1
-        line = permute_rows(graph, node, at, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False)
-        as_array(graph, line, output, node, at + 2)
+        index = graph.nodes.index(node) + 1
+        line = permute_rows(
+            graph, node, index, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False
+        )
+        as_array(graph, line, output, node, index + 2)
         return text

@@ -44,8 +44,8 @@ def insert_layer(
     for node in result.consumers(tensor):
         node.inputs = [output if one == tensor else one for one in node.inputs]
     result.outputs = [output if one == tensor else one for one in result.outputs]
-    at = 0 if before is None else result.nodes.index(before) + 1
-    return _with_node(result, Node(name, _operator(operation), [tensor], [output], dict(params or {})), at)
+    index = 0 if before is None else result.nodes.index(before) + 1
+    return _with_node(result, Node(name, _operator(operation), [tensor], [output], dict(params or {})), index)
 
 
 def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Graph:
@@ -64,11 +64,11 @@ def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mappin
         changed.activation = new_op.function
     else:
         changed.op = new_op
-    at = result.nodes.index(node)
+    index = result.nodes.index(node)
     result.remove(node)
     for name in node.outputs:
         del result.tensors[name]
-    return _with_node(result, changed, at)
+    return _with_node(result, changed, index)
 
 
 def remove_layer(graph: Graph, layer: str) -> Graph:
@@ -154,11 +154,11 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
     return result, report
 
 
-def _with_node(graph: Graph, node: Node, at: int) -> Graph:
+def _with_node(graph: Graph, node: Node, index: int) -> Graph:
     """Return the graph with a node inserted at an index; E245 if its operator cannot take the inputs and constants, E2xx for
     other shape errors."""
     try:
-        graph.add(node, at)
+        graph.add(node, index)
     except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         shapes = " and ".join("x".join(map(str, graph.shape(name)[1:])) for name in node.inputs)
         contents = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"

@@ -90,8 +90,8 @@ class FuseActivation(Pass):
                 return f"{producer.name} of type {producer.op.kind} cannot take it"
             reader = producer
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, Clip]) -> str:
-        target, function = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[Node, Clip]) -> str:
+        target, function = match
         present = target.op.function if isinstance(target.op, Activation) else target.activation
         if isinstance(present, Clip):
             function = compose(present, function)
@@ -116,7 +116,7 @@ class RemoveUnlimited(Pass):
             return Match.no("it carries an activation or joins a network output and an input or another output")
         return Match(True)
 
-    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         drop(graph, node)
         return "activation without effect removed"
 

@@ -91,7 +91,7 @@ class BatchNormToAffine(Pass):
     def match(self, graph: Graph, node: Node) -> Match | None:
         return Match(True)
 
-    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         gain, shift = gain_and_shift(node)
         reference = node.params["scale"]
         node.op, node.params = Affine(), {"weights": cast_like(gain, reference), "bias": cast_like(shift, reference)}

@@ -80,11 +80,11 @@ class FusePadding(Pass):
             return f"a window of {reader.name} would hold padding only"
         return fused
 
-    def rewrite(self, graph: Graph, node: Node, found: list[tuple[Node, Conv | Pool]]) -> str:
-        for reader, op in found:
+    def rewrite(self, graph: Graph, node: Node, match: list[tuple[Node, Conv | Pool]]) -> str:
+        for reader, op in match:
             reader.op = op
         drop(graph, node)
-        return "padding merged into " + ", ".join(reader.name for reader, _ in found)
+        return "padding merged into " + ", ".join(reader.name for reader, _ in match)
 
 
 def is_nonnegative(graph: Graph, tensor: str) -> bool:

@@ -40,8 +40,8 @@ class WeighSums(Pass):
         reason = reason_for_float(graph, node)
         return Match((scale[0], sums)) if reason is None else Match.no(reason)
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[float, list[Node]]) -> str:
-        factor, sums = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[float, list[Node]]) -> str:
+        factor, sums = match
         for total in sums:
             weights, shifts = total.op.coefficients(len(total.inputs))
             weighed = [w * factor if name == node.output else w for w, name in zip(weights, total.inputs, strict=True)]
@@ -129,7 +129,7 @@ class RemoveGain(Pass):
             return None
         return Match(True) if Gains(*gains[1:]).changes_nothing else None
 
-    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         node.op, node.params = Identity(), {}
         return "it changes nothing"
 
@@ -143,15 +143,15 @@ class GainsOfChannels(IntegerRewrite):
     find = staticmethod(gains_of_channels)
 
     def rewrite(self, graph: Graph, node: Node, gains: Gains) -> str:
-        channels, at, (source,) = len(gains.gain), graph.nodes.index(node), node.inputs
+        channels, index, (source,) = len(gains.gain), graph.nodes.index(node), node.inputs
         if not gains.pixels:
             node.op, node.params = Affine(), gains.params
             return f"gains of {channels} elements"
         view = Reshape((channels, prod(gains.pixels[:-1]), gains.pixels[-1]))
-        image = graph.add_helper(view, source, f"{node.output}_channels", at, node.location)
+        image = graph.add_helper(view, source, f"{node.output}_channels", index, node.location)
         scaled = graph.fresh_name(f"{node.output}_scaled")
         layer = Node(scaled, Affine(), [image], [scaled], gains.params, None, node.location, [scaled, *node.source])
-        graph.add(layer, at=at + 1)
+        graph.add(layer, at=index + 1)
         node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
         return f"gains of {channels} channels"
 
@@ -209,8 +209,8 @@ class GainsOfParts(Pass):
         widest = [float(np.abs(part).max()) for part in np.split(gains, ends)]
         return Match((join, ends)) if max(widest) > _LARGEST_GAIN_RATIO * min(widest) else None
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray]) -> str:
-        join, ends = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[Node, np.ndarray]) -> str:
+        join, ends = match
         shape, parts_of_concat = graph.shape(node.output), []
         parts = zip(join.inputs, *(np.split(node.params[role], ends) for role in ("weights", "bias")), strict=True)
         for name, gain, shift in parts:

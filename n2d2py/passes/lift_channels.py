@@ -69,8 +69,8 @@ class LiftChannels(Pass):
             Match.no("it takes no whole channels") if channels is None else Match((IndexSelect((channels, None, None)), images))
         )
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Op, list[str]]) -> str:
-        op, images = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[Op, list[str]]) -> str:
+        op, images = match
         name = graph.fresh_name(f"{node.name}_channels")
         graph.add(
             Node(name, op, images, [name], node.params, node.activation, location=node.location, source=[name, *node.source]),

@@ -52,15 +52,15 @@ def _added_or_replacing(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] |
     op = node.op
     if op.result or node.activation is not None or op.slots.count(0) != 1 or max(op.slots) > 0:
         return None
-    at = op.slots.index(0)
-    if op.shapes[at] != op.dims:
+    slot = op.slots.index(0)
+    if op.shapes[slot] != op.dims:
         return None
     if op.function == "Add":
-        return _operand(node, 1 - at), np.zeros(op.dims, bool)
-    if op.function != "Where" or at == 0:
+        return _operand(node, 1 - slot), np.zeros(op.dims, bool)
+    if op.function != "Where" or slot == 0:
         return None
-    constant, put = _operand(node, 3 - at), _operand(node, 0) != 0
-    put = put if at == 2 else ~put
+    constant, put = _operand(node, 3 - slot), _operand(node, 0) != 0
+    put = put if slot == 2 else ~put
     return np.where(put, constant, 0.0), put
 
 
@@ -95,12 +95,12 @@ class FuseMask(Pass):
             return None
         if reader.op.inner != 1 or reader.activation is not None or refused(reader) is not None:
             return None
-        found = find_mask(node, *reader.op.rows(graph.shape(reader.output))[:2])
-        if found is None:
+        mask = find_mask(node, *reader.op.rows(graph.shape(reader.output))[:2])
+        if mask is None:
             return None
         if graph.precision(reader).quantize is False or is_quantized(graph):
             return Match.no("it is to stay in floating point")
-        return Match(found)
+        return Match(mask)
 
     def rewrite(self, graph: Graph, node: Node, mask: Mask) -> str:
         (softmax,) = graph.consumers(node.output)

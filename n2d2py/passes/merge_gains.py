@@ -90,8 +90,8 @@ class MergeGains(Pass):
             return Match.no(f"{padded.name} pads with zeros, which the shift would change")
         return Match((gains, readers))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[_Gains, WeightedReaders]) -> str:
-        gains, readers = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[_Gains, WeightedReaders]) -> str:
+        gains, readers = match
         for reader, numbers in readers:
             scale_inputs(reader, gains.gain[numbers], gains.shift[numbers])
         if isinstance(node.op, Normalize):

@@ -38,8 +38,8 @@ class MoveTranspose(Pass):
             return all((array == array.flat[0]).all() for array in node.params.values())
         return isinstance(node.op, Activation)
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[list[Node], Node]) -> str:
-        chain, last = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[list[Node], Node]) -> str:
+        chain, last = match
         permutation = node.op.perm
         channels = graph.shape(node.inputs[0])[1]
         graph.bypass(node)

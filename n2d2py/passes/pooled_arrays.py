@@ -58,13 +58,13 @@ class PooledArrays(IntegerRewrite):
         if axes.order:
             dims, steps = node.op.dims, strides(node.op.dims)
             order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes.order))
-            at, name = graph.nodes.index(node), f"{node.output}_order"
-            node.inputs = [graph.add_helper(order, node.inputs[0], name, at, node.location)]
+            index, name = graph.nodes.index(node), f"{node.output}_order"
+            node.inputs = [graph.add_helper(order, node.inputs[0], name, index, node.location)]
         node.op = Pool(_MODES[function], window, window)
         output = node.output
         over_images(graph, node, [(axes.inner, 1, axes.outer * axes.reduced)], (axes.inner, 1, axes.outer))
         if function == "Sum":
             gains = {"weights": np.full(axes.inner, axes.reduced, np.float32), "bias": np.zeros(axes.inner, np.float32)}
-            at, view = graph.nodes.index(node) + 1, graph.required_producer(output)
-            view.inputs = [graph.add_helper(Affine(), node.output, f"{node.output}_sum", at, node.location, gains)]
+            index, view = graph.nodes.index(node) + 1, graph.required_producer(output)
+            view.inputs = [graph.add_helper(Affine(), node.output, f"{node.output}_sum", index, node.location, gains)]
         return f"{function} of {axes.reduced} rows turned into a Pool"

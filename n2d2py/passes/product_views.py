@@ -106,8 +106,8 @@ class ProductResult(Pass):
         view = steps_of_order(back[view_positions(views[2], op.dims)], op.output_size())
         return None if view is None else Match((reader, replace(op, views=(*views[:2], view))))
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, ArrayMatMul]) -> str:
-        reader, op = found
+    def rewrite(self, graph: Graph, node: Node, match: tuple[Node, ArrayMatMul]) -> str:
+        reader, op = match
         graph.absorb(node, reader)
         node.op = op
         return f"it does what {reader.name} did"

@@ -42,16 +42,16 @@ class MergeQuantize(Pass):
             return Match(twin)
         return None
 
-    def rewrite(self, graph: Graph, node: Node, found: str | tuple[Node] | Node) -> str:
-        if isinstance(found, str):
+    def rewrite(self, graph: Graph, node: Node, match: str | tuple[Node] | Node) -> str:
+        if isinstance(match, str):
             drop(graph, node)
             return "rounding of integers of the same type removed"
-        if isinstance(found, tuple):
-            drop(graph, found[0])
-            return f"merged with {found[0].name}, which keeps more of the same integers"
-        graph.remove(found)
-        graph.redirect(found.output, node.output)
-        return f"merged with {found.name}"
+        if isinstance(match, tuple):
+            drop(graph, match[0])
+            return f"merged with {match[0].name}, which keeps more of the same integers"
+        graph.remove(match)
+        graph.redirect(match.output, node.output)
+        return f"merged with {match.name}"
 
 
 def _narrows(first: Node, second: Quantize) -> bool:

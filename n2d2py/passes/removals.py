@@ -25,7 +25,7 @@ class RemoveIdentity(Pass):
             return Match.no("it joins a network output and an input or another output")
         return Match(True)
 
-    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         drop(graph, node)
         return f"{node.op.kind} removed"
 
@@ -53,7 +53,7 @@ class DropSoftmax(Pass):
         reader = graph.sole_consumer(node.output)
         return reader if reader is not None and isinstance(reader.op, Quantize) else None
 
-    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         rounding = self._rounding(graph, node)
         if rounding is not None:
             drop(graph, rounding)

@@ -26,20 +26,20 @@ def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shap
     as_array(graph, pixels, output, node, graph.nodes.index(node) + 1)
 
 
-def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> None:
-    """Add, for `node` and at index `at`, the view that writes the known tensor `output`."""
+def as_array(graph: Graph, source: str, output: str, node: Node, index: int) -> None:
+    """Add, for `node` and at index `index`, the view that writes the known tensor `output`."""
     name = graph.fresh_name(f"{output}_view")
     view = Node(name, MemoryView(graph.shape(output)[1:]), [source], [output], location=node.location, helper=True)
-    graph.nodes.insert(at, view)
+    graph.nodes.insert(index, view)
 
 
 def permute_rows(
-    graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
+    graph: Graph, node: Node, index: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
 ) -> str:
-    """Add, for `node` and at index `at`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its
+    """Add, for `node` and at index `index`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its
     axes by `perm`; return the result, as rows or, with `rows` False, as an image."""
     back = [("rows", MemoryView(graph.shape(source)[1:]))] if rows else []
     ops: list[tuple[str, Op]] = [("image", MemoryView(shape)), ("turned", Transpose(perm)), *back]
     for step, (label, op) in enumerate(ops):
-        source = graph.add_helper(op, source, f"{stem}_{label}", at + step, node.location)
+        source = graph.add_helper(op, source, f"{stem}_{label}", index + step, node.location)
     return source

@@ -65,7 +65,7 @@ class _Family:
     skipped: int = 0
 
     def classes(self, values: int) -> int:
-        """Classes of boxes of so many values, coordinates included."""
+        """Return the classes of boxes of so many values, coordinates included."""
         return values - 4 - self.objectness - self.labelled - self.skipped
 
 
@@ -83,7 +83,7 @@ class StridedValues:
     value: int
 
     def take(self, outputs: Sequence[np.ndarray], boxes: int, values: int) -> np.ndarray:
-        """The stored values (boxes, values) in the outputs (C, ...) of one sample."""
+        """Return the stored values (boxes, values) in the outputs (C, ...) of one sample."""
         memory = np.moveaxis(outputs[self.output], 0, -1).reshape(-1)
         return memory[self.first + self.box * np.arange(boxes)[:, None] + self.value * np.arange(values)]
 
@@ -153,7 +153,7 @@ def _fits_anchors(outputs: Sequence[TensorInfo], size: tuple[int, int], names: t
 
 
 def _cells(size: tuple[int, int]) -> int:
-    """Cells of the grids of 8, 16 and 32 pixels."""
+    """Return the cells of the grids of 8, 16 and 32 pixels."""
     return sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
 
 
@@ -215,7 +215,7 @@ def _bind(
 
 
 def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
-    """The anchors of a file in 1/16 pixel: x, y of the center, width, height."""
+    """Return the anchors of a file in 1/16 pixel: x, y of the center, width, height."""
     anchors = real_array(path, "anchors")
     if anchors.shape != (count, 4):
         raise misfit(f"the anchors {path} are not {count}x4 real numbers", "give a row for each box of the output")
@@ -230,7 +230,7 @@ _CUT = "give the output with the decoded boxes by -outputs, or one of boxes and 
 
 
 def _table(info: TensorInfo) -> np.ndarray:
-    """Positions in memory (HWC) of the elements of an output, in the two axes of its file that are not 1."""
+    """Return the positions in memory (HWC) of the elements of an output, in the two axes of its file that are not 1."""
     count = int(np.prod(info.stored))
     memory = np.moveaxis(np.arange(count).reshape(*info.stored[2:], info.stored[1]), -1, 0)
     table = (info.port or plain_port(info.stored)).array(memory[None], True).squeeze()
@@ -240,7 +240,9 @@ def _table(info: TensorInfo) -> np.ndarray:
 
 
 def _by_box(table: np.ndarray, info: TensorInfo, family: _Family, names: tuple[str, ...]) -> np.ndarray:
-    """The table with a row for each box: the axis of the values is that which fits the names of the classes, else the shorter one."""
+    """Return the table with a row for each box: the axis of the values is that which fits the names of the classes, else the
+    shorter one.
+    """
     fitting = [axis for axis in (0, 1) if not names or family.labelled or family.classes(table.shape[axis]) == len(names)]
     if not fitting:
         raise misfit(
@@ -254,7 +256,7 @@ def _by_box(table: np.ndarray, info: TensorInfo, family: _Family, names: tuple[s
 
 
 def _part(output: int, table: np.ndarray) -> StridedValues:
-    """The strides of a table (boxes, values)."""
+    """Return the strides of a table (boxes, values)."""
     steps = [
         int(table[tuple(int(at == axis) for at in (0, 1))] - table[0, 0]) if table.shape[axis] > 1 else 0 for axis in (0, 1)
     ]

@@ -47,7 +47,9 @@ class KernelConfig:
 
     @staticmethod
     def of(decoder: Any, reads: Mapping[str, int], tables: Mapping[str, Sequence[int]], **constants: int) -> KernelConfig:
-        """That of the fields of a decoder, and of the dataclasses in it: numbers (rows_first is RowsFirst) and conversions."""
+        """Return the constants of the fields of a decoder and of the dataclasses in it: numbers (rows_first is RowsFirst) and
+        conversions.
+        """
         values = dict(_fields_of(decoder))
         numbers = {name.title().replace("_", ""): int(one) for name, one in values.items() if isinstance(one, int)}
         scales = {name: one or FixedScale() for name, one in values.items() if one is None or isinstance(one, FixedScale)}
@@ -98,25 +100,27 @@ class PostProcessor(ABC):
 
     @abstractmethod
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """The result in integers for the stored outputs (C, ...) of a sample, the first one of a stream."""
+        """Return the result in integers for the stored outputs (C, ...) of a sample, the first one of a stream."""
 
     @abstractmethod
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Any:
-        """A stored result in real numbers; positions of a `frame` (width, height) of the source in its pixels."""
+        """Return a stored result in real numbers; positions of a `frame` (width, height) of the source in its pixels."""
 
     def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The result in integers for each sample of stored outputs (N, C, ...), which are a stream."""
+        """Return the result in integers for each sample of stored outputs (N, C, ...), which are a stream."""
         return [self.decode(sample) for sample in zip(*outputs, strict=True)]
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """`stored`, by the C interface: of each sample the outputs that it reads, in the order of their positions, as memory (HWC)."""
+        """Return `stored` as the C interface takes it: for each sample the outputs that it reads, in the order of their
+        positions, as memory (HWC).
+        """
         memories = [self.memory for _ in samples]
         for sample, memory in zip(samples, memories, strict=True):
             call(self.function, *sample, memory)
         return memories
 
     def name(self, label: int) -> str:
-        """The name of a class; "" where it has none."""
+        """Return the name of a class; "" where it has none."""
         return self.names[label] if 0 <= label < len(self.names) else ""
 
 
@@ -154,12 +158,12 @@ class Post:
     values: Mapping[str, Any]
 
     def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> PostProcessor:
-        """The post-processor of a network. Raise E460 where its input or its outputs do not fit."""
+        """Return the post-processor of a network. Raise E460 where its input or its outputs do not fit."""
         return self.kind.bind(self.values, inputs, outputs, names)
 
 
 def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> str | None:
-    """The text of -post for the only kind that outputs can be of; None where there is none, or more than one."""
+    """Return the text of -post for the only kind that outputs can be of; None if there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
     fitting = [kind for kind in KINDS.values() if kind.fits(outputs, image_size(inputs), names)]
@@ -170,7 +174,7 @@ def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], name
 
 
 def parse_post(text: str, where: Location | None = None) -> Post:
-    """The post-processing of `KIND:key=value,key=value`.
+    """Return the post-processing of `KIND:key=value,key=value`.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
@@ -195,7 +199,7 @@ def files_of(text: str) -> dict[str, str]:
 
 
 def with_files(text: str, paths: Mapping[str, str]) -> str:
-    """The text of -post with other paths of its files."""
+    """Return the text of -post with other paths of its files."""
     kind, _, settings = text.partition(":")
     pairs = (setting.partition("=") for setting in settings.split(","))
     return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
@@ -222,7 +226,7 @@ def require_small(outputs: Sequence[TensorInfo]) -> None:
 
 
 def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
-    """The output of a model with one. Raises E460 for others, and as `require_small`."""
+    """Return the output of a model with one. Raise E460 for others, and as `require_small`."""
     require_small(outputs)
     if len(outputs) != 1:
         raise misfit(f"the model has {len(outputs)} outputs", "choose one by -outputs")
@@ -230,7 +234,7 @@ def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
 
 
 def real_array(path: Path, what: str) -> np.ndarray:
-    """The finite real numbers of a .npy file. Raises E460 for another file; `what` names its content."""
+    """Return the finite real numbers of a .npy file. Raise E460 for another file; `what` names its content."""
     try:
         found = read_npy(path)
     except (OSError, DamagedArray) as error:

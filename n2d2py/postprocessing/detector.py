@@ -45,7 +45,7 @@ class Detector(PostProcessor):
     def result(
         self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
     ) -> list[Detection]:
-        """Stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
+        """Return stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
         corners = in_frame(stored[:, 2:], self.size, source, frame) / SUBPIXELS
         return [
             Detection(label, self.name(label), score / ONE, *box)
@@ -56,7 +56,7 @@ class Detector(PostProcessor):
 def in_frame(
     positions: np.ndarray, size: tuple[int, int], source: FrameSource | None, frame: tuple[int, int] | None
 ) -> np.ndarray:
-    """Positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
+    """Return the positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
     if frame is None or source is None:
         return positions
     return source.to_frame(positions, frame, size, SUBPIXELS)

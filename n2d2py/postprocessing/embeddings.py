@@ -62,7 +62,7 @@ class EmbeddingMatcher(PostProcessor):
         return self.decoder.embed(outputs[0].reshape(1, -1))[0]
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Embedding:
-        """A stored vector in real numbers, and its match."""
+        """Return a stored vector in real numbers, and its match."""
         label, score = self.decoder.match(stored)
         return Embedding(label, self.name(label), score / ONE, (stored / np.float32(32767)).astype(np.float32))
 
@@ -85,7 +85,7 @@ def _bind(
 
 
 def _references(path: Path, size: int) -> tuple[int, ...]:
-    """The unit vectors of a file, one after the other."""
+    """Return the unit vectors of a file, one after the other."""
     vectors = real_array(path, "references").astype(np.float64)
     if vectors.ndim != 2 or vectors.shape[1] != size:
         raise misfit(f"the references {path} are not vectors of {size} values", "save embeddings of this model, a row each")

@@ -123,12 +123,12 @@ class PixelClassifier(PostProcessor):
         return self.decoder.best(outputs[0])
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> np.ndarray:
-        """The stored map, in positions of the output."""
+        """Return the stored map, in positions of the output."""
         return stored
 
 
 def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], scores: str) -> HeatMaps:
-    """The heat maps of an output. Raise E460 for an output without maps, or names of another number."""
+    """Return the heat maps of an output. Raise E460 for an output without maps, or names of another number."""
     count, rows, columns = _image(info)
     if names and len(names) != count:
         raise misfit(f"{len(names)} class names do not fit the {count} heat maps of '{info.name}'", "correct -class-names")
@@ -137,7 +137,7 @@ def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], score
 
 
 def _image(info: TensorInfo) -> tuple[int, ...]:
-    """Channels, rows and columns of an output."""
+    """Return the channels, rows and columns of an output."""
     if len(info.stored) != 4 or (info.port and info.port.image_axes != (0, 1, 2)):
         shape = "x".join(map(str, info.shape))
         raise misfit(f"the output '{info.name}' of {shape} has no maps", "choose another by -outputs")

@@ -77,7 +77,7 @@ class ScoreDecider(PostProcessor):
         return decisions
 
     def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Decision:
-        """A row of `Decider.decide` in real numbers."""
+        """Return a row of `Decider.decide` in real numbers."""
         label, score, *best = stored.tolist()
         top = (ClassScore(one, self.name(one), value / ONE) for one, value in zip(best[::2], best[1::2], strict=True))
         return Decision(label, self.name(label), score / ONE, tuple(top))

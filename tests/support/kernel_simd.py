@@ -255,7 +255,7 @@ def zero_cases(sweep: cases.Sweep) -> Iterator[harness.Case]:
         yield sweep.fc((1, 20), (10, 48)[i % 2], kinds, next(placed))
         yield sweep.elemwise("Sum", (1, (33, 8, 64)[i % 3], 2, 3), 2, (U8, S8, kinds[1]), next(placed))
     for wide in (NumType(16, False, zero_point=300), NumType(16, zero_point=-77)):
-        yield sweep.conv((1, 5, 5, 6), 33, Window((1, 1)), (U8, wide))
+        yield sweep.conv((1, 5, 5, 6), 33, K1, (U8, wide))
         yield sweep.depthwise((1, 20, 6, 9), K3, (S16, wide))
 
 

@@ -95,11 +95,11 @@ def box(*corners: str | float) -> Points:
 @lru_cache(1)
 def _boxes_by_file(path: Path, separator: str | None, key: int, kind: int, first: int) -> dict[str, list[Region]]:
     """Return the boxes of a table by the cell in column `key`; labels are in column `kind`, corners from column `first` on."""
-    found: dict[str, list[Region]] = {}
+    regions: dict[str, list[Region]] = {}
     for row in _rows(path, separator):
         if row[kind] != "DontCare":
-            found.setdefault(row[key], []).append((row[kind], box(*row[first : first + 4])))
-    return found
+            regions.setdefault(row[key], []).append((row[kind], box(*row[first : first + 4])))
+    return regions
 
 
 def _gtsdb(labels: Path, file: str, values: Values) -> Iterable[Region]:
@@ -131,17 +131,17 @@ def _kitti_road(labels: Path, file: str, values: Values) -> Iterable[Region]:
 @lru_cache(1)
 def _ellipses(folder: Path) -> dict[str, list[Region]]:
     """Parse records: a name, a count, then as many lines: both radii, the angle of the first in radians, the centre."""
-    found: dict[str, list[Region]] = {}
+    regions: dict[str, list[Region]] = {}
     for path in sorted(folder.glob("FDDB-folds/*ellipseList.txt")):
         lines = iter(_rows(path))
         for (name,) in lines:
-            faces = found.setdefault(name, [])
+            faces = regions.setdefault(name, [])
             for _ in range(int(next(lines)[0])):
                 a, b, angle, x, y = map(float, next(lines)[:5])
                 c, s = math.cos(angle), math.sin(angle)
                 circle = [(math.cos(k * math.pi / 32), math.sin(k * math.pi / 32)) for k in range(64)]
                 faces.append(("face", [(x + a * u * c - b * v * s, y + a * u * s + b * v * c) for u, v in circle]))
-    return found
+    return regions
 
 
 def _fddb(labels: Path, file: str, values: Values) -> Iterable[Region]:
@@ -255,14 +255,16 @@ def _register(name: str, form: _Format) -> None:
 
 def _load(name: str, form: _Format, values: Values, context: Context) -> Database:
     folder = data_path(values, context, default=form.path, folder=True)
-    given = data_path(values, context, "LabelPath") if values["LabelPath"] else None
-    names = {line: at for at, (_, line) in enumerate(read_lines(given))} if given is not None and given.is_file() else {}
-    labels = folder / form.labels if given is None or names else given
+    source = data_path(values, context, "LabelPath") if values["LabelPath"] else None
+    names = (
+        {line: index for index, (_, line) in enumerate(read_lines(source))} if source is not None and source.is_file() else {}
+    )
+    labels = folder / form.labels if source is None or names else source
     files: list[str] = []
     sets: dict[str, np.ndarray] = {}
     for which, patterns in form.images.items():
-        kept = [one for one in patterns if "extra" not in one or values["IncTrainExtra"]]
-        found = sorted(path.relative_to(folder).as_posix() for one in kept for path in folder.glob(one))
+        used_patterns = [one for one in patterns if "extra" not in one or values["IncTrainExtra"]]
+        found = sorted(path.relative_to(folder).as_posix() for one in used_patterns for path in folder.glob(one))
         sets[which] = np.arange(len(files), len(files) + len(found))
         files += found
     if not files:
@@ -273,8 +275,8 @@ def _load(name: str, form: _Format, values: Values, context: Context) -> Databas
     _ellipses.cache_clear()
     for file in files:
         try:
-            given = [(label, each) for label, each in form.regions(labels, file, values)]
-            found = [(label, each if isinstance(each, Path) else _polygon(each)) for label, each in given]
+            source = [(label, each) for label, each in form.regions(labels, file, values)]
+            found = [(label, each if isinstance(each, Path) else _polygon(each)) for label, each in source]
         except (RecursionError, ValueError, IndexError, KeyError, TypeError, AttributeError, StopIteration, OSError) as error:
             what, remedy = f"the annotation of {file} in {labels} cannot be read: {error}", "unpack the annotations there"
             raise N2D2Error("E410", what, remedy=remedy) from None

@@ -127,7 +127,7 @@ class Database:
             raise InternalError(f"{len(self.items)} stimuli, {len(self.labels)} labels")
 
     def sizes(self) -> dict[str, int]:
-        """Number of stimuli in each set."""
+        """Return the number of stimuli in each set."""
         return {name: len(positions) for name, positions in self.sets.items()}
 
 
@@ -287,14 +287,14 @@ def load_more_chain(values: Values, context: Context) -> list[Values]:
     Raises:
         N2D2Error: E119 a missing section, E419 a cyclic chain.
     """
-    chain, seen = [values], {values.section.name}
+    chain, visited = [values], {values.section.name}
     schema, _ = _TYPES[values["Type"].strip()]
     while chain[-1]["LoadMore"]:
         section = context.document.require(chain[-1]["LoadMore"], chain[-1].where("LoadMore"))
-        if section.name in seen:
+        if section.name in visited:
             what = f"LoadMore={section.name} names a section that is already loaded"
             raise chain[-1].fail("E419", what, "remove this LoadMore", "LoadMore")
-        seen.add(section.name)
+        visited.add(section.name)
         chain.append(_read(schema, section))
     return chain
 
@@ -359,7 +359,9 @@ def one_list(
 def _concat_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Sized]) -> dict[str, np.ndarray]:
     """Return the sets of concatenated lists of stimuli from the sets of each."""
     starts = list(accumulate(map(len, lists), initial=0))
-    return {name: np.concatenate([split[name] + at for split, at in zip(splits, starts, strict=False)]) for name in SETS}
+    return {
+        name: np.concatenate([split[name] + offset for split, offset in zip(splits, starts, strict=False)]) for name in SETS
+    }
 
 
 @register(

@@ -67,11 +67,11 @@ def list_directory(
     above = root.absolute().as_posix()
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
     extensions = {each for each in READERS if each not in TABLES or each in valid} | valid.intersection(SOUNDS)
-    found = Listing(unmatched=set(masks))
+    listing = Listing(unmatched=set(masks))
 
     def masked(path: str) -> bool:
         matching = {text for text, mask in masks.items() if mask.fullmatch(f"{above}/{path}")}
-        found.unmatched -= matching
+        listing.unmatched -= matching
         return bool(matching)
 
     def visit(folder: str, depth: int, label: str, label_depth: int) -> None:
@@ -82,10 +82,10 @@ def list_directory(
             if masked(path) or (valid and extension not in valid):
                 continue
             if extension not in extensions:
-                found.unreadable.append(path)
+                listing.unreadable.append(path)
                 continue
-            found.files.append(path)
-            found.labels.append(known.setdefault(readable(label), len(known)) if label_depth >= 0 else -1)
+            listing.files.append(path)
+            listing.labels.append(known.setdefault(readable(label), len(known)) if label_depth >= 0 else -1)
         if depth != 0:
             for name in folders:
                 path = f"{folder}/{name}" if folder else name
@@ -95,12 +95,12 @@ def list_directory(
                 visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
 
     visit("", depth, label_name, label_depth)
-    nothing = not found.files and not valid and len(found.unmatched) == len(masks)
-    if nothing and any(name.lower().endswith(TABLES) for name in found.unreadable):
+    nothing = not listing.files and not valid and len(listing.unmatched) == len(masks)
+    if nothing and any(name.lower().endswith(TABLES) for name in listing.unreadable):
         extensions.update(TABLES)
-        found = Listing(unmatched=found.unmatched)
+        listing = Listing(unmatched=listing.unmatched)
         visit("", depth, label_name, label_depth)
-    return found
+    return listing
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:
@@ -131,9 +131,9 @@ class _Channels:
 
     def select(self, listing: Listing) -> None:
         """Keep only the first file of each stimulus."""
-        kept = [self.match.fullmatch(name) is not None for name in listing.files]
-        listing.files = [name for name, keeps in zip(listing.files, kept, strict=True) if keeps]
-        listing.labels = [label for label, keeps in zip(listing.labels, kept, strict=True) if keeps]
+        mask = [self.match.fullmatch(name) is not None for name in listing.files]
+        listing.files = [name for name, keeps in zip(listing.files, mask, strict=True) if keeps]
+        listing.labels = [label for label, keeps in zip(listing.labels, mask, strict=True) if keeps]
 
     def of(self, root: Path, files: Sequence[str]) -> ChannelItems:
         """Return the stimuli with these first files; a notice reports missing channels."""
@@ -152,15 +152,15 @@ class ChannelItems(FileItems):
 
     def read(self, index: int) -> np.ndarray:
         first = read_stimulus(self.root / self.files[index], self.files[index])
-        found = []
+        planes = []
         for name in self.channels[index]:
             path = self.root / name
-            found.append(read_stimulus(path, name) if path.is_file() else np.zeros_like(first))
-            height, width = found[-1].shape[:2]
-            if (height, width) != first.shape[:2] or found[-1].dtype != first.dtype:
-                what = f"the channel {name} is {width}x{height} {found[-1].dtype}, unlike {self.files[index]}"
+            planes.append(read_stimulus(path, name) if path.is_file() else np.zeros_like(first))
+            height, width = planes[-1].shape[:2]
+            if (height, width) != first.shape[:2] or planes[-1].dtype != first.dtype:
+                what = f"the channel {name} is {width}x{height} {planes[-1].dtype}, unlike {self.files[index]}"
                 raise N2D2Error("E402", what, remedy="store all channels of a stimulus in one size and type")
-        return np.concatenate(found, axis=2)
+        return np.concatenate(planes, axis=2)
 
 
 def _channels(values: Values) -> _Channels | None:

@@ -58,11 +58,11 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
     boxes: dict[str, Tile | None] = {}
     for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
         table = signs / _TRAINING / folder / f"GT-{folder}.csv"
-        at, count = _columns(table, ("Filename", *_CORNERS))
+        columns, count = _columns(table, ("Filename", *_CORNERS))
         for _, line in list(read_lines(table))[1:]:
             cells = line.split(";")
             if len(cells) == count:
-                boxes[f"{folder}/{cells[at[0]]}"] = _box([cells[k] for k in at[1:]])
+                boxes[f"{folder}/{cells[columns[0]]}"] = _box([cells[k] for k in columns[1:]])
     without = [file for file in files if boxes.get(file) is None]
     if without:
         what = f"{len(without)} training images have no bounding box, the first one is {without[0]}"
@@ -124,17 +124,17 @@ def _load(values: Values, context: Context) -> Database:
     tables = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
     cut = values["ExtractROIs"]
     known: dict[str, int] = {}
-    found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
-    if not found.files:
+    listing = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
+    if not listing.files:
         raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
     classes = {label: _class_id(name, folder) for name, label in known.items()}
-    labels = [classes[label] for label in found.labels]
+    labels = [classes[label] for label in listing.labels]
     files, test_labels, boxes = _read_test(tables / _TABLE, folder, cut)
     names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
-    every = np.array(labels + test_labels)
-    split = train_and_test(every, len(labels), values, context.seed, equivalent=False)
-    paths = [f"{_TRAINING}/{file}" for file in found.files] + files
+    all_labels = np.array(labels + test_labels)
+    split = train_and_test(all_labels, len(labels), values, context.seed, equivalent=False)
+    paths = [f"{_TRAINING}/{file}" for file in listing.files] + files
     items: Items = FileItems(folder, paths)
     if cut:
-        items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, found.files) + boxes, np.int64))
-    return Database("GTSRB_DIR_Database", items, every, names, split)
+        items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, listing.files) + boxes, np.int64))
+    return Database("GTSRB_DIR_Database", items, all_labels, names, split)

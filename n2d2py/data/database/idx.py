@@ -65,9 +65,9 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
         raise unreadable_error(path, error) from None
-    held = len(data) - len(start) + more
-    if held != prod(shape):
-        what = f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {held}"
+    payload = len(data) - len(start) + more
+    if payload != prod(shape):
+        what = f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {payload}"
         raise N2D2Error("E402", what, remedy="download it again")
     return data[len(start) :].reshape(shape)
 
@@ -108,14 +108,14 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
             raise N2D2Error("E402", what, remedy="download both files again")
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
-    every = np.concatenate(labels)
-    split = train_and_test(every, len(labels[0]), values, context.seed, per_label=False)
-    count = int(every.max()) + 1 if len(every) else 0
+    all_labels = np.concatenate(labels)
+    split = train_and_test(all_labels, len(labels[0]), values, context.seed, per_label=False)
+    count = int(all_labels.max()) + 1 if len(all_labels) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
         what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
         raise N2D2Error("E402", what, remedy="download the label files again")
-    return Database(values["Type"].strip(), ConcatItems(parts), every, names, split)
+    return Database(values["Type"].strip(), ConcatItems(parts), all_labels, names, split)
 
 
 def _require_file(folder: Path, name: str) -> Path:

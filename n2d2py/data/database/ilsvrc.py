@@ -74,5 +74,5 @@ def _load(values: Values, context: Context) -> Database:
     split = partition(np.array(learn_labels, np.int64), how, context.seed, str(folder))
     split["Validation"] = np.arange(len(learned), len(learned) + len(files))
     split["Test"] = split["Validation"] if values["UseValidationForTest"] else np.zeros(0, np.int64)
-    every = np.array(learn_labels + labels, np.int64)
-    return Database("ILSVRC2012_Database", FileItems(folder, learned + files), every, names, split)
+    all_labels = np.array(learn_labels + labels, np.int64)
+    return Database("ILSVRC2012_Database", FileItems(folder, learned + files), all_labels, names, split)

@@ -66,27 +66,29 @@ def _database(
     known: Sequence[str] = (),
 ) -> Database:
     """Return the database of rows with existing files. `how`: a partition, or the set of each file; `known`: first labels."""
-    name, listed = values["Type"].strip(), list(rows)
-    present = [row for row in listed if (folder / row[0]).is_file()]
+    name, records = values["Type"].strip(), list(rows)
+    present = [row for row in records if (folder / row[0]).is_file()]
     if not present:
         what = f"{folder} contains none of the files that are listed"
         raise N2D2Error("E416", what, remedy="set DataPath to the unpacked data set")
-    if len(present) < len(listed):
-        log.notice("%s: %d of %d files that are listed are absent", name, len(listed) - len(present), len(listed))
+    if len(present) < len(records):
+        log.notice("%s: %d of %d files that are listed are absent", name, len(records) - len(present), len(records))
     default: str = values.as_dict().get("DefaultLabel", "")
     first = [default] if default else []
-    ids = {label: at for at, label in enumerate([*first, *known])}
+    ids = {label: index for index, label in enumerate([*first, *known])}
     regions = [[(ids.setdefault(label, len(ids)), corners) for label, corners in each] for _, each in present]
     items = FileItems(folder, [file for file, _ in present])
     maps = None
     if any(not each or each[0][1] is not None for each in regions):
-        found = [[(label, corners) for label, corners in each if corners is not None] for each in regions]
-        maps = RegionMaps(items, found, 0 if default else -1, values["ROIsMargin"]).read
+        objects = [[(label, corners) for label, corners in each if corners is not None] for each in regions]
+        maps = RegionMaps(items, objects, 0 if default else -1, values["ROIsMargin"]).read
     labels = np.full(len(items), -1) if maps else np.array([each[0][0] for each in regions])
     if isinstance(how, Partition):
         sets = partition(labels, how, context.seed, values.section.location)
     else:
-        sets = {one: np.array([at for at, file in enumerate(items.files) if how.get(file) == one], np.int64) for one in SETS}
+        sets = {
+            one: np.array([index for index, file in enumerate(items.files) if how.get(file) == one], np.int64) for one in SETS
+        }
     return Database(name, items, labels, tuple(ids), sets, maps)
 
 
@@ -127,11 +129,11 @@ def _emotions(folder: Path, neutral: int) -> Iterator[Row]:
         words = [word for _, line in read_lines(path) for word in line.split()]
         try:
             (code,) = map(float, words)
-            emotion = {float(at): name for at, name in enumerate(_EMOTIONS)}[code]
+            emotion = {float(index): name for index, name in enumerate(_EMOTIONS)}[code]
         except (ValueError, KeyError):
             raise _unreadable_error(path, "it does not hold a number from 0 to 7") from None
-        for at, image in enumerate(sorted(path.parent.glob("*.png"))):
-            yield image.relative_to(folder).as_posix(), [("neutral" if at < neutral else emotion, None)]
+        for index, image in enumerate(sorted(path.parent.glob("*.png"))):
+            yield image.relative_to(folder).as_posix(), [("neutral" if index < neutral else emotion, None)]
 
 
 _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Eval/list_eval_partition.txt"
@@ -179,12 +181,12 @@ def _cells(path: Path, count: int, header: int = 0, separator: str | None = None
 
 def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
     try:
-        found = [float(cell) for cell in cells]
+        numbers = [float(cell) for cell in cells]
     except ValueError:
-        found = [np.inf]
-    if not np.isfinite(found).all() or np.abs(found).max() > 1e6:
+        numbers = [np.inf]
+    if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e6:
         raise _unreadable_error(path, f"'{' '.join(cells)}' are not numbers")
-    return found
+    return numbers
 
 
 @register(
@@ -263,15 +265,15 @@ def _objects(path: Path) -> list[Row]:
     for words in images:
         if len(words) < 5:
             continue
-        objects = [words[at : at + 10] for at in range(5, len(words), 10)]
+        objects = [words[start : start + 10] for start in range(5, len(words), 10)]
         if any(len(each) < 10 for each in objects) or words[4] != str(len(objects)):
             raise _unreadable_error(path, f"the objects of {words[0]} are not {words[4]}")
-        found = []
+        parsed = []
         for _, kind, _, _, _, *corners, _ in objects:
             x, y, right, bottom = _numbers(path, corners)
             if kind in _OBJECTS:
-                found.append((_OBJECTS[kind], box(x, y, right - 1, bottom - 1)))
-        rows.append((words[0], found))
+                parsed.append((_OBJECTS[kind], box(x, y, right - 1, bottom - 1)))
+        rows.append((words[0], parsed))
     return rows
 
 

@@ -27,7 +27,7 @@ def check_axes(x: np.ndarray, path: Path) -> None:
         raise N2D2Error("E414", f"{path}: x has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
 
 
-def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def read_arrays(data: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Return x, label ids (-1 without y) and label names of given arrays, of an .npz, or of an .npy file with x alone.
 
     The stimuli are `x` or another usual key (images, data, inputs), else the only array without labels. The labels are `y` or
@@ -37,7 +37,7 @@ def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     Raises:
         N2D2Error: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
     """
-    path, arrays = given.path, given.read()
+    path, arrays = data.path, data.read()
     others = [key for key in arrays if key not in TARGETS]
     usual = [key for key in _STIMULI if key in arrays]
     key = usual[0] if usual else others[0] if len(others) == 1 else None
@@ -55,8 +55,8 @@ def read_arrays(given: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
         return x, np.full(len(x), -1, np.int64), ()
     labels = label_ids(arrays[target], x, path)
     count = int(labels.max(initial=-1)) + 1
-    held = arrays["labels"] if target != "labels" and "labels" in arrays else np.arange(count)
-    names = tuple(str(name) for name in held.reshape(-1))
+    ids = arrays["labels"] if target != "labels" and "labels" in arrays else np.arange(count)
+    names = tuple(str(name) for name in ids.reshape(-1))
     if len(names) < count:
         what = f"{path}: labels contains {len(names)} names, but y contains label {count - 1}"
         raise N2D2Error("E410", what, remedy="add a name for every label, or remove labels")

@@ -81,16 +81,16 @@ def _set_bounds(how: Partition, count: int, base: int) -> list[int]:
         return part * base if how.per_label or part <= 1 else part
 
     learn = min(_round_half_up(size(how.learn)), count)
-    seen = min(_round_half_up(size(how.learn) + size(how.validation)), count)
+    used = min(_round_half_up(size(how.learn) + size(how.validation)), count)
     if how.test is None:
         nothing_left = how.per_label and how.learn + how.validation > 1 - 1e-9
-        return [0, learn, seen, seen if nothing_left else count]
+        return [0, learn, used, used if nothing_left else count]
     whole = how.test * count if how.per_label or how.test <= 1 else how.test
     if base == count:
         end = _round_half_up(size(how.learn) + size(how.validation) + whole)
     else:
-        end = seen + _round_half_up(whole)
-    return [0, learn, seen, max(seen, min(end, count))]
+        end = used + _round_half_up(whole)
+    return [0, learn, used, max(used, min(end, count))]
 
 
 def _check_partition(how: Partition, count: int, where: Location | str | None) -> None:
@@ -99,10 +99,10 @@ def _check_partition(how: Partition, count: int, where: Location | str | None) -
         if part < 0:
             raise N2D2Error("E409", f"{name}={part:g} is negative", where=where, remedy="give a fraction from 0 to 1")
     total = sum(parts.values())
-    told = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
+    text = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
     if how.per_label and total > 1 + 1e-6:
-        raise N2D2Error("E409", f"{told} exceeds 1", where=where, remedy="give fractions with a total of at most 1")
+        raise N2D2Error("E409", f"{text} exceeds 1", where=where, remedy="give fractions with a total of at most 1")
     numbers = sum(part * count if part <= 1 else part for part in parts.values())
     if not how.per_label and numbers > count + 1e-6:
-        what = f"{told} exceeds the {count} stimuli"
+        what = f"{text} exceeds the {count} stimuli"
         raise N2D2Error("E409", what, where=where, remedy=f"give numbers with a total of at most {count}, or fractions")

@@ -50,35 +50,35 @@ def filter_labels(database: Database, section: Section) -> Database:
     """
     values = FILTER_ROIS.read(section)
     with reported("", values.where("Labels"), "E410"):
-        listed = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
-    kept = listed if values["FilterKeep"] else ~listed
+        matches = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
+    mask = matches if values["FilterKeep"] else ~matches
     done = "kept" if values["RemoveStimuli"] else "labelled"
-    log.notice("%s: %d of %d stimuli are %s", section.name, int(kept.sum()), len(kept), done)
+    log.notice("%s: %d of %d stimuli are %s", section.name, int(mask.sum()), len(mask), done)
     if values["RemoveStimuli"]:
-        return _keep_stimuli(database, kept, database.labels, database.label_names)
-    return _keep_stimuli(database, np.ones(len(kept), bool), np.where(kept, database.labels, -1), database.label_names)
+        return _keep_stimuli(database, mask, database.labels, database.label_names)
+    return _keep_stimuli(database, np.ones(len(mask), bool), np.where(mask, database.labels, -1), database.label_names)
 
 
 def sort_and_drop_labels(database: Database, section: Section) -> Database:
     """Return the database with the labels selected by [database.sortAndDropLabels]."""
     values = SORT_AND_DROP.read(section)
-    used = np.unique(np.concatenate([database.labels[at] for at in database.sets.values()]))
+    used = np.unique(np.concatenate([database.labels[positions] for positions in database.sets.values()]))
     count = max(int(used.max(initial=-1)) + 1, len(database.label_names))
     sizes = np.bincount(database.labels[database.labels >= 0], minlength=count)
     order = np.argsort(sizes if values["Ascending"] else -sizes, kind="stable")
-    kept = np.sort(order[: values["NbKeep"]])
+    order_kept = np.sort(order[: values["NbKeep"]])
     new_ids = np.full(count + 1, -1, np.int64)  # the last entry is that of label -1
-    new_ids[kept] = np.arange(len(kept))
-    names = tuple(database.label_names[old] if old < len(database.label_names) else str(old) for old in kept)
+    new_ids[order_kept] = np.arange(len(order_kept))
+    names = tuple(database.label_names[old] if old < len(database.label_names) else str(old) for old in order_kept)
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    log.notice("%s: %d of %d labels are kept: %s", section.name, len(kept), count, shown)
+    log.notice("%s: %d of %d labels are kept: %s", section.name, len(order_kept), count, shown)
     labels = new_ids[database.labels]
     return _keep_stimuli(database, labels >= 0, labels, names)
 
 
-def _keep_stimuli(database: Database, kept: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
+def _keep_stimuli(database: Database, mask: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
     """Return the database with sets of the kept stimuli only; the list of stimuli stays."""
-    sets = {name: at[kept[at]] for name, at in database.sets.items()}
+    sets = {name: positions[mask[positions]] for name, positions in database.sets.items()}
     return Database(database.type, database.items, labels, names, sets, database.maps)
 
 
@@ -108,14 +108,14 @@ def tiles(
     width: int, height: int, tile_width: int, tile_height: int, stride_x: int, stride_y: int, overlapping: bool = False
 ) -> list[Tile]:
     """Return x, y, width and height of the tiles of an image, column by column from the left."""
-    found = []
+    boxes = []
     for x in range(0, width, stride_x):
         for y in range(0, height, stride_y):
             left, top = x, y
             if overlapping:
                 left, top = min(x, max(width - tile_width, 0)), min(y, max(height - tile_height, 0))
-            found.append((left, top, min(tile_width, width - left), min(tile_height, height - top)))
-    return found
+            boxes.append((left, top, min(tile_width, width - left), min(tile_height, height - top)))
+    return boxes
 
 
 @dataclass(frozen=True)

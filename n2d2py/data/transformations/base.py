@@ -173,10 +173,10 @@ def read_interval(values: Values, key: str) -> tuple[float, float]:
     Raises:
         N2D2Error: E417 for another count, or for descending order.
     """
-    given = values[key]
-    if len(given) != 2 or given[0] > given[1]:
+    interval = values[key]
+    if len(interval) != 2 or interval[0] > interval[1]:
         raise values.fail("E417", f"{key} is not an interval", "give the smallest and the largest value", key)
-    return float(given[0]), float(given[1])
+    return float(interval[0]), float(interval[1])
 
 
 def _plain_value(value: object) -> str:
@@ -277,12 +277,12 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
         what = f"{name} {_UNSUPPORTED[name][0]}, and applies to the data of inference"
         raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
     try:
-        found = kind.from_values(values)
+        transformation = kind.from_values(values)
     except UnsupportedTransformation as problem:
         if not inference:
             return None
         raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
-    if inference and isinstance(found, RandomTransformation):
-        what = f"{name} {found.draws}, and applies to the data of inference"
+    if inference and isinstance(transformation, RandomTransformation):
+        what = f"{name} {transformation.draws}, and applies to the data of inference"
         raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
-    return found
+    return transformation

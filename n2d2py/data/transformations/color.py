@@ -46,13 +46,13 @@ def _reverse_channels(image: np.ndarray) -> np.ndarray:
 
 def _make_conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     """Return the conversion of each name; images are blue, green, red unless the name says otherwise."""
-    found = {"BGR": bgr, "RGB": _reverse_channels, "RGB_to_BGR": _reverse_channels}
+    conversions = {"BGR": bgr, "RGB": _reverse_channels, "RGB_to_BGR": _reverse_channels}
     for space, (to, back) in _SPACES.items():
-        found[space] = to
-        found[f"RGB_to_{space}"] = lambda image, to=to: to(_reverse_channels(image))
-        found[f"{space}_to_BGR"] = back
-        found[f"{space}_to_RGB"] = lambda image, back=back: back(image)[:, :, ::-1]
-    return found
+        conversions[space] = to
+        conversions[f"RGB_to_{space}"] = lambda image, to=to: to(_reverse_channels(image))
+        conversions[f"{space}_to_BGR"] = back
+        conversions[f"{space}_to_RGB"] = lambda image, back=back: back(image)[:, :, ::-1]
+    return conversions
 
 
 _CONVERSIONS = _make_conversions()

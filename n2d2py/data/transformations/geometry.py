@@ -162,10 +162,10 @@ class SliceExtraction(Transformation):
         keys = tuple(key for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling") if values[key])
         if not keys:
             return fixed
-        turned, scaled = (
+        is_rotated, scaled = (
             read_interval(values, f"{key}Range") if values[key] else None for key in ("RandomRotation", "RandomScaling")
         )
-        return RandomSlice(fixed, keys, turned, scaled)
+        return RandomSlice(fixed, keys, is_rotated, scaled)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         bottom, right = self.beyond(image)
@@ -208,12 +208,12 @@ class RotatedSlice(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         part = self.part
-        found = part.apply(image) if self.angle == 0 else self._turned(image)
-        return resize_bilinear(found, self.height, self.width)
+        result = part.apply(image) if self.angle == 0 else self._turned(image)
+        return resize_bilinear(result, self.height, self.width)
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        found = self.part.apply_to_map(labels) if self.angle == 0 else sample_labels(labels, *self._positions())
-        return resize_labels(found, self.height, self.width)
+        result = self.part.apply_to_map(labels) if self.angle == 0 else sample_labels(labels, *self._positions())
+        return resize_labels(result, self.height, self.width)
 
     def _turned(self, image: np.ndarray) -> np.ndarray:
         self.part.beyond(image)

@@ -56,10 +56,10 @@ class LabelFilter(Transformation):
         if self.default >= len(names):
             what = f"DefaultLabel={self.default}, the database has {len(names)} labels"
             raise Inapplicable(what, "give the id of a label, or -1")
-        listed = np.isin(labels, ids)
+        matches = np.isin(labels, ids)
         if self.filter == "Merge":
-            return np.where(listed, ids[0] if ids else _NONE, labels)
-        return np.where(listed == (self.filter == "Remove"), self.default, labels)
+            return np.where(matches, ids[0] if ids else _NONE, labels)
+        return np.where(matches == (self.filter == "Remove"), self.default, labels)
 
 
 @transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")

@@ -76,9 +76,9 @@ class AffineTransformation(Transformation):
 
     def _operate(self, image: np.ndarray, operator: str, matrix: np.ndarray) -> np.ndarray:
         if matrix.shape != image.shape:
-            told = ["x".join(map(str, (one.shape[1], one.shape[0], one.shape[2]))) for one in (matrix, image)]
+            sizes = ["x".join(map(str, (one.shape[1], one.shape[0], one.shape[2]))) for one in (matrix, image)]
             remedy = "put a RescaleTransformation before, or give another matrix"
-            raise Inapplicable(f"the matrix is {told[0]}, the image {told[1]}", remedy)
+            raise Inapplicable(f"the matrix is {sizes[0]}, the image {sizes[1]}", remedy)
         if "f" in (image.dtype.kind, matrix.dtype.kind):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return OPERATORS[operator](image.astype(np.float64), matrix).astype(np.float32)

@@ -100,8 +100,8 @@ class Distortion(RandomTransformation):
 
     def _smooth(self, noise: np.ndarray) -> np.ndarray:
         """Return the noise (H, W), 0 outside, filtered with the weights exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2)."""
-        at = np.arange(self.size) - self.size // 2
-        weights = np.exp(-(at * at) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
+        offsets = np.arange(self.size) - self.size // 2
+        weights = np.exp(-(offsets * offsets) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
         down = correlate(noise[:, :, None], weights[:, None], "ConstantBorder")
         return correlate(down, weights[None], "ConstantBorder")[:, :, 0]
 
@@ -174,21 +174,21 @@ class RandomAffine(RandomTransformation):
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         channels = image.shape[2]
-        found, varies = [], []
+        parameters, varies = [], []
         for ranges, chances in zip(self.ranges, self.chances, strict=True):
             shared = len(ranges) == 1 and len(chances) <= 1
             low, high = np.array((ranges * channels if len(ranges) == 1 else ranges)[:channels]).T
             values = np.full(channels, random.uniform(low[0], high[0])) if shared else random.uniform(low, high)
-            found.append(values)
+            parameters.append(values)
             each = np.full(channels, random.random()) if len(chances) <= 1 else random.random(channels)
             wanted = np.ones(channels)
             if chances:
-                given = np.array(chances * channels if len(chances) == 1 else chances)[:channels]
-                wanted[: len(given)] = given
+                per_channel = np.array(chances * channels if len(chances) == 1 else chances)[:channels]
+                wanted[: len(per_channel)] = per_channel
             varies.append(each < wanted)
-        return self._affine(found, varies, channels)
+        return self._affine(parameters, varies, channels)
 
-    def _affine(self, found: list[np.ndarray], varies: list[np.ndarray], channels: int) -> Transformation:
+    def _affine(self, parameters: list[np.ndarray], varies: list[np.ndarray], channels: int) -> Transformation:
         on = np.ones(channels, bool)
         if self.mask:
             on[:] = False
@@ -196,7 +196,7 @@ class RandomAffine(RandomTransformation):
         if self.disjoint:
             varies[:2] = [each & ~varies[2] for each in varies[:2]]
         result = []
-        for values, each, neutral in zip(found, varies, (1.0, 0.0, 1.0), strict=True):
+        for values, each, neutral in zip(parameters, varies, (1.0, 0.0, 1.0), strict=True):
             full = np.full(channels, neutral)
             full[: len(values)] = np.where(each[: len(values)] & on[: len(values)], values, neutral)
             result.append(tuple(full.tolist()))

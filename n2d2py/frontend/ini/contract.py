@@ -131,10 +131,10 @@ class LayerContext:
     ) -> Node:
         """Add the node of the layer."""
         where = self.values.section.location
-        given, unbiased = complete_params(params or {})
+        complete, unbiased = complete_params(params or {})
         if self.weight_scales is not None:
-            given["weight_scales"] = self.weight_scales
-        return self.graph.add(Node(self.name, op, inputs, [self.name], given, activation, where, unbiased=unbiased))
+            complete["weight_scales"] = self.weight_scales
+        return self.graph.add(Node(self.name, op, inputs, [self.name], complete, activation, where, unbiased=unbiased))
 
     def parameter(
         self,

@@ -115,8 +115,8 @@ def read_activation(values: Values) -> FunctionRow | None:
     """Return the activation of a layer; None for Linear without clipping."""
     name = values["ActivationFunction"]
     for key in ("LeakSlope", "Clipping", "Threshold", "Alpha"):
-        if values.is_given(given := f"ActivationFunction.{key}") and key not in _OF_FUNCTIONS.get(name, ()):
-            values.section.document.ignored.add(_OTHER_FUNCTION, given, values.where(given))
+        if values.is_given(key_name := f"ActivationFunction.{key}") and key not in _OF_FUNCTIONS.get(name, ()):
+            values.section.document.ignored.add(_OTHER_FUNCTION, key_name, values.where(key_name))
     clipping = values["ActivationFunction.Clipping"]
     if name == "Linear":
         return Clip(-clipping, clipping) if clipping else None

@@ -96,8 +96,8 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     graph.add_input(provider, input_shape)
     graph.aliases.update({name: provider for name in PROVIDERS if name != provider})
     for section in further_inputs(document):
-        given = INPUT_SECTION.read(section)
-        graph.add_input(section.name, (1, given["NbChannels"], given["SizeY"], given["SizeX"]))
+        input_values = INPUT_SECTION.read(section)
+        graph.add_input(section.name, (1, input_values["NbChannels"], input_values["SizeY"], input_values["SizeX"]))
     layers = _sort_layers(document, _collect_layers(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
         what = f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}"

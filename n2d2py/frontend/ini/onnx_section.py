@@ -241,8 +241,8 @@ def _apply_sections(
         weights.set_default(node.name, "weights", node.params["weights"])
         shape = node.params["weights"].shape
         rows = (prod(shape[1:]),) * shape[0]
-        found, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
-        node.params = {**node.params, "weights": found, **({} if scales is None else {"weight_scales": scales})}
+        trained, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
+        node.params = {**node.params, "weights": trained, **({} if scales is None else {"weight_scales": scales})}
     if values["QAct"]:
         quantize_output(graph, values, weights, node, node.name)
 
@@ -251,13 +251,13 @@ def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
     """Replace arrays of the ONNX file by arrays stored under the layer's name."""
     loaded = []
     for node in nodes:
-        found = {
+        arrays = {
             role: weights.load(node.name, name, node.params[role], node.location)
             for name, role in ROLES.items()
             if role in node.params and weights.has(node.name, name)
         }
-        if found:
-            node.params = {**node.params, **found}
+        if arrays:
+            node.params = {**node.params, **arrays}
             loaded.append(node.name)
     if loaded:
         text = "%s: loaded the weights of %d layers of the ONNX file from there: %s"

@@ -34,14 +34,14 @@ def read_post(document: Document) -> str | None:
     (section,) = sections
     schema = post_schema()
     values = schema.read(section)
-    given = [key.name for key in schema.keys[1:] if values.is_given(key.name)]
-    text = f"{values['Type']}:{','.join(f'{name.lower()}={section.text(name)}' for name in given)}"
+    names = [key.name for key in schema.keys[1:] if values.is_given(key.name)]
+    text = f"{values['Type']}:{','.join(f'{name.lower()}={section.text(name)}' for name in names)}"
     parse_post(text, section.location)
     return text
 
 
 def _either(key: Key, other: Key) -> Key:
-    """A key that kinds of -post understand differently; `parse_post` knows the bounds of each."""
+    """Return a key that kinds of -post understand differently; `parse_post` knows the bounds of each."""
     doc = key.doc if other.doc in key.doc else f"{key.doc} {other.doc}"
     differing = {name: None for name in ("default", "minimum", "maximum") if getattr(key, name) != getattr(other, name)}
     return replace(key, doc=doc, **differing)

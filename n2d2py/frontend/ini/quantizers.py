@@ -79,9 +79,9 @@ def _dequantize(integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
 def _read_grid(
     values: Values, store: WeightStore, name: str, stored: str, initial: np.ndarray, rows: Sequence[int], order: Sequence[int]
 ) -> tuple[str, np.ndarray, float]:
-    found = store.load(name, stored, initial, values.section.location, rows, order)
+    array = store.load(name, stored, initial, values.section.location, rows, order)
     steps = values["QWeight.Range"]
-    read = read_grid(found, steps, GRIDS[values["QWeight.QuantMode"]])
+    read = read_grid(array, steps, GRIDS[values["QWeight.QuantMode"]])
     if read is None:
         raise values.fail(
             "E425",
@@ -95,9 +95,9 @@ def _read_grid(
 def _report_mismatch(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, grid: str, values: Values) -> None:
     """Report the share of weights that differ from the stored quantized ones."""
     share, step = float(np.mean(integers != stored)), 2 if grid == "odd" or steps == 1 else 1
-    apart = np.abs(integers - stored) > (step if steps > 1 else 0)
+    differs = np.abs(integers - stored) > (step if steps > 1 else 0)
     text = f"{name}: {bits_of(steps)}-bit weights, {grid} grid; {100 * share:.2f} % differ from the stored quantized ones"
-    if np.mean(apart) > _MAX_MISMATCH:
+    if np.mean(differs) > _MAX_MISMATCH:
         log.warning("W421", text, where=values.section.location, remedy="use both files from one training")
     else:
         log.notice("%s", text)
@@ -122,12 +122,12 @@ def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -
     return require_positive(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
 
 
-def require_positive(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
+def require_positive(array: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
     """Return stored steps or alphas; raise E425 if one is not positive."""
-    if not (found > 0).all():
-        what = f"'{name}_{role}' is {float(found.min()):g}, but must be above 0"
+    if not (array > 0).all():
+        what = f"'{name}_{role}' is {float(array.min()):g}, but must be above 0"
         raise values.fail("E425", what, "check the training of the layer")
-    return found
+    return array
 
 
 def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node, name: str) -> None:
@@ -144,10 +144,10 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node
     known = store.has(name, role) or store.ignore_missing
     initial = np.array([values[key]], np.float32)
     if not known and values["QAct"] == "LSQ" and values.is_given(key):
-        found = float(initial[0])
+        threshold = float(initial[0])
     else:
-        found = float(require_positive(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
-    scale = np.float32(found) / np.float32(steps) if values["QAct"] == "SAT" else np.float32(found)
+        threshold = float(require_positive(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
+    scale = np.float32(threshold) / np.float32(steps) if values["QAct"] == "SAT" else np.float32(threshold)
     kind = NumType(8, False, scale=float(scale), most=None if steps == 255 else steps)
     tensor = node.output
     shape, real = graph.shape(tensor), graph.fresh_name(f"{tensor}_real")

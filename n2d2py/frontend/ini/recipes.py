@@ -189,17 +189,17 @@ def unignore_training_keys(ignored: IgnoredKeys) -> None:
 
 
 def _read_solver(merged: MergedSection, section: Section | MergedSection, prefixes: tuple[str, ...]) -> SolverSettings:
-    kind, given = "SGD", {}
+    kind, values_given = "SGD", {}
     for prefix in prefixes:
         for source in (merged, section):
             for name in source.keys():
                 if name == prefix:
                     kind = _solver_type(name, source)
                 elif name.startswith(prefix + "."):
-                    given[name.removeprefix(prefix + ".")] = name, source
+                    values_given[name.removeprefix(prefix + ".")] = name, source
     keys = {key.name: key for key in _SOLVERS[kind]}
     settings: dict[str, Any] = {"kind": kind, "learning_rate": keys["LearningRate"].default}
-    for bare, (name, source) in given.items():
+    for bare, (name, source) in values_given.items():
         where = source.where(name)
         if bare in keys:
             try:
@@ -216,11 +216,11 @@ def _read_solver(merged: MergedSection, section: Section | MergedSection, prefix
     if kind == "SGD":
         policy = settings.get("learning_rate_policy", SolverSettings.learning_rate_policy)
         for bare, policies in _POLICY_KEYS.items():
-            if bare in given and policy not in policies:
-                name, source = given[bare]
+            if bare in values_given and policy not in policies:
+                name, source = values_given[bare]
                 section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
     if clamping := settings.get("clamping"):
-        settings["clamping"] = _read_range(clamping, *given["Clamping"])
+        settings["clamping"] = _read_range(clamping, *values_given["Clamping"])
     else:
         settings["clamping"] = None
     return SolverSettings(**settings)

@@ -143,19 +143,19 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
         if not dot:
             continue
         values = None if describing else TARGET.read(section)
-        found = _target_layers(layer, graph)
-        if not describing and any(tensor in graph.inputs for tensor in found.values()):
+        layers = _target_layers(layer, graph)
+        if not describing and any(tensor in graph.inputs for tensor in layers.values()):
             errors.append(
                 N2D2Error("E219", f"the target's layer '{layer}' is an input", where=section.location, remedy="name a layer")
             )
-        if not found:
+        if not layers:
             what = f"the target's layer '{layer}' does not exist"
             remedy = suggest(layer, known, "name an existing layer", form="[{}.Target]")
             if describing:
                 log.warning("W219", what, where=section.location, remedy=remedy)
             else:
                 errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
-        for name, tensor in found.items():
+        for name, tensor in layers.items():
             targets.append(_read_target(f"{name}.Target{suffix}", tensor, section, values, document))
     ErrorList.raise_if(errors)
     if not targets:

@@ -104,8 +104,8 @@ _UNUSED_KEYS = {
 
 def _with_keys(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
     """Return the schema with these keys rather than the entry for `pattern`."""
-    kept = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
-    return replace(schema.extended(*keys), accepted=(*_SOLVERS, *kept))
+    others = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
+    return replace(schema.extended(*keys), accepted=(*_SOLVERS, *others))
 
 
 def with_trained_weights(schema: Schema) -> Schema:

@@ -142,8 +142,8 @@ def _morphology(context: LayerContext, tensor: str) -> None:
     for step, sign in enumerate(_FILTERS[context.values["Operation"]]):
         if sign < 0:
             tensor = context.add_helper(f"negative{step}", Affine(), [tensor], negative)
-        for again in range(context.values["NbIterations"]):
-            tensor = context.add_helper(f"maximum{step}_{again}", pool, [tensor])
+        for iteration in range(context.values["NbIterations"]):
+            tensor = context.add_helper(f"maximum{step}_{iteration}", pool, [tensor])
         if sign < 0:
             tensor = context.add_helper(f"minimum{step}", Affine(), [tensor], negative)
     context.add(Identity(), [tensor])

@@ -53,9 +53,9 @@ def attach_onnx(
         declared = value.shape
         if value.name in transposed and len(declared) == 4:
             declared = (*declared[:1], declared[3], *declared[1:3])
-        fed = _match_rank(graph, parent, declared, value.name, where)
-        shapes[value.name] = _fit(graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs)
-        feeds[value.name] = fed
+        source = _match_rank(graph, parent, declared, value.name, where)
+        shapes[value.name] = _fit(graph.shape(source), declared, value, model, ignore_input_size, where, source in graph.inputs)
+        feeds[value.name] = source
     part = import_onnx(model, graph.name, input_shapes=shapes)
     return _merge_graph(graph, part, feeds, model)
 
@@ -92,18 +92,18 @@ def _fit(
     provided: bool,
 ) -> Shape:
     """Return the parent's shape, checked against the declared one; `provided`: it is an input of the network."""
-    given, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
+    actual, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
         raise N2D2Error(
             "E313",
-            f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {given}",
+            f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {actual}",
             where=where or model.place(),
             remedy="correct Size, NbChannels and the transformations of the stimuli provider"
             if provided
             else "name a layer of that shape in Input, or put a Reshape or a Resize between them",
         )
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
-        what = f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {given}"
+        what = f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {actual}"
         remedy = "correct Size of the stimuli provider, or set IgnoreInputSize=1"
         log.warning("W305", what, where=where or model.place(), remedy=remedy)
     return shape

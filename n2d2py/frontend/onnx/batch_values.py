@@ -45,11 +45,11 @@ def refuse_mixed_samples(model: OnnxModel) -> None:
     both = {one.name: _draw_samples(one, random) for one in model.inputs}
     try:
         session = _open_session(model.proto)
-        found = session.run(model.outputs, both)
+        results = session.run(model.outputs, both)
         parts = [session.run(model.outputs, {name: x[i : i + 1] for name, x in both.items()}) for i in range(2)]
     except Exception:  # ONNX Runtime has no common base class for its errors; ImportError without it
         return
-    for name, together, *alone in zip(model.outputs, found, *parts, strict=True):
+    for name, together, *alone in zip(model.outputs, results, *parts, strict=True):
         if not _is_concatenation(together, alone):
             raise N2D2Error(
                 "E310",
@@ -98,8 +98,8 @@ def _is_concatenation(together: np.ndarray, alone: list[np.ndarray]) -> bool:
     axes = [axis for axis, size in enumerate(together.shape) if size == parts[0].shape[axis] + parts[1].shape[axis]]
     if len(axes) != 1:
         return True
-    joined = np.concatenate(parts, axes[0]).astype(np.float64)
-    return bool(np.square(together - joined).sum() <= _TOLERANCE**2 * np.square(joined).sum())
+    concatenated = np.concatenate(parts, axes[0]).astype(np.float64)
+    return bool(np.square(together - concatenated).sum() <= _TOLERANCE**2 * np.square(concatenated).sum())
 
 
 _SHAPE_INPUTS = {"Reshape": 1, "Expand": 1, "Resize": 3}

@@ -113,12 +113,6 @@ class OnnxNode:
             raise Unsupported(f"its input has rank {len(shape)}, only rank {wanted} is supported")
         return shape
 
-    def require_single_output(self) -> None:
-        """Raise Unsupported if an output after the first has a consumer."""
-        for name in self.outputs[1:]:
-            if self._tensors.is_read(name):
-                raise Unsupported(f"its additional output '{name}' is used")
-
     def integers(self, name: str, index: int, default: Any = None) -> Any:
         """Return a list from input `index`, or from the attribute in old opsets; `default` if it is absent.
 

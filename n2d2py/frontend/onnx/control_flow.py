@@ -41,19 +41,19 @@ def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
     )
     step, states, outputs = 0, parts.inputs[2:], parts.outputs
     _check_steps(trips if parts.has(0) and trips is not None else 0)
-    made: list[list[str]] = [[] for _ in outputs[len(states) :]]
+    scanned: list[list[str]] = [[] for _ in outputs[len(states) :]]
     while trips is not None and condition is not None and step < trips and condition:
         _check_steps(step)
-        given = [parts.add_constant("step", np.array(step)), parts.add_constant("condition", np.array(True)), *states]
-        names = dict(zip((value.name for value in body.input), given, strict=True))
+        inputs = [parts.add_constant("step", np.array(step)), parts.add_constant("condition", np.array(True)), *states]
+        names = dict(zip((value.name for value in body.input), inputs, strict=True))
         yield from body_nodes(body, names, tensors)
         results = [names.get(value.name, value.name) for value in body.output]
         condition, states, step = tensors.constants.get(results[0]), results[1 : len(states) + 1], step + 1
-        for one, name in zip(made, results[len(states) + 1 :], strict=True):
+        for one, name in zip(scanned, results[len(states) + 1 :], strict=True):
             one.append(name)
     if trips is None or condition is None:
         raise Unsupported(_UNKNOWN, "export the model with a fixed number of steps")
-    yield from _add_outputs(parts, states, [(one, 0) for one in made])
+    yield from _add_outputs(parts, states, [(one, 0) for one in scanned])
 
 
 def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
@@ -86,12 +86,12 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
     yield from _add_outputs(parts, states, [(one[::-1] if back else one, axis) for one, axis, back in ways])
 
 
-def _add_outputs(parts: Parts, states: Sequence[str], made: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
+def _add_outputs(parts: Parts, states: Sequence[str], scanned: Sequence[tuple[list[str], int]]) -> list[onnx.NodeProto]:
     """Add the nodes of a loop's outputs: the last states, and the step results stacked along new axes; return all nodes."""
     for out, name in enumerate(states):
         if parts.outputs[out]:
             parts.add("Identity", name, out=out)
-    for out, (names, axis) in enumerate(made, len(states)):
+    for out, (names, axis) in enumerate(scanned, len(states)):
         _add_stack(parts, names, axis, out)
     return parts.nodes
 
@@ -168,23 +168,23 @@ def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
         sequences[result] = _changed_sequence(parts, kind, match)
 
 
-def _changed_sequence(parts: Parts, kind: str, found: list[str]) -> list[str]:
+def _changed_sequence(parts: Parts, kind: str, items: list[str]) -> list[str]:
     """Return the tensors of a sequence after an operator on it."""
     if kind == "SplitToSequence":
         return _split_to_sequence(parts)
     if kind == "SequenceConstruct":
         return parts.inputs
     if kind == "SequenceInsert":
-        found.insert(_list_position(parts, 2, len(found) + 1), parts.inputs[1])
+        items.insert(_list_position(parts, 2, len(items) + 1), parts.inputs[1])
     elif kind == "SequenceErase":
-        del found[_list_position(parts, 1, len(found))]
-    return found
+        del items[_list_position(parts, 1, len(items))]
+    return items
 
 
 def _list_position(parts: Parts, index: int, count: int) -> int:
     """Return a position among `count` tensors; the last one if input `index` is absent."""
-    given = parts.integer(index, "position")
-    at = -1 if given is None else given
+    position = parts.integer(index, "position")
+    at = -1 if position is None else position
     if not -count <= at < count:
         raise Unsupported(f"its position {at} is outside {count} tensors", "export the model again")
     return at % count
@@ -192,9 +192,9 @@ def _list_position(parts: Parts, index: int, count: int) -> int:
 
 def _split_to_sequence(parts: Parts) -> list[str]:
     """Add the parts of SplitToSequence: of given lengths, of one length (the last may be shorter), or of 1."""
-    x, axis, given = parts.inputs[0], parts.attribute("axis", 0), parts.optional_constant(1, "list of lengths")
+    x, axis, lengths = parts.inputs[0], parts.attribute("axis", 0), parts.optional_constant(1, "list of lengths")
     length = parts.dims(0)[axis]
-    if given is None and not parts.attribute("keepdims", 1):
+    if lengths is None and not parts.attribute("keepdims", 1):
         return [parts.add("Gather", x, parts.add_constant("at", np.array(index)), axis=axis) for index in range(length)]
-    sizes = np.ones(length, np.int64) if given is None else given
+    sizes = np.ones(length, np.int64) if lengths is None else lengths
     return parts.split(x, axis, (sizes if sizes.ndim else np.diff([*range(0, length, int(sizes)), length])).tolist())

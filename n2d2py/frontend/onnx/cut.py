@@ -45,12 +45,12 @@ class Cut:
             if name not in read:
                 raise _cut_error(path, f"the input '{name}' has no effect, as no output depends on it", "leave it out")
         types = _tensor_types(proto)
-        kept = [node for node in graph.node if any(name in read and name not in self.inputs for name in node.output)]
+        nodes = [node for node in graph.node if any(name in read and name not in self.inputs for name in node.output)]
         ends = [value for value in declared if value.name in read and value.name not in self.inputs]
         inputs = [_typed_tensor(name, types, path) for name in self.inputs] + ends
         results = [types.get(name) or onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
         constants = [tensor for tensor in graph.initializer if tensor.name in read]
-        for field, values in (("node", kept), ("input", inputs), ("output", results), ("initializer", constants)):
+        for field, values in (("node", nodes), ("input", inputs), ("output", results), ("initializer", constants)):
             copies = [type(value).FromString(value.SerializeToString()) for value in values]
             graph.ClearField(field)
             getattr(graph, field).extend(copies)
@@ -64,7 +64,7 @@ class Cut:
                 if names.count(name) > 1:
                     raise _cut_error(path, f"{option} names '{name}' twice", "name it once")
 
-    def _find_dependencies(self, outputs: tuple[str, ...], made: dict[str, onnx.NodeProto]) -> set[str]:
+    def _find_dependencies(self, outputs: tuple[str, ...], producers: dict[str, onnx.NodeProto]) -> set[str]:
         """Return the tensors that the outputs depend on, up to the inputs."""
         read, pending = set(), list(outputs)
         while pending:
@@ -72,7 +72,7 @@ class Cut:
             if name in read:
                 continue
             read.add(name)
-            node = None if name in self.inputs else made.get(name)
+            node = None if name in self.inputs else producers.get(name)
             if node is not None:
                 pending += [each for each in _tensors_read(node) if each]
         return read

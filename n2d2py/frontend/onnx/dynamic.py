@@ -58,13 +58,13 @@ def _find_dynamic(graph: onnx.GraphProto, nodes: list[onnx.NodeProto], model: On
                 for name, zero in zip(node.input[:2], _zero_points(node), strict=True)
             )
         ]
-        kept = {name: node for name, node in quantizers.items() if not outputs & {*node.output}}
+        remaining = {name: node for name, node in quantizers.items() if not outputs & {*node.output}}
         for reader in (node for node in nodes if not any(node is one for one in sums)):
             for name in reader.input:
-                kept = {q: node for q, node in kept.items() if name not in (q, node.output[2])}
-        if len(kept) == len(quantizers):
+                remaining = {q: node for q, node in remaining.items() if name not in (q, node.output[2])}
+        if len(remaining) == len(quantizers):
             return quantizers
-        quantizers = kept
+        quantizers = remaining
 
 
 def _zero_points(node: onnx.NodeProto) -> list[str]:

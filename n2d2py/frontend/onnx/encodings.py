@@ -100,8 +100,8 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
             where=Location(str(path)),
             remedy="give the encodings exported with this model",
         )
-    taken = {*written, *weights, *inputs}
-    helpers = _Quantizers(path, taken)
+    names = {*written, *weights, *inputs}
+    helpers = _Quantizers(path, names)
     for name, encoding in encodings.items():
         if name in written:
             helpers.insert_after_node(name, encoding, written[name])
@@ -122,11 +122,11 @@ _Place = tuple[onnx.NodeProto, int]
 class _Quantizers:
     """The nodes and constants to add to a model."""
 
-    def __init__(self, path: Path, taken: set[str]):
+    def __init__(self, path: Path, names: set[str]):
         self.path = path
         self.nodes: dict[str, list[onnx.NodeProto]] = {}
         self.constants: list[onnx.TensorProto] = []
-        self._taken = taken
+        self._taken = names
 
     def insert_after_node(self, name: str, encoding: Encoding, written: _Place) -> None:
         """Give the quantized tensor the original name, so that consumers and outputs are unchanged."""

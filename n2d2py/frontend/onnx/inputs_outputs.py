@@ -128,9 +128,9 @@ def _open_sizes_error(builder: Builder, value: OnnxInput, dims: Iterable[int | N
     def text(sizes: Iterable[int | None]) -> str:
         return "x".join("?" if size is None else str(size) for size in sizes)
 
-    fed = builder.model.user_inputs
-    shapes = [(one.name, text(one.dims[len(one.dims) > 1 :])) for one in fed if one.is_open]
-    option = ",".join(f"{name}={shape}" for name, shape in shapes) if len(fed) > 1 else shapes[0][1]
+    inputs = builder.model.user_inputs
+    shapes = [(one.name, text(one.dims[len(one.dims) > 1 :])) for one in inputs if one.is_open]
+    option = ",".join(f"{name}={shape}" for name, shape in shapes) if len(inputs) > 1 else shapes[0][1]
     return N2D2Error(
         "E305",
         f"input '{value.name}' has shape {text(dims)} with unknown sizes",

@@ -127,10 +127,10 @@ class OnnxModel:
         if name not in names:
             what = f"input '{name}' does not exist; the inputs are {', '.join(names)}"
             raise N2D2Error("E305", what, where=self.place(), remedy="name one of the inputs")
-        at = names.index(name)
-        if self.batch is None and len(sizes) == len(self.inputs[at].dims) > 1 and sizes[0] == 1:
+        index = names.index(name)
+        if self.batch is None and len(sizes) == len(self.inputs[index].dims) > 1 and sizes[0] == 1:
             self.batch, sizes = 1, sizes[1:]
-        self.inputs[at] = self.inputs[at].sized(sizes, self.place())
+        self.inputs[index] = self.inputs[index].sized(sizes, self.place())
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
         """Return the integer type (with scale and zero point) of an input that the file declares as integers; else None."""
@@ -147,10 +147,10 @@ class OnnxModel:
 
     def _input_quantization(self, node: onnx.NodeProto) -> tuple[float, int] | None:
         """Return the (scale, zero point) of an operator's first input; None unless they are constant scalars."""
-        found = [self.constants.get(name) for name in node.input[1:3]]
-        if any(one is None or one.size != 1 for one in found):
+        constants = [self.constants.get(name) for name in node.input[1:3]]
+        if any(one is None or one.size != 1 for one in constants):
             return None
-        numbers = [one.item() for one in found if one is not None]
+        numbers = [one.item() for one in constants if one is not None]
         return float(np.float32(numbers[0])), int(numbers[1]) if len(numbers) > 1 else 0
 
     def place(self, section: str | None = None) -> Location:
@@ -308,11 +308,13 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
         name, dims = sparse.values.name, tuple(sparse.dims)
         if not 0 < prod(dims) <= MAX_TENSOR or min(dims) < 0:
             raise _invalid_model_error(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
-        values, at = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
+        values, positions = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
         try:  # places, or the index along each axis
-            at = np.ravel_multi_index(tuple(at.T) if at.ndim > 1 else (at,), dims if at.ndim > 1 else (prod(dims),))
+            positions = np.ravel_multi_index(
+                tuple(positions.T) if positions.ndim > 1 else (positions,), dims if positions.ndim > 1 else (prod(dims),)
+            )
             dense = np.zeros(prod(dims), values.dtype)
-            dense[at] = values
+            dense[positions] = values
         except (ValueError, IndexError, TypeError):
             raise _invalid_model_error(path, f"the sparse tensor '{name}' has indices that do not fit its values") from None
         proto.graph.initializer.append(numpy_helper.from_array(dense.reshape(dims), name))
@@ -325,11 +327,11 @@ def _check_names(proto: onnx.ModelProto, path: str) -> None:
     written = [value.name for value in proto.graph.input if value.name not in initializers]
     written += [tensor.name for tensor in proto.graph.initializer]
     written += [name for node in proto.graph.node for name in node.output if name]
-    seen: set[str] = set()
+    known: set[str] = set()
     for name in written:
-        if name in seen:
+        if name in known:
             raise _invalid_model_error(path, f"the tensor '{name}' is written twice")
-        seen.add(name)
+        known.add(name)
 
 
 def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:

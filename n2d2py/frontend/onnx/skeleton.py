@@ -31,11 +31,11 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
             else:
                 light.graph.initializer.add().CopyFrom(tensor)
     light.graph.name = light.graph.name or "graph"  # ONNX Runtime needs none, the checker does
-    given = {value.name for value in light.graph.input}
+    names = {value.name for value in light.graph.input}
     light.graph.input.extend(
         helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         for tensor in heavy
-        if tensor.name not in given
+        if tensor.name not in names
     )
     return light
 

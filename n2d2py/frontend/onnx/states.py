@@ -86,11 +86,11 @@ def find_states(model: OnnxModel, text: str) -> None:
             ", ".join(f"{output} -> {name}" for name, output in pairs),
         )
     inputs, outputs = {one.name: one for one in model.inputs}, {one.name: one for one in model.proto.graph.output}
-    taken = {name for pair in pairs for name in pair}
+    paired = {name for pair in pairs for name in pair}
     shapes = {one.name: tuple(_declared_dims(one)) for one in outputs.values()}
-    model.inputs = [one for one in model.inputs if one.name not in taken]
+    model.inputs = [one for one in model.inputs if one.name not in paired]
     model.inputs += [_with_output_sizes(inputs[name], shapes[output]) for name, output in pairs]
-    ordered = [one for one in outputs.values() if one.name not in taken] + [outputs[output] for _, output in pairs]
+    ordered = [one for one in outputs.values() if one.name not in paired] + [outputs[output] for _, output in pairs]
     del model.proto.graph.output[:]
     model.proto.graph.output.extend(ordered)
     model.states = pairs
@@ -110,8 +110,8 @@ def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
 
 def keep_state_images(graph: Graph) -> None:
     """Keep states as images if their consumers and producers use images; this saves two layout conversions in each call."""
-    for kept, becoming in zip(graph.state_inputs, graph.state_outputs, strict=True):
-        readers, maker = graph.consumers(kept), graph.producer(becoming)
+    for state_input, becoming in zip(graph.state_inputs, graph.state_outputs, strict=True):
+        readers, maker = graph.consumers(state_input), graph.producer(becoming)
         if maker is None or not readers or not all(isinstance(node.op, Reshape) for node in (*readers, maker)):
             continue
         image = maker.inputs[0]
@@ -121,7 +121,7 @@ def keep_state_images(graph: Graph) -> None:
         )
         if len(shapes) > 1 or len(graph.shape(image)) < 3 or taken:
             continue
-        graph.tensors[kept] = replace(graph.tensors[kept], shape=graph.shape(image))
+        graph.tensors[state_input] = replace(graph.tensors[state_input], shape=graph.shape(image))
         for node in readers:
             graph.bypass(node)
         graph.outputs[graph.outputs.index(becoming)] = image
@@ -150,23 +150,23 @@ def _parse_pairs(model: OnnxModel, text: str, key: str, example: str) -> list[Pa
         # names of ONNX may hold colons: the last one separates, or of a pair the one that makes both names known
         cuts = [match.start() for match in re.finditer(":", part)]
         known = {one.name for one in model.inputs}
-        at = next((cut for cut in cuts if part[:cut] in known), cuts[-1] if cuts else -1)
-        if at < 1 or at == len(part) - 1:
+        split = next((cut for cut in cuts if part[:cut] in known), cuts[-1] if cuts else -1)
+        if split < 1 or split == len(part) - 1:
             raise _states_error(model, f"{key}: '{part}' is not a pair", f"write {key}={example}")
-        pairs.append((part[:at].strip(), part[at + 1 :].strip()))
+        pairs.append((part[:split].strip(), part[split + 1 :].strip()))
     return pairs
 
 
 def _match_names(model: OnnxModel) -> list[Pair]:
     """Return the pairs that names determine uniquely: one output for one input, of matching shapes."""
-    given = {one.name: _split_name(one.name, _OLD_MARKS) for one in model.inputs if not one.kind}
+    names = {one.name: _split_name(one.name, _OLD_MARKS) for one in model.inputs if not one.kind}
     outputs = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
     shapes = {one.name: tuple(_declared_dims(one)) for one in model.proto.graph.output}
     inputs = {one.name: one for one in model.inputs}
     pairs = []
-    for name, (meaning, _) in given.items():
+    for name, (meaning, _) in names.items():
         same = [output for output, (other, marked) in outputs.items() if marked and other == meaning]
-        alone = sum(other == meaning for other, _ in given.values()) == 1
+        alone = sum(other == meaning for other, _ in names.values()) == 1
         if meaning & _STATE_WORDS and len(same) == 1 and alone and _shapes_agree(inputs[name].dims, shapes[same[0]]):
             pairs.append((name, same[0]))
     return [] if len(pairs) in (len(inputs), len(outputs)) else pairs

@@ -88,10 +88,10 @@ def _of(factor: _Factor, size: int) -> _Sum:
     return _Sum({factor: np.eye(size)}, np.zeros(size))
 
 
-def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
+def _operator_sums(body: TfliteFile, operator: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
     """Return the sums that an operator computes; none for other functions."""
     code = operator.code
-    x, *rest = [found.get(index) for index in operator.inputs] or [None]
+    x, *rest = [known_sums.get(index) for index in operator.inputs] or [None]
     tensors, size = (
         [body.tensors[index] for index in operator.inputs if index >= 0],
         body.tensors[operator.outputs[0]].shape[-1:],
@@ -100,7 +100,7 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, 
         variables = tuple(body.inputs.index(index) for index in operator.inputs)
         return [_of(_Factor(code, (), variables), size[0])] if len(tensors[0].shape) == 3 and not tensors[1].shape else []
     if code == "SPLIT":
-        return _split_sum(body, operator, found)
+        return _split_sum(body, operator, known_sums)
     if x is None or not size:
         return []
     if code in ("FULLY_CONNECTED", "BATCH_MATMUL"):
@@ -125,13 +125,13 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, found: dict[int, 
     if code in ("STRIDED_SLICE", "SLICE"):
         lines = np.broadcast_to(np.arange(len(x.bias)), tensors[0].shape)
         bounds = [tensor.values for tensor in tensors[1:] if tensor.values is not None]
-        taken = compute_values(operator, tensors[0], [lines, *bounds])
-        return [] if taken is None else [x.times(np.eye(len(x.bias))[taken.reshape(-1, *size)[0]])]
+        computed = compute_values(operator, tensors[0], [lines, *bounds])
+        return [] if computed is None else [x.times(np.eye(len(x.bias))[computed.reshape(-1, *size)[0]])]
     return []
 
 
-def _split_sum(body: TfliteFile, operator: TfliteOperator, found: dict[int, _Sum]) -> list[_Sum]:
-    axis, x = body.tensors[operator.inputs[0]].values, found.get(operator.inputs[1])
+def _split_sum(body: TfliteFile, operator: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
+    axis, x = body.tensors[operator.inputs[0]].values, known_sums.get(operator.inputs[1])
     if (
         x is None
         or axis is None
@@ -164,10 +164,10 @@ def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None
     end = out[1].only("TANH")
     if end is None or end.of[0] is not cell:
         return None
-    for kept, new in (parts, parts[::-1]):
-        state, candidate = kept[1].only("STATE") if kept else None, new[1].only("TANH") if new else None
-        if kept and new and state is not None and state.variables == (c,) and candidate is not None:
-            gates = [each.of[0] for each in (new[0], out[0], kept[0], candidate)]
+    for forgotten, new in (parts, parts[::-1]):
+        state, candidate = forgotten[1].only("STATE") if forgotten else None, new[1].only("TANH") if new else None
+        if forgotten and new and state is not None and state.variables == (c,) and candidate is not None:
+            gates = [each.of[0] for each in (new[0], out[0], forgotten[0], candidate)]
             return _build_cell("LSTM", h, c, gates, gates)
     return None
 
@@ -175,8 +175,8 @@ def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None
 def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
     """Match h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
     products = [factor for factor in total.factors() if factor.kind == "MUL"]
-    for kept, new in (products, products[::-1]) if len(products) == 2 else ():
-        first, second = _gate(kept, "LOGISTIC"), _gate(new, "TANH")
+    for previous, new in (products, products[::-1]) if len(products) == 2 else ():
+        first, second = _gate(previous, "LOGISTIC"), _gate(new, "TANH")
         if first is None or second is None:
             continue
         (z, state), (candidate, rest) = first, second
@@ -223,8 +223,8 @@ def _build_cell(
         return None
     hidden, none = len(gates[0].bias), np.zeros((len(gates[0].bias), gates[0].terms.get(inputs[0], np.zeros((0, 0))).shape[1]))
     weights = np.stack([gate.terms.get(inputs[0], none) for gate in gates])
-    kept = np.stack([gate.terms.get(states[0], np.zeros((hidden, hidden))) for gate in recurrent])
+    recurrent_weights = np.stack([gate.terms.get(states[0], np.zeros((hidden, hidden))) for gate in recurrent])
     biases = np.stack([gate.bias for gate in gates])
     x, counter = inputs[0].variables
-    weights, kept, biases = (each.astype(np.float32) for each in (weights, kept, biases))
-    return RecurrentCell(kind, x, counter, h, c, weights, kept, biases, recurrent_bias, activation)
+    weights, recurrent_weights, biases = (each.astype(np.float32) for each in (weights, recurrent_weights, biases))
+    return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, recurrent_bias, activation)

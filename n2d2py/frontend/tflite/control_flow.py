@@ -208,19 +208,21 @@ class _FlatGraph:
     def _replace_slice(self, operator: TfliteOperator) -> bool:
         """Replace a SLICE of a concatenation by a CONCATENATION of the selected parts; return True if this is possible."""
         match = self._parts.get(operator.inputs[0])
-        begins, sizes = (self._tensors[at].values if at >= 0 else None for at in (*operator.inputs, -1, -1)[1:3])
+        begins, sizes = (self._tensors[index].values if index >= 0 else None for index in (*operator.inputs, -1, -1)[1:3])
         if match is None or begins is None or sizes is None:
             return False
         join, axis, parts = match
         shape = self._tensors[operator.inputs[0]].shape
-        if not len(begins) == len(sizes) == len(shape) or any(self._tensors[at].is_open for at in parts):
+        if not len(begins) == len(sizes) == len(shape) or any(self._tensors[index].is_open for index in parts):
             return False
-        ends = [size if length == -1 else at + length for at, length, size in zip(begins, sizes, shape, strict=True)]
-        if any((at, end) != (0, size) for k, (at, end, size) in enumerate(zip(begins, ends, shape, strict=True)) if k != axis):
+        ends = [size if length == -1 else index + length for index, length, size in zip(begins, sizes, shape, strict=True)]
+        if any(
+            (index, end) != (0, size) for k, (index, end, size) in enumerate(zip(begins, ends, shape, strict=True)) if k != axis
+        ):
             return False
-        taken, start = [], 0
-        for at in parts:
-            tensor = self._tensors[at]
+        parts_taken, start = [], 0
+        for index in parts:
+            tensor = self._tensors[index]
             size = tensor.shape[axis]
             low, high = (min(max(int(end) - start, 0), size) for end in (begins[axis], ends[axis]))
             start += size
@@ -230,11 +232,11 @@ class _FlatGraph:
                 if tensor.values is None:
                     return False
                 values = np.take(tensor.values, range(low, high), axis)
-                at = self._tensor(replace(tensor, values=values, shape=values.shape), tensor.name)
-            taken.append(at)
+                index = self._tensor(replace(tensor, values=values, shape=values.shape), tensor.name)
+            parts_taken.append(index)
         (output,) = operator.outputs
-        wanted = (*shape[:axis], sum(self._tensors[at].shape[axis] for at in taken), *shape[axis + 1 :])
+        wanted = (*shape[:axis], sum(self._tensors[index].shape[axis] for index in parts_taken), *shape[axis + 1 :])
         self._tensors[output] = replace(self._tensors[output], shape=wanted, is_open=False)
-        if taken:
-            self._merge_concat(replace(join, inputs=tuple(taken), outputs=(output,)))
+        if parts_taken:
+            self._merge_concat(replace(join, inputs=tuple(parts_taken), outputs=(output,)))
         return True

@@ -37,8 +37,8 @@ class _Options:
 
         damaged = RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
         try:
-            given: Any = flexbuffers.Loads(operator.custom_options)
-            result = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
+            options: Any = flexbuffers.Loads(operator.custom_options)
+            result = cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
             counts = (result.num_classes, result.max_detections, result.max_classes_per_detection, result.detections_per_class)
             scales = np.array([result.y_scale, result.x_scale, result.h_scale, result.w_scale])
             wrong = not all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
@@ -75,7 +75,7 @@ class _Emitter:
         return self("Slice", x, *(self.numbers([value]) for value in (begin, end, axis)))
 
     def reshape(self, x: str, *shape: int) -> str:
-        """The same elements."""
+        """Return the same elements."""
         return self("Reshape", x, self.numbers(shape))
 
     def gather(self, x: str, positions: str) -> str:
@@ -114,19 +114,19 @@ def translate_detections(t: Translation, operator: TfliteOperator) -> None:
 
     if options.use_regular_nms:
         rows = min(options.detections_per_class, boxes) * classes
-        turned = emit("Transpose", scores, perm=(0, 2, 1))
-        number, box = emit.suppress(corners, turned, options.detections_per_class, options)
+        by_class = emit("Transpose", scores, perm=(0, 2, 1))
+        number, box = emit.suppress(corners, by_class, options.detections_per_class, options)
         place = emit("Add", emit("Mul", number, emit.numbers([boxes])), box)
-        found = emit.gather(emit.reshape(turned, classes * boxes), place)
-        found = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), found)
-        order = emit.emit_second("TopK", found, emit.numbers([min(most, rows)]), axis=0)
-        number, box, found = (emit("Gather", values, order) for values in (number, box, found))
+        selected = emit.gather(emit.reshape(by_class, classes * boxes), place)
+        selected = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), selected)
+        order = emit.emit_second("TopK", selected, emit.numbers([min(most, rows)]), axis=0)
+        number, box, selected = (emit("Gather", values, order) for values in (number, box, selected))
     else:
         rows = min(most, boxes)
         best = emit("ReduceMax", scores, emit.numbers([2]), keepdims=0)
         number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, options)
         labels = emit("ArgMax", scores, axis=2, keepdims=0)
-        number, found = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
+        number, selected = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
 
     used = emit("GreaterOrEqual", box, emit.numbers([0]))
     none, free = emit.numbers([0], np.float32), most - min(most, rows)
@@ -134,7 +134,7 @@ def translate_detections(t: Translation, operator: TfliteOperator) -> None:
     results = (
         (emit("Where", emit("Unsqueeze", used, emit.numbers([1])), chosen, none), (1, most, 4), (0, 0, free, 0)),
         (emit("Where", used, emit("Cast", number, to=TensorProto.FLOAT), none), (1, most), (0, free)),
-        (emit("Where", used, found, none), (1, most), (0, free)),
+        (emit("Where", used, selected, none), (1, most), (0, free)),
     )
     for index, (values, shape, pads) in zip(operator.outputs, results, strict=False):
         padded = emit("Pad", values, emit.numbers(pads)) if free else values
@@ -145,11 +145,11 @@ def translate_detections(t: Translation, operator: TfliteOperator) -> None:
 
 def _decode_boxes(t: Translation, operator: TfliteOperator, emit: _Emitter, options: _Options) -> str:
     """Decode boxes (1, N, 4) to (ymin, xmin, ymax, xmax) from offsets relative to anchors (y, x, height, width)."""
-    given, anchors = t.real(operator.inputs[0]), t.real_values(operator.inputs[2])
+    codes, anchors = t.real(operator.inputs[0]), t.real_values(operator.inputs[2])
     centers, sizes = anchors[None, :, :2], anchors[None, :, 2:]
     steps = emit.numbers(sizes / np.array([options.y_scale, options.x_scale]), np.float32)
-    middle = emit("Add", emit("Mul", emit.slice(given, 0, 2, 2), steps), emit.numbers(centers, np.float32))
+    middle = emit("Add", emit("Mul", emit.slice(codes, 0, 2, 2), steps), emit.numbers(centers, np.float32))
     scales = emit.numbers([1 / options.h_scale, 1 / options.w_scale], np.float32)
-    growth = emit("Exp", emit("Mul", emit.slice(given, 2, 4, 2), scales))
+    growth = emit("Exp", emit("Mul", emit.slice(codes, 2, 4, 2), scales))
     half = emit("Mul", growth, emit.numbers(sizes / 2, np.float32))
     return emit("Concat", emit("Sub", middle, half), emit("Add", middle, half), axis=2)

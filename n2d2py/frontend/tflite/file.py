@@ -169,8 +169,8 @@ class TfliteFile:
 
     def label(self, operator: TfliteOperator) -> str:
         """Return the index and name of an operator, and the name of its result or of the variable that it assigns."""
-        at = (*operator.outputs, *operator.inputs)[:1]
-        return " ".join([str(operator.index), operator.code, *(self.tensors[index].name for index in at if index >= 0)])
+        tensors = (*operator.outputs, *operator.inputs)[:1]
+        return " ".join([str(operator.index), operator.code, *(self.tensors[index].name for index in tensors if index >= 0)])
 
     def variables(self) -> dict[int, str]:
         """Return the names of variables, by the index of their handle tensors."""
@@ -305,8 +305,8 @@ class _Reader:
             options = entry.table(4) if entry.integer(3, "<B") else None
             operators.append(TfliteOperator(index, name, inputs, outputs, options, custom, entry.vector(5, "u1").tobytes()))
         ends = tuple(map(int, graph.vector(1, "<i4"))), tuple(map(int, graph.vector(2, "<i4")))
-        for what, found in zip(("input", "output"), ends, strict=True):
-            if wrong := [position for position in found if not 0 <= position < count]:
+        for what, indices in zip(("input", "output"), ends, strict=True):
+            if wrong := [position for position in indices if not 0 <= position < count]:
                 raise DamagedFile(f"the {what} {wrong[0]} is not one of the {count} tensors")
         _check_order(operators, tensors, ends[0])
         return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
@@ -344,10 +344,10 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
     shape = tuple(map(int, entry.vector(0, "<i4")))
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
         raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")
-    kind, at = entry.integer(1, "<b"), entry.integer(2, "<I")
-    if at >= len(buffers) and at:
-        raise DamagedFile(f"the tensor '{name}' has the buffer {at} of {len(buffers)}")
-    stored = _buffer_bytes(buffers[at], data) if buffers else np.zeros(0, np.uint8)
+    kind, offset = entry.integer(1, "<b"), entry.integer(2, "<I")
+    if offset >= len(buffers) and offset:
+        raise DamagedFile(f"the tensor '{name}' has the buffer {offset} of {len(buffers)}")
+    stored = _buffer_bytes(buffers[offset], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
     zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)

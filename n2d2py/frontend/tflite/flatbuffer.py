@@ -19,29 +19,29 @@ class DamagedFile(Exception):
 class FlatTable:
     """A table of the buffer `data` that starts at `at`."""
 
-    def __init__(self, data: bytes, at: int):
-        self._data, self._at = data, at
-        self._vtable = at - int(self._number("<i", at, "a table"))
+    def __init__(self, data: bytes, position: int):
+        self._data, self._at = data, position
+        self._vtable = position - int(self._number("<i", position, "a table"))
         size = int(self._number("<H", self._vtable, "a vtable"))
         if size < 4 or size % 2 or self._vtable + size > len(data):
             raise DamagedFile(f"the vtable at {self._vtable} has {size} bytes")
         self._fields = (size - 4) // 2
         self._size = int(self._number("<H", self._vtable + 2, "a vtable"))
-        if at + self._size > len(data):
-            raise DamagedFile(f"the table at {at} exceeds the file")
+        if position + self._size > len(data):
+            raise DamagedFile(f"the table at {position} exceeds the file")
 
     @classmethod
     def root(cls, data: bytes) -> FlatTable:
         """Return the root table."""
         if len(data) < 8:
             raise DamagedFile(f"the file has {len(data)} bytes")
-        (at,) = struct.unpack_from("<I", data)
-        return cls(data, at)
+        (position,) = struct.unpack_from("<I", data)
+        return cls(data, position)
 
-    def _number(self, kind: str, at: int, what: str) -> int | float:
-        if at < 0 or at + struct.calcsize(kind) > len(self._data):
-            raise DamagedFile(f"{what} is at {at}, outside the {len(self._data)} bytes of the file")
-        (number,) = struct.unpack_from(kind, self._data, at)
+    def _number(self, kind: str, position: int, what: str) -> int | float:
+        if position < 0 or position + struct.calcsize(kind) > len(self._data):
+            raise DamagedFile(f"{what} is at {position}, outside the {len(self._data)} bytes of the file")
+        (number,) = struct.unpack_from(kind, self._data, position)
         return number
 
     def _place(self, slot: int) -> int | None:

@@ -15,16 +15,16 @@ from n2d2py.frontend.tflite.schema import pairs
 _MOST_ELEMENTS = 2**20
 
 
-def compute_values(operator: TfliteOperator, made: TfliteTensor, values: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the values of the result `made` for the given input values; None if they are not computed."""
+def compute_values(operator: TfliteOperator, output: TfliteTensor, values: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Return the values of the result `output` for the given input values; None if they are not computed."""
     function = _FUNCTIONS.get(operator.code)
     try:
-        return None if function is None else function(operator, made, *values)
+        return None if function is None else function(operator, output, *values)
     except (ValueError, IndexError, TypeError, ZeroDivisionError):
         return None
 
 
-def _strided_slice(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
+def _strided_slice(operator: TfliteOperator, output: TfliteTensor, x: np.ndarray, *bounds: np.ndarray) -> np.ndarray | None:
     masks = [operator.option(slot) for slot in range(5)]
     if masks[2] or masks[3]:
         return None
@@ -35,37 +35,37 @@ def _strided_slice(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, 
     return x[tuple(index)]
 
 
-def _slice(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _slice(operator: TfliteOperator, output: TfliteTensor, x: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     ends = [None if size == -1 else int(index + size) for index, size in zip(begins, sizes, strict=True)]
     return x[tuple(slice(int(index), end) for index, end in zip(begins, ends, strict=True))]
 
 
-def _reshape(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
-    return x.reshape(shape[0] if made.is_open and shape else made.shape)
+def _reshape(operator: TfliteOperator, output: TfliteTensor, x: np.ndarray, *shape: np.ndarray) -> np.ndarray:
+    return x.reshape(shape[0] if output.is_open and shape else output.shape)
 
 
-def _concat(operator: TfliteOperator, made: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
+def _concat(operator: TfliteOperator, output: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
     return None if operator.option(1, "<b") else np.concatenate(parts, operator.option(0))
 
 
-def _range(operator: TfliteOperator, made: TfliteTensor, *bounds: np.ndarray) -> np.ndarray | None:
+def _range(operator: TfliteOperator, output: TfliteTensor, *bounds: np.ndarray) -> np.ndarray | None:
     start, stop, step = (int(bound) for bound in bounds)
     return np.arange(start, stop, step) if abs(stop - start) <= _MOST_ELEMENTS else None
 
 
-def _fill(operator: TfliteOperator, made: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
+def _fill(operator: TfliteOperator, output: TfliteTensor, shape: np.ndarray, value: np.ndarray) -> np.ndarray | None:
     return np.full(shape, value) if 0 <= prod(map(int, shape)) <= _MOST_ELEMENTS else None
 
 
-def _gather(operator: TfliteOperator, made: TfliteTensor, x: np.ndarray, at: np.ndarray) -> np.ndarray | None:
-    return None if operator.option(1) or at.min(initial=0) < 0 else np.take(x, at, operator.option(0))
+def _gather(operator: TfliteOperator, output: TfliteTensor, x: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
+    return None if operator.option(1) or positions.min(initial=0) < 0 else np.take(x, positions, operator.option(0))
 
 
 def _element_wise(
-    function: Callable[..., np.ndarray], operator: TfliteOperator, made: TfliteTensor, *values: Any
+    function: Callable[..., np.ndarray], operator: TfliteOperator, output: TfliteTensor, *values: Any
 ) -> np.ndarray | None:
     """Return an element-wise function; None with a fused activation."""
-    return None if made.dtype.kind == "f" else function(*values)
+    return None if output.dtype.kind == "f" else function(*values)
 
 
 _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {

@@ -57,8 +57,8 @@ def layer(
     **attributes: Any,
 ) -> None:
     """Add an ONNX node that produces the result, with the limits of a fused activation; inputs of None are dropped."""
-    given = [name for name in inputs if name is not None]
-    t.result(operator.output, lambda name: t.emit(kind, given, name, **attributes), limits)
+    names = [name for name in inputs if name is not None]
+    t.result(operator.output, lambda name: t.emit(kind, names, name, **attributes), limits)
 
 
 def slices(
@@ -66,18 +66,18 @@ def slices(
 ) -> None:
     """Add slices of every axis of the file; the axes `drop` are removed."""
     shape = t.tensor(operator.inputs[0]).shape
-    taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
-    full = tuple(map(len, taken))
+    ranges = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
+    full = tuple(map(len, ranges))
     declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
     t.expect_shape(operator.output, declared)
-    cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
+    cut = [axis for axis, one in enumerate(ranges) if one != range(shape[axis])]
     rows = [
         t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))
         for what, function in (
-            ("begins", lambda axis: taken[axis].start),
-            ("ends", lambda axis: taken[axis].stop if taken[axis].stop >= 0 else -(2**31)),
+            ("begins", lambda axis: ranges[axis].start),
+            ("ends", lambda axis: ranges[axis].stop if ranges[axis].stop >= 0 else -(2**31)),
             ("axes", lambda axis: graph_axis(axis, len(shape))),
-            ("steps", lambda axis: taken[axis].step),
+            ("steps", lambda axis: ranges[axis].step),
         )
     ]
     name = t.real(operator.inputs[0])

@@ -49,11 +49,11 @@ def _windows(
     return outputs, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
 
 
-def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
+def _bias(t: Translation, operator: TfliteOperator, index: int, outputs: int, weights: TfliteTensor) -> str | None:
     """Return the dequantized bias of a layer, in the scale of its accumulators."""
-    if len(operator.inputs) <= at or operator.inputs[at] < 0:
+    if len(operator.inputs) <= index or operator.inputs[index] < 0:
         return None
-    tensor, source = t.tensor(operator.inputs[at]), t.tensor(operator.inputs[0])
+    tensor, source = t.tensor(operator.inputs[index]), t.tensor(operator.inputs[0])
     if tensor.values is None:
         raise RefusedOperator("its bias is computed at run time")
     if tensor.values.size != outputs:
@@ -229,7 +229,7 @@ def _function(
 def _rsqrt(t: Translation, operator: TfliteOperator) -> None:
     t.expect_shape(operator.output, t.tensor(operator.input).shape)
     name = t.real(operator.input)
-    t.result(operator.output, lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
+    t.result(operator.output, lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
 
 
 def _leaky(t: Translation, operator: TfliteOperator) -> None:
@@ -280,7 +280,7 @@ def _reshape(t: Translation, operator: TfliteOperator) -> None:
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
     declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
-    t.result(operator.output, lambda made: t.reshape(name, source.shape, declared, made))
+    t.result(operator.output, lambda output: t.reshape(name, source.shape, declared, output))
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
@@ -316,10 +316,10 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
             raise RefusedOperator("mode SYMMETRIC is not supported")
         mode = "reflect"
     if operator.code == "PADV2":
-        at = (*operator.inputs, -1)[2]
-        if t.values(at, "value").size != 1:
-            raise RefusedOperator(f"it has {t.values(at, 'value').size} values")
-        inputs.append(t.constant("fill", t.real_values(at).reshape(())))
+        constant = (*operator.inputs, -1)[2]
+        if t.values(constant, "value").size != 1:
+            raise RefusedOperator(f"it has {t.values(constant, 'value').size} values")
+        inputs.append(t.constant("fill", t.real_values(constant).reshape(())))
     layer(t, operator, "Pad", inputs, None, mode=mode)
 
 
@@ -381,10 +381,10 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
         if masks[0] >> axis & 1:
             begins[axis] = 0 if steps[axis] > 0 else -1
         if operator.option(4) >> axis & 1:
-            at = begins[axis] + size * (begins[axis] < 0)
-            if not 0 <= at < size:
+            begin = begins[axis] + size * (begins[axis] < 0)
+            if not 0 <= begin < size:
                 raise RefusedOperator(f"its index {begins[axis]} is out of range for an axis of {size}")
-            begins[axis], ends[axis], steps[axis] = at, at + 1, 1
+            begins[axis], ends[axis], steps[axis] = begin, begin + 1, 1
             drop.add(axis)
             continue
         if masks[1] >> axis & 1:

@@ -39,7 +39,7 @@ def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperato
         operands *= 2
     if operator.code == "NOT_EQUAL":
         operands = [t.emit("Equal", operands, t.fresh(f"{name}_equal"))]
-    t.result(operator.output, lambda made: t.emit(kind, operands, made), limits, logical or kind in _COMPARISONS)
+    t.result(operator.output, lambda output: t.emit(kind, operands, output), limits, logical or kind in _COMPARISONS)
 
 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
@@ -80,10 +80,10 @@ def _unpack(t: Translation, operator: TfliteOperator) -> None:
 def _reverse(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = input_shapes(t, operator, 2)
     axes = {file_axis(axis, len(shape)) for axis in t.numbers(operator.inputs[1], "axes")}
-    turned = [axis in axes for axis in range(len(shape))]
-    begins = [-1 if back else 0 for back in turned]
-    ends = [-size - 1 if back else size for size, back in zip(shape, turned, strict=True)]
-    slices(t, operator, begins, ends, [-1 if back else 1 for back in turned], set())
+    is_reversed = [axis in axes for axis in range(len(shape))]
+    begins = [-1 if back else 0 for back in is_reversed]
+    ends = [-size - 1 if back else size for size, back in zip(shape, is_reversed, strict=True)]
+    slices(t, operator, begins, ends, [-1 if back else 1 for back in is_reversed], set())
 
 
 def _repeat(t: Translation, operator: TfliteOperator) -> None:
@@ -116,10 +116,10 @@ def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: S
         raise RefusedOperator(f"computed indices of an array of {len(shape)} axes, or others in each sample, are not supported")
     result = (*shape[:axis], *places, *shape[axis + 1 :])
     t.expect_shape(operator.output, result)
-    given, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
+    inputs, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
     if len(result) != 4:
-        return layer(t, operator, "Gather", given, None, axis=axis)
-    rows = t.emit("Gather", given, t.fresh(f"{name}_rows"), axis=axis)
+        return layer(t, operator, "Gather", inputs, None, axis=axis)
+    rows = t.emit("Gather", inputs, t.fresh(f"{name}_rows"), axis=axis)
     return layer(t, operator, "Transpose", [rows], None, perm=(0, 3, 1, 2))
 
 
@@ -192,8 +192,8 @@ def _running_sum(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = input_shapes(t, operator, 2)
     t.expect_shape(operator.output, shape)
     axis = t.constant("axis", np.array(graph_axis(_axis(t, operator), len(shape))))
-    given = [t.real(operator.inputs[0]), axis]
-    layer(t, operator, "CumSum", given, None, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
+    inputs = [t.real(operator.inputs[0]), axis]
+    layer(t, operator, "CumSum", inputs, None, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
 
 
 def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:

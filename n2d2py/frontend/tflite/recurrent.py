@@ -19,8 +19,8 @@ _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
 _CELL_BITS = 16
 
 
-def _has(operator: TfliteOperator, at: int) -> bool:
-    return len(operator.inputs) > at and operator.inputs[at] >= 0
+def _has(operator: TfliteOperator, index: int) -> bool:
+    return len(operator.inputs) > index and operator.inputs[index] >= 0
 
 
 def _concat_constants(
@@ -63,17 +63,19 @@ def _recurrent_layer(
         raise RefusedOperator(f"its input has rank {len(t.tensor(x).shape)}, not 3")
     name = t.tensor(operator.outputs[0]).name
     both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
-    given = [t.real(x), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
+    inputs = [t.real(x), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
     if peepholes is not None:
-        given += ["", "", "", t.constant(f"{name}_peepholes", peepholes)]
+        inputs += ["", "", "", t.constant(f"{name}_peepholes", peepholes)]
     attributes |= {"hidden_size": recurrent.shape[2], "layout": int(not major)}
-    states = t.emit(kind, given, t.fresh(f"{name}_states"), **attributes)
+    states = t.emit(kind, inputs, t.fresh(f"{name}_states"), **attributes)
     axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
     return t.emit("Squeeze", [states, axes], t.fresh(f"{name}_sequence")), recurrent.shape[2]
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c; norms."""
+    """Return the inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c;
+    norms.
+    """
     if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
     if any(_has(operator, index) for index in range(20, 24)):
@@ -89,14 +91,14 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
         _concat_constants(t, operator, (base + shift, base + 3, base + 1, base + 2), axes, signs)
         for base, axes in ((1, 2), (5, 2), (12, 1))
     ]
-    seen = _concat_constants(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
+    peepholes = _concat_constants(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
     state, clip = t.file.tensors[operator.inputs[19]], operator.real(1)
     if not 0 <= clip < np.inf:
         raise RefusedOperator(f"cell_clip={clip} is not supported")
-    held = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
-    if limits := [limit for limit in (clip, held) if limit]:
+    cell_limit = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
+    if limits := [limit for limit in (clip, cell_limit) if limit]:
         t.note(CELL_LIMIT, repr(min(limits)))
-    return _recurrent_layer(t, operator, "LSTM", constants, major, seen, direction=direction, input_forget=int(coupled))
+    return _recurrent_layer(t, operator, "LSTM", constants, major, peepholes, direction=direction, input_forget=int(coupled))
 
 
 def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
@@ -119,14 +121,14 @@ def _loop(t: Translation, operator: TfliteOperator) -> None:
     if cell.kind == "RNN":
         attributes["activations"] = [cell.activation]
     constants = [np.concatenate(list(each))[None] for each in (cell.weights, cell.recurrent, [*cell.biases, *recurrent])]
-    given = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in constants), ""]
+    inputs = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in constants), ""]
     for index in operator.inputs[1:]:
         first = t.tensor(index)
         zeros = first.values is not None and not first.values.any()
-        given.append("" if zeros else t.reshape(t.real(index), first.shape, (1, *first.shape)))
+        inputs.append("" if zeros else t.reshape(t.real(index), first.shape, (1, *first.shape)))
     wanted = [index for index in rest if any(index in other.inputs for other in t.file.operators) or index in t.file.outputs]
     result = [t.fresh(f"{name}_states"), *(each for _ in wanted for each in ("", t.fresh(f"{name}_cells")))]
-    t.emit_many(cell.kind, given, result, **attributes)
+    t.emit_many(cell.kind, inputs, result, **attributes)
     for index, source, axis in zip((output, *wanted), result[::2], (1, 0), strict=False):
         axes = t.constant(f"{name}_axes", np.array([axis]))
         t.result(index, lambda to, source=source, axes=axes: t.emit("Squeeze", [source, axes], to))
@@ -193,8 +195,8 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
     def stepped(old: str) -> str:
         matrices = [t.parameter(t.tensor(index), lambda values: values, 0) for index in (weights, recurrent, bias)]
         read = t.emit("Gemm", [t.real(x), matrices[0], matrices[2]], t.fresh(f"{name}_read"), transB=1)
-        kept = t.emit("Gemm", [old, matrices[1]], t.fresh(f"{name}_kept"), transB=1)
-        sums = t.emit("Add", [read, kept], t.fresh(f"{name}_sums"))
+        recurrent_sum = t.emit("Gemm", [old, matrices[1]], t.fresh(f"{name}_kept"), transB=1)
+        sums = t.emit("Add", [read, recurrent_sum], t.fresh(f"{name}_sums"))
         return t.emit(_activation(operator, 0), [sums], t.fresh(f"{name}_state"))
 
     result = t.state(state, stepped)
@@ -202,7 +204,8 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
-    """Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last steps.
+    """Add an SVDF layer. Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last
+    steps.
 
     Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
@@ -225,18 +228,20 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
             result = t.in_grid(state, result)
         rows = t.reshape(old, (1, count * length), (1, count, length))
         bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
-        kept = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
-        joined = t.emit("Concat", [*kept, t.reshape(result, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
-        return t.reshape(joined, (1, count, length), (1, count * length))
+        old_steps = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
+        steps_now = t.emit(
+            "Concat", [*old_steps, t.reshape(result, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2
+        )
+        return t.reshape(steps_now, (1, count, length), (1, count * length))
 
     def summed(output: str) -> None:
-        given = [
+        inputs_now = [
             t.emit("Reshape", [last, t.constant(f"{name}_shape", np.array([1, count, 1, length]))], t.fresh(f"{name}_rows"))
         ]
-        given.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
+        inputs_now.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
         if _has(operator, 3):
-            given.append(t.parameter(t.tensor(bias), lambda values: values, 0))
-        result = t.emit("Conv", given, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
+            inputs_now.append(t.parameter(t.tensor(bias), lambda values: values, 0))
+        result = t.emit("Conv", inputs_now, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
         t.emit("Reshape", [result, t.constant(f"{name}_shape", np.array([1, units]))], output)
 
     last = t.state(state, shifted)

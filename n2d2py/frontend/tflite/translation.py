@@ -173,7 +173,7 @@ class Translation:
         return name
 
     def positions(self, index: int) -> str:
-        """The integers of a tensor without a scale, such as the words of an embedding, which an input or a CAST gives."""
+        """Return the integers of a tensor without a scale, such as the words of an embedding, which an input or a CAST gives."""
         tensor = self.tensor(index)
         if tensor.values is not None:
             return self.constant(tensor.name, np.array(self.numbers(index, "positions"), np.int64).reshape(tensor.shape))
@@ -241,9 +241,9 @@ class Translation:
         return self.emit("DequantizeLinear", inputs, self.fresh(f"{name}_real"), axis=axis)
 
     def result(
-        self, index: int, made: Callable[[str], object], limits: tuple[float, float] | None = None, truth: bool = False
+        self, index: int, emit: Callable[[str], object], limits: tuple[float, float] | None = None, truth: bool = False
     ) -> None:
-        """Declare a result; `made` adds the node that produces its real values (or Booleans) under the given name.
+        """Declare a result; `emit` adds the node that produces its real values (or Booleans) under the given name.
 
         `limits`: a fused clamp.
         """
@@ -253,7 +253,7 @@ class Translation:
             tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32))
         self._need_kind(tensor, truth)
         if tensor.dtype.kind in "fb":
-            self._add_clamped(tensor.name, made, limits)
+            self._add_clamped(tensor.name, emit, limits)
             self._real[index] = tensor.name
             return
         self.need_quantized(tensor)
@@ -263,15 +263,15 @@ class Translation:
         ):
             limits = None  # the type itself clamps so
         real = self.fresh(f"{tensor.name}_real")
-        self._add_clamped(real, made, limits)
+        self._add_clamped(real, emit, limits)
         self.emit("QuantizeLinear", [real, *self._grid(tensor)], tensor.name)
 
-    def _add_clamped(self, name: str, made: Callable[[str], object], limits: tuple[float, float] | None) -> None:
+    def _add_clamped(self, name: str, emit: Callable[[str], object], limits: tuple[float, float] | None) -> None:
         if limits is None:
-            made(name)
+            emit(name)
             return
         inner = self.fresh(f"{name}_linear")
-        made(inner)
+        emit(inner)
         if limits == (0, np.inf):
             self.emit("Relu", [inner], name)
         else:
@@ -311,11 +311,11 @@ class Translation:
         base = output or name
         if _order_matters(shape):
             name = self.emit("Transpose", [name], self.fresh(f"{base}_nhwc"), perm=_LAST)
-        turned = _order_matters(wanted)
-        target = self.constant(f"{base}_shape", np.array(wanted if turned else channels_first(wanted), np.int64))
-        reshaped = output if output and not turned else self.fresh(f"{base}_reshaped")
+        is_transposed = _order_matters(wanted)
+        target = self.constant(f"{base}_shape", np.array(wanted if is_transposed else channels_first(wanted), np.int64))
+        reshaped = output if output and not is_transposed else self.fresh(f"{base}_reshaped")
         name = self.emit("Reshape", [name, target], reshaped)
-        if turned:
+        if is_transposed:
             name = self.emit("Transpose", [name], output or self.fresh(f"{base}_nchw"), perm=_FIRST)
         return name
 

@@ -73,14 +73,14 @@ class Variables:
             raise RefusedOperator(f"its variable '{name}' becomes a constant")
         self._last[name] = index
 
-    def outputs(self, taken: Collection[int]) -> list[onnx.ValueInfoProto]:
-        """Return the values of the variables for the next call; `taken`: tensors that are outputs already.
+    def outputs(self, names: Collection[int]) -> list[onnx.ValueInfoProto]:
+        """Return the values of the variables for the next call; `names`: tensors that are outputs already.
 
         Raises:
             N2D2Error: E310 a variable that is never assigned, or whose assigned form differs from the form read.
         """
-        values, known = [], {*taken, *self._first.values()}
-        for (name, index), given in zip(self._first.items(), self.inputs, strict=True):
+        values, known = [], {*names, *self._first.values()}
+        for (name, index), tensor in zip(self._first.items(), self.inputs, strict=True):
             value = self._last.get(name)
             try:
                 if value is None:
@@ -91,7 +91,7 @@ class Variables:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None
             known.add(value)
-            self.states.append((given.name, values[-1].name))
+            self.states.append((tensor.name, values[-1].name))
         self.inputs += [source for source, _ in self._own]
         self.states += [(source.name, value.name) for source, value in self._own]
         return [*values, *(value for _, value in self._own)]

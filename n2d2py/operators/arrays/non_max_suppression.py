@@ -79,14 +79,14 @@ class ArrayNonMaxSuppression(ArrayOp):
 
     def _select_boxes(self, corners: np.ndarray, scores: np.ndarray) -> list[int]:
         """Return the selected boxes of one class, in order."""
-        kept: list[int] = []
+        selected: list[int] = []
         candidates = np.flatnonzero(scores > self.least)
         for box in candidates[np.argsort(-scores[candidates], kind="stable")]:
-            if len(kept) == self.count:
+            if len(selected) == self.count:
                 break
-            if not (_overlaps(corners[box], corners[kept]) > self.overlap).any():
-                kept.append(int(box))
-        return kept
+            if not (_overlaps(corners[box], corners[selected]) > self.overlap).any():
+                selected.append(int(box))
+        return selected
 
 
 def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -112,13 +112,13 @@ def _suppress(a: Arrays) -> None:
             (4, "score_threshold", float("-inf")),
         )
     )
-    kept = int(min(most, count))
-    if kept < 1:
+    limit = int(min(most, count))
+    if limit < 1:
         raise Unsupported("max_output_boxes_per_class is 0, which keeps no box")
     for index in (0, 1):
         a.builder.guard_batch(a.node, index, 0, "orders")
     op = ArrayNonMaxSuppression(
-        images, classes, count, kept, overlap, least, bool(a.node.attribute("center_point_box", 0)), a.slots([boxes, scores])
+        images, classes, count, limit, overlap, least, bool(a.node.attribute("center_point_box", 0)), a.slots([boxes, scores])
     )
     log.notice("%s: its result has %d rows, those after the last box hold -1", a.builder.model.place(a.node.name), op.rows)
     a.bind(a.add(op, [boxes, scores], (op.rows, 3), label="kept"))
@@ -153,8 +153,8 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     total = writer.emit("Mul", [writer.emit("Unsqueeze", [samples, writer.constant([0])]), writer.constant([op.rows])])
     shape = writer.emit("Concat", [total, writer.constant([3])], axis=0)
     empty = writer.emit("Expand", [writer.constant([-1]), shape])
-    placed = writer.emit("ScatterND", [empty, place, own])
-    writer.emit("Reshape", [placed, writer.constant([-1, op.output_size()])], output)
+    scattered = writer.emit("ScatterND", [empty, place, own])
+    writer.emit("Reshape", [scattered, writer.constant([-1, op.output_size()])], output)
 
 
 memory_access("ArrayNonMaxSuppression")(whole)

@@ -158,7 +158,7 @@ class Arrays:
         return self.add(op, values, dims, label=function.lower())
 
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
-        """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
+        """Return the elements at sums of offsets, one list for each axis of any factorization of `dims`."""
         check_positions(len(axis) for axis in offsets)
         op = IndexSelect(tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:

@@ -111,11 +111,11 @@ def _quotients(a: Arrays) -> Iterator[_Quotient]:
     x, other = a.node.inputs
     if a.node.type == "Div":
         divisor = _divisor(a, other)
-        found = [] if divisor is None else [(x, divisor, None)]
+        quotients = [] if divisor is None else [(x, divisor, None)]
     else:
         pairs = ((source, _inverse(a, factor)) for source, factor in ((x, other), (other, x)))
-        found = [(source, *inverse) for source, inverse in pairs if inverse is not None]
-    for source, divisor, gain in found:
+        quotients = [(source, *inverse) for source, inverse in pairs if inverse is not None]
+    for source, divisor, gain in quotients:
         yield source, divisor, gain, None
         product = None if gain else _producer(a, source, "Mul")
         if product is not None and product.is_constant(0) != product.is_constant(1):
@@ -131,10 +131,10 @@ def _shifted_quotients(a: Arrays) -> Iterator[_Quotient]:
         if product is None or rest is None or moved is None:
             continue
         for y, r in (product.inputs, product.inputs[::-1]):
-            found = _inverse(a, r)
+            inverse = _inverse(a, r)
             means = [mean for mean, other in (moved.inputs, moved.inputs[::-1]) if other == r]
-            if found is not None and means and _is_mean(a, means[0], y, found[0].axes):
-                yield y, *found, rest.inputs[0]
+            if inverse is not None and means and _is_mean(a, means[0], y, inverse[0].axes):
+                yield y, *inverse, rest.inputs[0]
 
 
 def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
@@ -209,15 +209,15 @@ def _square_operand(a: Arrays, tensor: str) -> str | None:
 
 def _add_guard(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divisor | None:
     """Return a divisor with the constant of an Add, or the lower limit of a Clip or Max; else None."""
-    given = [index for index in range(len(node.inputs)) if node.is_constant(index)]
+    constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
     if node.type == "Clip":
         limited = node.has(2) or node.attribute("max") is not None or (node.has(1) and not node.is_constant(1))
         number = None if limited else _scalar(node, 1) if node.has(1) else float(node.attribute("min", 0.0))
         source = node.inputs[0]
     else:
-        if len(node.inputs) != 2 or len(given) != 1:
+        if len(node.inputs) != 2 or len(constants) != 1:
             return None
-        number, source = _scalar(node, given[0]), node.inputs[1 - given[0]]
+        number, source = _scalar(node, constants[0]), node.inputs[1 - constants[0]]
     result = below(a, source) if number is not None and 0 <= number < np.inf else None
     if number is None or result is None or result.floored or getattr(result, place):
         return None

@@ -231,10 +231,10 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
             divisor = emit("Sqrt", [emit("Add", [divisor, writer.constant(op.epsilon)])])
         if op.added:
             divisor = emit("Add", [divisor, writer.constant(op.added)])
-        result, placed = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
+        result, column = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
         for function, values in zip(("Mul", "Add"), affine, strict=False):
             if function == "Mul" or values.any():
-                result = emit(function, [result, emit_constant(writer, values.reshape(placed), "")])
+                result = emit(function, [result, emit_constant(writer, values.reshape(column), "")])
     if not channels:
         emit_flat(writer, result, output)
     else:

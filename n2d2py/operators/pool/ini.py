@@ -78,9 +78,9 @@ def _add_mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     Raises:
         N2D2Error: E215 an output without channels, E229 too many windows.
     """
-    fed = mapping.sum(axis=1)
-    if not fed.all():
-        what = f"output {int(np.argmin(fed))} of the pool has no input channel"
+    fan_in = mapping.sum(axis=1)
+    if not fan_in.all():
+        what = f"output {int(np.argmin(fan_in))} of the pool has no input channel"
         raise context.fail("E215", what, "correct the Mapping keys", "NbOutputs")
     _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -104,17 +104,17 @@ def _add_pool(
         context.graph.nodes[-1].activation = activation
         return name
 
-    fed, count = mapping.sum(axis=1), mapping.shape[1]
-    if op.mode == "Average" and fed.max() > 1:
+    fan_in, count = mapping.sum(axis=1), mapping.shape[1]
+    if op.mode == "Average" and fan_in.max() > 1:
         groups = as_groups(mapping) or 1
         connected = np.ones((len(mapping), count // groups), bool) if groups > 1 else mapping
-        share = connected / (fed * op.kernel[0] * op.kernel[1])[:, None]
+        share = connected / (fan_in * op.kernel[0] * op.kernel[1])[:, None]
         weights = np.broadcast_to(share[:, :, None, None], (*share.shape, *op.kernel)).astype(np.float32)
         return last(
             Conv(op.stride, op.pads, (1, 1), groups), [tensor], {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}
         )
-    _check_size(context, len(mapping) * int(fed.max()), MAX_WINDOWS)
-    chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fed.max()]
+    _check_size(context, len(mapping) * int(fan_in.max()), MAX_WINDOWS)
+    chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fan_in.max()]
     chosen = np.where(chosen < count, chosen, chosen[:, :1])  # rows with fewer channels repeat their first one
     ways = chosen.T
     if len(ways) == 1:

@@ -69,9 +69,9 @@ def _reason_against_packing(name: str, node: QuantNode | None, graph: QuantGraph
     if name in graph.outputs:
         return "it is an output, which the caller reads"
     readers = graph.consumers(name)
-    seen = next((each.name for each in (node, *readers) if each.name in views), "")
-    if seen:
-        return f"'{seen}' sees its bytes in another shape"
+    viewed = next((each.name for each in (node, *readers) if each.name in views), "")
+    if viewed:
+        return f"'{viewed}' sees its bytes in another shape"
     return "" if readers else "no layer reads it"
 
 
@@ -120,9 +120,9 @@ class _PackingRewriter:
         self._add(reader, op, self._packed[name], replace(tensor, name=unpacked))
         return unpacked
 
-    def _add(self, beside: QuantNode, op: PackChannels | UnpackChannels, source: str, tensor: QuantTensor) -> None:
+    def _add(self, neighbour: QuantNode, op: PackChannels | UnpackChannels, source: str, tensor: QuantTensor) -> None:
         self._tensors[tensor.name] = tensor
-        self._nodes.append(QuantNode(tensor.name, op, [source], [tensor.name], location=beside.location))
+        self._nodes.append(QuantNode(tensor.name, op, [source], [tensor.name], location=neighbour.location))
 
     @staticmethod
     def _bits(tensor: QuantTensor) -> int:
@@ -133,9 +133,9 @@ class _PackingRewriter:
 
     def _fresh(self, name: str) -> str:
         """Return `name`, with a number if it is in use."""
-        number, fresh = 1, name
-        while fresh in self._taken:
+        number, unused = 1, name
+        while unused in self._taken:
             number += 1
-            fresh = f"{name}.{number}"
-        self._taken.add(fresh)
-        return fresh
+            unused = f"{name}.{number}"
+        self._taken.add(unused)
+        return unused

@@ -20,10 +20,10 @@ def _attention(parts: Parts) -> None:
     _refuse_past(parts, 4, 6)
     width = parts.constant(1, "weights").shape[1]
     sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
-    joined = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
+    projected = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
     if sum(sizes) != width:
         raise Unsupported(f"its weights make {width} values, not {'+'.join(map(str, sizes))}")
-    _add_attention(parts, parts.split(joined, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
+    _add_attention(parts, parts.split(projected, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
 
 
 @expands("com.microsoft::MultiHeadAttention")
@@ -98,17 +98,19 @@ def _rotary(parts: Parts) -> None:
     places = parts.optional_constant(1, "positions")
     if places is None:
         raise Unsupported("its positions are missing")
-    at = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
-    angles = [table[at].reshape(length, 1, -1) if len(dims) == 3 else table[at][None] for table in (cosines, sines)]
+    positions = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
+    angles = [
+        table[positions].reshape(length, 1, -1) if len(dims) == 3 else table[positions][None] for table in (cosines, sines)
+    ]
     pairs = (*shape[:-1], size // 2, 2) if parts.attribute("interleaved", 0) else (*shape[:-1], 2, size // 2)
     axis = 3 if pairs[-2] == 2 and not parts.attribute("interleaved", 0) else 4
     split = parts.reshape(parts.inputs[0], 0, *pairs)
     first, second = (parts.reshape(one, 0, *shape[:-1], size // 2) for one in parts.split(split, axis, (1, 1)))
     cos, sin = (parts.add_constant("angles", one) for one in angles)
-    turned = (
+    rotated = (
         parts.add("Sub", parts.add("Mul", first, cos), parts.add("Mul", second, sin)),
         parts.add("Add", parts.add("Mul", first, sin), parts.add("Mul", second, cos)),
     )
-    single = [1 if at == axis - 1 else one for at, one in enumerate(pairs)]
-    both = [parts.reshape(one, 0, *single) for one in turned]
+    single = [1 if positions == axis - 1 else one for positions, one in enumerate(pairs)]
+    both = [parts.reshape(one, 0, *single) for one in rotated]
     parts.reshape(parts.add("Concat", *both, axis=axis), 0, *dims[1:], out=0)

@@ -29,12 +29,12 @@ def _add_activation(parts: Parts, x: str, out: int | None) -> str:
     name = parts.attribute("activation", "")
     if name not in _ACTIVATIONS:
         raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
-    given = parts.attribute("activation_params", [])
+    parameters = parts.attribute("activation_params", [])
     if not name:
         return parts.add("Identity", x, out=out)
     if name == "Clip" and parts.opset >= 11:
-        return parts.add("Clip", x, *map(parts.number, given), out=out)
-    return parts.add(name, x, out=out, **dict(zip(_ACTIVATIONS[name], given, strict=False)))
+        return parts.add("Clip", x, *map(parts.number, parameters), out=out)
+    return parts.add(name, x, out=out, **dict(zip(_ACTIVATIONS[name], parameters, strict=False)))
 
 
 @expands(_MICROSOFT + "FusedConv")
@@ -52,8 +52,8 @@ def _fused_gemm(parts: Parts) -> None:
     name = parts.attribute("activation", "")
     if name not in ("", *_ACTIVATIONS) or name == "Clip":
         raise Unsupported(f"its activation function is {name}")
-    given = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
-    parts.add(name or "Identity", result, out=0, **{key: given[key] for key in _ACTIVATIONS[name] if key in given})
+    attributes = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
+    parts.add(name or "Identity", result, out=0, **{key: attributes[key] for key in _ACTIVATIONS[name] if key in attributes})
 
 
 @expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
@@ -219,8 +219,8 @@ def _matmul_nbits(parts: Parts) -> None:
     else:
         zeros = zeros.astype(np.float32).reshape(rows, blocks, 1)
     weights = ((stored - zeros) * scales).reshape(rows, -1)[:, :columns]
-    given = parts.add_constant("weights", np.ascontiguousarray(weights.T))
-    _add_matmul(parts, parts.inputs[0], given, 5)
+    weights_name = parts.add_constant("weights", np.ascontiguousarray(weights.T))
+    _add_matmul(parts, parts.inputs[0], weights_name, 5)
 
 
 def _add_matmul(parts: Parts, x: str, weights: str, bias: int) -> None:
@@ -245,7 +245,7 @@ def _dynamic_matmul(parts: Parts) -> None:
     weights, x = parts.constant(1, "weights").astype(np.float32), parts.inputs[0]
     offset = parts.optional_constant(zero, "zero points")
     weights = (weights - (0 if offset is None else offset.astype(np.float32))) * parts.constant(scale, "scales")
-    given = parts.add_constant("weights", weights.astype(np.float32))
+    weights_name = parts.add_constant("weights", weights.astype(np.float32))
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
-    _add_matmul(parts, x, given, bias)
+    _add_matmul(parts, x, weights_name, bias)

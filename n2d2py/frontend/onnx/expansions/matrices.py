@@ -34,7 +34,7 @@ def _det(parts: Parts) -> None:
 
 @expands("EyeLike")
 def _eye_like(parts: Parts) -> None:
-    """A constant, by the shape of the input alone."""
+    """Add a constant, by the shape of the input alone."""
     rows, columns = parts.dims(0)
     kind = helper.tensor_dtype_to_np_dtype(parts.attribute("dtype", 1))
     parts.add("Identity", parts.add_constant("eye", np.eye(rows, columns, parts.attribute("k", 0), kind)), out=0)
@@ -42,7 +42,7 @@ def _eye_like(parts: Parts) -> None:
 
 @expands("ReverseSequence")
 def _reverse_sequence(parts: Parts) -> None:
-    """A gather along the time axis: the first steps of each sequence, as many as it has, in the opposite order."""
+    """Add a Gather along the time axis: the first steps of each sequence, as many as it has, in the opposite order."""
     dims, time, batch = parts.dims(0), parts.attribute("time_axis", 0), parts.attribute("batch_axis", 1)
     lengths = parts.constant(1, "lengths").astype(np.int64)
     if {time, batch} != {0, 1} or lengths.size != dims[batch]:
@@ -59,7 +59,7 @@ def _reverse_sequence(parts: Parts) -> None:
 
 @expands("Compress")
 def _compress(parts: Parts) -> None:
-    """A gather of the places, along one axis or of all elements, where a constant condition holds."""
+    """Add a Gather of the positions, along one axis or of all elements, at which a constant condition holds."""
     places = np.flatnonzero(parts.constant(1, "condition"))
     axis = parts.attribute("axis")
     x = parts.inputs[0] if axis is not None else parts.reshape(parts.inputs[0], -1)

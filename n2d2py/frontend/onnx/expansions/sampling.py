@@ -176,8 +176,8 @@ def _deform_conv(parts: Parts) -> None:
             output = parts.add("Mul", output, mask)
         sampled.append(parts.reshape(output, 1, width * taps, *result))
     lines = sampled[0] if groups == 1 else parts.add("Concat", *sampled, axis=1)
-    given = [lines, parts.reshape(parts.inputs[1], filters[0], filters[1] * taps, 1, 1), *parts.inputs[3:4]]
-    parts.add("Conv", *given, out=0, group=parts.attribute("group", 1))
+    inputs = [lines, parts.reshape(parts.inputs[1], filters[0], filters[1] * taps, 1, 1), *parts.inputs[3:4]]
+    parts.add("Conv", *inputs, out=0, group=parts.attribute("group", 1))
 
 
 @expands("RoiAlign")
@@ -217,9 +217,9 @@ def _pool_boxes(
             length = length.apply("Max", parts.number(least))
         steps = np.add.outer(np.arange(size[axis]), (np.arange(samples[axis]) + 0.5) / samples[axis]) / size[axis]
         shape = (1, size[0], 1, samples[0], 1) if axis == 0 else (1, 1, size[1], 1, samples[1])
-        at = length * _Real(parts, parts.add_constant("steps", steps.astype(np.float32).reshape(shape))) + low
+        positions = length * _Real(parts, parts.add_constant("steps", steps.astype(np.float32).reshape(shape))) + low
         most = dims[2 + axis] - 1
-        known, taps = at.inside(-1, most + 1), _taps(at.clip(0, most), "linear")
+        known, taps = positions.inside(-1, most + 1), _taps(positions.clip(0, most), "linear")
         per_axis.append([(place.clip(0, most), known * share if share is not None else known) for place, share in taps])
     places, reduced = count * prod(size), prod(samples)
     combine = "Add" if mode == "avg" else "Max"
@@ -262,11 +262,11 @@ def _col2im(parts: Parts) -> None:
     rest = [padded[k] - reach[k] - (counts[k] - 1) * steps[k] for k in range(rank)]
     weights = np.tile(np.eye(prod(block), dtype=np.float32).reshape(prod(block), 1, *block), (channels, *[1] * (rank + 1)))
     x = parts.reshape(parts.inputs[0], 0, channels * prod(block), *counts)
-    given = parts.add_constant("moves", weights)
+    weights_name = parts.add_constant("moves", weights)
     parts.add(
         "ConvTranspose",
         x,
-        given,
+        weights_name,
         out=0,
         group=channels,
         strides=steps,

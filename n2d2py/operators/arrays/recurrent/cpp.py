@@ -52,8 +52,8 @@ def _lower(layer: Layer) -> LayerCode:
         )
         if op.cell == "LSTM":
             sizes |= {"Peepholes": op.peepholes, "Coupled": op.coupled}
-            seen = layer.values("peepholes") if op.peepholes else np.zeros(1)
-            reals += (layer.array("peepholes", seen.astype(real.dtype), real.cpp),)
+            peepholes = layer.values("peepholes") if op.peepholes else np.zeros(1)
+            reals += (layer.array("peepholes", peepholes.astype(real.dtype), real.cpp),)
         limits = [each or np.inf for each in (op.gate_limit, op.cell_limit)]
         config = layer.config(what, layer.planes, sizes | {"Limited": min(limits) < np.inf, "Relu": op.relu})
         held = layer.array("limits", np.array(limits, real.dtype), real.cpp)

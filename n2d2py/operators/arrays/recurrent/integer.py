@@ -41,9 +41,9 @@ def _fractional_bits(node: Node, types: LayerTypes, role: str) -> int:
     one by 1 for each step.
     """
     op, cell = node.op, role == "initial_c"
-    given = role in op.given
-    first = types.inputs[1 + op.given.index(role)].max_abs if given else float(np.abs(node.params[role]).max())
-    reach = max(first, types.cell or (0.0 if given else first + op.steps)) if cell else max(first, 1.0)
+    is_present = role in op.given
+    first = types.inputs[1 + op.given.index(role)].max_abs if is_present else float(np.abs(node.params[role]).max())
+    reach = max(first, types.cell or (0.0 if is_present else first + op.steps)) if cell else max(first, 1.0)
     reach = min(reach, op.cell_limit) if cell and op.cell_limit else reach
     return int(np.clip(STATE_BITS - np.ceil(np.log2(max(reach, 1.0))), _MIN_FRACTION, STATE_BITS))
 

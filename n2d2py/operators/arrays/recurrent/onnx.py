@@ -106,44 +106,44 @@ class _Sequence:
                 "cut the input to the length of the sequence",
             )
 
-    def layer(self, at: int, part: str = "") -> Value:
-        """Add the layer of direction `at`; return (steps, sequences, hidden), or (sequences, hidden) of a part."""
+    def layer(self, index: int, part: str = "") -> Value:
+        """Add the layer of direction `index`; return (steps, sequences, hidden), or (sequences, hidden) of a part."""
         a, node = self.a, self.a.node
         linear = bool(node.attribute("linear_before_reset", 0)) and node.type == "GRU"
-        given = {role: a.tensor(a.select(value, {0: [at]})) for role, value in self.given.items()}
+        inputs = {role: a.tensor(a.select(value, {0: [index]})) for role, value in self.given.items()}
         op = ArrayRecurrent(
             node.type,
             self.steps,
             self.size,
             self.hidden,
-            self.reversed[at],
+            self.reversed[index],
             linear,
             part,
-            tuple(given),
+            tuple(inputs),
             sequences=self.sequences,
             gate_limit=self.clip,
             cell_limit=float(node.metadata.get(CELL_LIMIT, 0)),
             coupled=bool(node.attribute("input_forget", 0)),
-            peepholes=bool(self.peepholes[at].any()),
+            peepholes=bool(self.peepholes[index].any()),
             relu=self.relu,
         )
-        first, second = self.biases[at]
+        first, second = self.biases[index]
         total = first + second
         if node.type == "GRU" and linear:
             total[2 * self.hidden :] = first[2 * self.hidden :]
         params = {
-            "input_weights": self.weights[at],
-            "recurrent_weights": self.recurrent[at],
+            "input_weights": self.weights[index],
+            "recurrent_weights": self.recurrent[index],
             "gate_bias": total,
             "recurrent_bias": second[2 * self.hidden : 3 * self.hidden] if linear else np.zeros(self.hidden, np.float32),
-            **{role: values[at] for role, values in self.initial.items() if role not in given},
+            **{role: values[index] for role, values in self.initial.items() if role not in inputs},
         }
         if op.peepholes:
-            params["peepholes"] = self.peepholes[at].reshape(-1)
+            params["peepholes"] = self.peepholes[index].reshape(-1)
         builder = a.builder
-        name = builder.fresh(f"{node.name}_{part or ('reverse' if self.reversed[at] else 'states')}")
+        name = builder.fresh(f"{node.name}_{part or ('reverse' if self.reversed[index] else 'states')}")
         checked = {role: builder.parameter(node.name, role, values) for role, values in params.items()}
-        tensors = [value.tensor for value in (self.x, *given.values()) if value.tensor is not None]
+        tensors = [value.tensor for value in (self.x, *inputs.values()) if value.tensor is not None]
         builder.graph.add(Node(name, op, tensors, [name], checked, location=builder.model.place(node.name)))
         last = (self.sequences, self.hidden)
         return Value(last if part else (self.steps, *last), "", name)
@@ -160,8 +160,8 @@ def _recurrent(a: Arrays) -> None:
     if a.is_output_used(2):
         result[2] = [a.reshape(sequence.layer(position, "cell"), (1, side, hidden)) for position in range(count)]
     for index, values in result.items():
-        joined = values[0] if count == 1 else concatenate(a, values, 0)
-        result[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
+        output = values[0] if count == 1 else concatenate(a, values, 0)
+        result[index] = a.transpose(output, (1, 0, 2)) if sequence.batch_first else output
     if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
         both = rows[0] if count == 1 else concatenate(a, rows, 0)

@@ -68,8 +68,8 @@ class ArrayRecurrent(ArrayOp):
 
     def to_output(self, states: np.ndarray) -> np.ndarray:
         """Return states (n * sequences, ..., hidden) of all steps or of one in the layout of the output (n, ...)."""
-        apart = states.reshape(-1, self.sequences, *states.shape[1:])
-        return (apart.swapaxes(1, 2) if apart.ndim == 4 else apart).reshape(len(apart), -1)
+        by_sequence = states.reshape(-1, self.sequences, *states.shape[1:])
+        return (by_sequence.swapaxes(1, 2) if by_sequence.ndim == 4 else by_sequence).reshape(len(by_sequence), -1)
 
     def initial_state(self, role: str, inputs: list[np.ndarray], node) -> np.ndarray:
         """Return the initial states (n * sequences, hidden): an input or a parameter."""
@@ -125,14 +125,14 @@ class ArrayRecurrent(ArrayOp):
         self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray, peepholes: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
-        seen = np.zeros((3, self.hidden), h.dtype) if peepholes is None else peepholes.astype(h.dtype).reshape(3, -1)
+        peephole_rows = np.zeros((3, self.hidden), h.dtype) if peepholes is None else peepholes.astype(h.dtype).reshape(3, -1)
         _, sigmoid, tanh = functions_of(h.dtype)
-        entered = sigmoid(self._clip_gate(i + seen[0] * c))
-        kept = (1 - entered if self.coupled else sigmoid(self._clip_gate(f + seen[2] * c))) * c
-        cell = kept + entered * tanh(self._clip_gate(g))
+        entered = sigmoid(self._clip_gate(i + peephole_rows[0] * c))
+        forgotten = (1 - entered if self.coupled else sigmoid(self._clip_gate(f + peephole_rows[2] * c))) * c
+        cell = forgotten + entered * tanh(self._clip_gate(g))
         if self.cell_limit:
             cell = np.clip(cell, h.dtype.type(-self.cell_limit), h.dtype.type(self.cell_limit))
-        return sigmoid(self._clip_gate(o + seen[1] * cell)) * tanh(cell), cell
+        return sigmoid(self._clip_gate(o + peephole_rows[1] * cell)) * tanh(cell), cell
 
     def _gru(self, total: np.ndarray, r: np.ndarray, last: np.ndarray, h: np.ndarray) -> np.ndarray:
         size, (_, sigmoid, tanh) = self.hidden, functions_of(h.dtype)
@@ -223,8 +223,8 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
     result = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:
-        apart = writer.emit("Reshape", [result[2], writer.constant([-1, op.sequences, op.hidden])])
-        emit_flat(writer, apart, output)
+        by_sequence = writer.emit("Reshape", [result[2], writer.constant([-1, op.sequences, op.hidden])])
+        emit_flat(writer, by_sequence, output)
     else:
-        apart = writer.emit("Reshape", [result[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
-        emit_flat(writer, writer.emit("Transpose", [apart], perm=[1, 0, 2, 3]), output)
+        by_sequence = writer.emit("Reshape", [result[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
+        emit_flat(writer, writer.emit("Transpose", [by_sequence], perm=[1, 0, 2, 3]), output)
