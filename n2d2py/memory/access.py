@@ -174,10 +174,10 @@ class PoolWindow(Window):
         return prod(output.shape) * prod(self.kernel)
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-        found = super().faults(sources, output)
-        if not found and sources[0].channels != output.channels:
+        problems = super().faults(sources, output)
+        if not problems and sources[0].channels != output.channels:
             return [f"a pool keeps the channels; {sources[0].channels} in, {output.channels} out"]
-        return found
+        return problems
 
 
 @dataclass(frozen=True)
@@ -230,14 +230,14 @@ class LineTable(Access):
         return lambda y: firsts[y] if y < len(firsts) else source.height
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-        found = []
+        problems = []
         for axis, key in enumerate(("lines", "columns")):
             sizes, tables = [source.shape[axis] for source in sources], getattr(self, key)
             if [len(table) for table in tables] != [output.shape[axis]] * len(sources) or any(
                 not 0 <= first <= stop <= size for table, size in zip(tables, sizes, strict=True) for first, stop in table
             ):
-                found.append(f"the table of {key} is not one of ranges within each input")
-        return found
+                problems.append(f"the table of {key} is not one of ranges within each input")
+        return problems
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class Repacked(LineTable):
     @staticmethod
     def of(height: int, width: int, unpacks: bool) -> Repacked:
         """Return the access for tensors of this height and width."""
-        lines, columns = (tuple((at, at + 1) for at in range(size)) for size in (height, width))
+        lines, columns = (tuple((index, index + 1) for index in range(size)) for size in (height, width))
         return Repacked((lines,), (columns,), unpacks=unpacks)
 
 
@@ -328,7 +328,7 @@ MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.
 
 
 def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
-    """Decorator: register the memory access of operator kinds; a second one for a kind is an InternalError."""
+    """Register the decorated memory access of operator kinds. A second one for a kind is an InternalError."""
     return MEMORY_ACCESSES.declare(*kinds)
 
 

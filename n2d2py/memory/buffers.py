@@ -193,13 +193,13 @@ class Buffers:
 
     def _joined_buffer(self, join: OpSpec, birth: int) -> Buffer:
         """Return the buffer of a concatenation in place: channels of a pixel, or columns of a row."""
-        beside = isinstance(join.access, Joined)
-        starts, at = {}, 0
+        in_columns = isinstance(join.access, Joined)
+        starts, start = {}, 0
         for name in join.inputs:
-            starts[name] = at
-            at += self.problem.tensors[name].width if beside else self.problem.tensors[name].pixel_bytes
-        parts = {join.output: 0, **(dict.fromkeys(join.inputs, 0) if beside else starts)}
-        return Buffer(self.problem.tensors[join.output], parts, starts if beside else {}, birth=birth)
+            starts[name] = start
+            start += self.problem.tensors[name].width if in_columns else self.problem.tensors[name].pixel_bytes
+        parts = {join.output: 0, **(dict.fromkeys(join.inputs, 0) if in_columns else starts)}
+        return Buffer(self.problem.tensors[join.output], parts, starts if in_columns else {}, birth=birth)
 
     def form(self, buffer: Buffer) -> PlaneLayout:
         """Return the layout of a buffer's root; MemoryAlignment rounds the pixel stride of what operators write."""

@@ -151,9 +151,9 @@ class Stamps:
             return
         stored, wanted = self.arena[self.addresses(source, rows, columns)], self.own(source, rows, columns)
         if (stored != wanted).any():
-            at = tuple(np.argwhere(stored != wanted)[0])
-            holder = self._holder(int(stored[at]))
-            what = f"line {rows[at[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there"
+            position = tuple(np.argwhere(stored != wanted)[0])
+            holder = self._holder(int(stored[position]))
+            what = f"line {rows[position[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there"
             self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
 
     def _holder(self, stamp: int) -> str | None:

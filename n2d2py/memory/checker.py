@@ -88,7 +88,7 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
         if not case.is_in_one_memory(first, last + 1):
             case.fault("memory", f"{name} is not in one memory: bytes {first} to {last}", tensor=name)
         element, offset, stride = case.graph["tensors"][name].get("bytes", 1), plane["offset"], plane["stride"]
-        if any(at % element for at in (offset, stride, plane.get("wrap_offset", 0), plane.get("pitch", 0))):
+        if any(value % element for value in (offset, stride, plane.get("wrap_offset", 0), plane.get("pitch", 0))):
             text = f"elements of {element} bytes at offset {offset}, stride {stride}, wrap {plane.get('wrap_offset')}"
             case.fault("alignment", f"{name} has {text}", tensor=name)
 

@@ -45,11 +45,11 @@ def place_constants(
     _fill(plan.memories[1:], left[1:], [one for one in rest if one.name not in plans], homes, plans)
     read = {name: 0 if one.copy is None else one.bytes for name, one in plans.items()}
     homes = _homes(constants, {one.name: read.get(one.name, one.reads) for one in constants}, roms)
-    placed = (
+    places = (
         replace(plans[one.name], home=homes[one.name].name) if one.name in plans else _placed(one, homes[one.name])
         for one in constants
     )
-    return replace(plan, constants=tuple(placed))
+    return replace(plan, constants=tuple(places))
 
 
 def _placed(one: Constant, home: Memory, memory: Memory | None = None) -> ConstantPlan:
@@ -109,9 +109,9 @@ def _with_copies(
         during = clocks[max(0, min(run) - early) : max(run) + 1]
         busy = used_at(plan, during)
         holes = holes_between(set().union(*busy.values()))
-        at = next((begin for begin, end in holes if min(end, limit) - begin >= one.bytes), None)
-        if at is not None:
-            plan_of_copy = replace(_placed(one, homes[one.name], fast), copy=at, life=(during[0], during[-1]))
-            top = max(plan.arena_bytes, at + one.bytes)
+        offset = next((begin for begin, end in holes if min(end, limit) - begin >= one.bytes), None)
+        if offset is not None:
+            plan_of_copy = replace(_placed(one, homes[one.name], fast), copy=offset, life=(during[0], during[-1]))
+            top = max(plan.arena_bytes, offset + one.bytes)
             plan = replace(plan, constants=(*plan.constants, plan_of_copy), arena_bytes=top)
     return plan

@@ -128,10 +128,10 @@ class Cutter:
                     segment = self.weigh(begin, end)
                     if segment.bytes <= limit:
                         fused[begin], firsts[begin] = streamed, segment
-        segments, at = [], 0
-        while at < count:
-            segments.append(firsts[at])
-            at = segments[-1].end
+        segments, position = [], 0
+        while position < count:
+            segments.append(firsts[position])
+            position = segments[-1].end
         return segments
 
     def _peak(self, budget: int) -> int:
@@ -179,10 +179,10 @@ class Cutter:
     def _fewest_lines(self) -> list[list[tuple[int, int]]]:
         """Return, for each operator, the producers it is the last consumer of, with the fewest bytes of their line buffer: rows
         of which one output row reads the first and the last."""
-        every = [True] * len(self.ops)  # whether all lines of the result are made in each segment
+        complete = [True] * len(self.ops)  # whether all lines of the result are made in each segment
         spans: list[int] = [1] * len(self.ops)
         writers = {op.output: position for position, op in enumerate(self.ops)}
-        seen: set[int] = set()
+        visited: set[int] = set()
         for position in reversed(range(len(self.ops))):
             op = self.ops[position]
             for name in dict.fromkeys(op.inputs) if self._streamable[position] else ():
@@ -191,10 +191,10 @@ class Cutter:
                     continue
                 reads = self._known.reads(op, name, self.tensors)
                 sizes = [r[-1] - r[0] + 1 if r else 1 for r in reads]
-                spans[source] = max(spans[source], (max if every[position] else min)(sizes))
-                covers = every[position] and len({y for r in reads for y in r}) == self.tensors[name].height
-                every[source] = covers or (every[source] and source in seen)
-                seen.add(source)
+                spans[source] = max(spans[source], (max if complete[position] else min)(sizes))
+                covers = complete[position] and len({y for r in reads for y in r}) == self.tensors[name].height
+                complete[source] = covers or (complete[source] and source in visited)
+                visited.add(source)
         result: list[list[tuple[int, int]]] = [[] for _ in self.ops]
         for position, op in enumerate(self.ops):
             if self._needed[position] < len(self.ops) and not self.buffers.of[op.output].external:

@@ -112,7 +112,7 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
     from matplotlib.patches import Rectangle
 
     views = {problem.op(name).output for name in plan.views}
-    drawn = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
+    tensors = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
     axes = figure.add_subplot()
 
     def box(alloc: int, release: int, begin: int, end: int, **style: Any) -> None:
@@ -120,7 +120,7 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
         right = edges[min(release + 2, len(edges) - 1)]
         axes.add_patch(Rectangle((left, begin), right - left, end - begin, **style))
 
-    for index, name in enumerate(drawn):
+    for index, name in enumerate(tensors):
         plane = plan.planes[name]
         for part, (begin, end) in enumerate(plane.intervals()):
             hatch = _WRAPPED if part else _RING if plane.ring_rows is not None else None
@@ -129,11 +129,11 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
     clocks = {step.op: step.clock for step in plan.schedule}
     for name, scratch in plan.scratch.items():
         box(clocks[name], clocks[name], scratch.offset, scratch.offset + scratch.size, linewidth=0.8, **_SCRATCH)
-    _name_largest(axes, problem, plan, drawn, edges)
+    _name_largest(axes, problem, plan, tensors, edges)
     _dress(axes, plan, edges)
     kinds = (
-        ("wrapped part", _WRAPPED, any(not plan.planes[name].contiguous for name in drawn)),
-        ("line buffer", _RING, any(plan.planes[name].ring_rows is not None for name in drawn)),
+        ("wrapped part", _WRAPPED, any(not plan.planes[name].contiguous for name in tensors)),
+        ("line buffer", _RING, any(plan.planes[name].ring_rows is not None for name in tensors)),
     )
     marks = [
         Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="black", hatch=hatch, label=label)
@@ -160,11 +160,11 @@ def _edges(plan: MemoryPlan) -> list[int]:
     return edges
 
 
-def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: list[str], edges: list[int]) -> None:
+def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, tensors: list[str], edges: list[int]) -> None:
     """Write name and bytes into the largest buffers, at heights where labels do not overlap."""
     writers = {op.output: op.name for op in problem.ops}
-    line, placed = plan.arena_bytes / 45, []
-    by_size = sorted(drawn, key=lambda name: -plan.planes[name].bytes)
+    line, label_lines = plan.arena_bytes / 45, []
+    by_size = sorted(tensors, key=lambda name: -plan.planes[name].bytes)
     rings = [name for name in by_size[_NAMED:] if plan.planes[name].ring_rows and plan.planes[name].bytes > 3 * line]
     for name in by_size[:_NAMED] + rings:
         plane = plan.planes[name]
@@ -175,11 +175,13 @@ def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: li
         half = 0.22 * max(map(len, text.split("\n")))
         spots = [begin + (end - begin) * share for share in (0.5, 0.85, 0.15, 0.7, 0.3)]
         free = [
-            y for y in spots if all(abs(y - other) > 2 * line or abs(middle - x) > half + wide for x, other, wide in placed)
+            y
+            for y in spots
+            if all(abs(y - other) > 2 * line or abs(middle - x) > half + wide for x, other, wide in label_lines)
         ]
         if not free:
             continue
-        placed.append((middle, free[0], half))
+        label_lines.append((middle, free[0], half))
         axes.text(middle, free[0], text, ha="center", va="center", fontsize=6, clip_on=True, bbox=_LABEL)
 
 

@@ -197,6 +197,6 @@ def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
 
 def _plane(plane: Plane) -> dict[str, Any]:
     wrap = () if plane.limit is None else ("limit", "wrap_offset")
-    given = [key for key in ("ring_rows", "pitch") if getattr(plane, key) is not None]
-    keys = ("offset", "size", "stride", "length", "count", *wrap, *given, "alloc", "release", *["external"] * plane.external)
+    optional = [key for key in ("ring_rows", "pitch") if getattr(plane, key) is not None]
+    keys = ("offset", "size", "stride", "length", "count", *wrap, *optional, "alloc", "release", *["external"] * plane.external)
     return {key: getattr(plane, key) for key in keys}

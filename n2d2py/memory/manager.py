@@ -105,8 +105,8 @@ class SpacePlane:
 
     def line_offset(self, y: int) -> int:
         """Return the address of row y."""
-        at, limit = y * self.form.line, self.limit
-        return self.start + at if at < limit else at - limit
+        offset, limit = y * self.form.line, self.limit
+        return self.start + offset if offset < limit else offset - limit
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,9 @@ def _is_coherent(problem: MemoryProblem, plan: MemoryPlan, memories: Sequence[Me
     """True if partial results lie in the memory of the output that they become."""
     runs = ((plan.planes[op.output], plan.op(op.name).partial) for op in problem.ops)
     partial_runs = [(plane, partial) for plane, partial in runs if partial is not None]
-    return all(plane.external or number_at(memories, plane.offset) == number_at(memories, at) for plane, at in partial_runs)
+    return all(
+        plane.external or number_at(memories, plane.offset) == number_at(memories, offset) for plane, offset in partial_runs
+    )
 
 
 def moved_bytes(problem: MemoryProblem, views: Sequence[str] | set[str]) -> dict[str, float]:
@@ -133,16 +135,16 @@ def _moved_by_block(packing: Packing) -> list[float]:
     """Return the bytes moved by block; a workspace is written and read once."""
     moved = moved_bytes(packing.buffers.problem, packing.buffers.views)
     totals = [2.0 * block.size if block.scratch else 0.0 for block in packing.blocks]
-    for name, at in packing.block_of().items():
-        totals[at] += moved.get(name, 0)
+    for name, index in packing.block_of().items():
+        totals[index] += moved.get(name, 0)
     return totals
 
 
 def judge(packing: Packing, offsets: Sequence[int], moved: Sequence[float] | None = None) -> Spread:
     """Rate the addresses of all blocks."""
     memories, moved = packing.buffers.settings.tensor_memories, moved or _moved_by_block(packing)
-    cost = sum(value * memories[number_at(memories, at)].cost for value, at in zip(moved, offsets, strict=True))
-    top = max((at + block.size for block, at in zip(packing.blocks, offsets, strict=True)), default=0)
+    cost = sum(value * memories[number_at(memories, offset)].cost for value, offset in zip(moved, offsets, strict=True))
+    top = max((offset + block.size for block, offset in zip(packing.blocks, offsets, strict=True)), default=0)
     return Spread(max(0, top - memories[-1].end), cost, top)
 
 

@@ -30,8 +30,8 @@ class SafeDistances:
 
     def span(self, backwards: bool) -> int:
         """Return the fewest bytes that hold both, forwards up to `ahead` or backwards from the other limit."""
-        at = max(self.backward, 0) if backwards else min(self.ahead, 0)
-        return max(self.source, at + self.output) - min(0, at)
+        start = max(self.backward, 0) if backwards else min(self.ahead, 0)
+        return max(self.source, start + self.output) - min(0, start)
 
     def gain(self, backwards: bool) -> int:
         """Return the bytes saved compared with two separate buffers."""

@@ -245,8 +245,8 @@ class Packing:
 
     def block_of(self) -> dict[str, int]:
         """Return the block of each tensor in the arena."""
-        at = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
-        return {name: at[buffer] for name, buffer in self.buffers.of.items() if buffer in at}
+        numbers = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
+        return {name: numbers[buffer] for name, buffer in self.buffers.of.items() if buffer in numbers}
 
     def best_directions(self) -> list[bool]:
         """Return the direction of each operator that saves most; True: backwards."""
@@ -287,14 +287,14 @@ class Packing:
             offsets[i] = old[i]
             top = max(top, old[i] + blocks[i].size)
         for i in order[move.kept :]:
-            at = old[i]
+            offset = old[i]
             if i in touched:
-                at = self._lowest(i, offsets, move.backwards)
-                if at != old[i]:
+                offset = self._lowest(i, offsets, move.backwards)
+                if offset != old[i]:
                     touched.update(self.neighbours[i])
-            offsets[i] = at
-            if at + blocks[i].size > top:
-                top = at + blocks[i].size
+            offsets[i] = offset
+            if offset + blocks[i].size > top:
+                top = offset + blocks[i].size
                 if top > most:
                     return None
         return Placement(tuple(offsets), tuple(move.backwards), top)
@@ -324,15 +324,15 @@ class Packing:
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
         """Return the plan of a placement; operators run backwards only if needed."""
         buffers = self.buffers
-        placed = list(zip(self.blocks, placement.offsets, strict=True))
+        pairs = list(zip(self.blocks, placement.offsets, strict=True))
         backwards = {
             pair.op
             for pair in self.pairs
             for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
             if pair.safe_distances.ahead < distance < pair.safe_distances.source
         }
-        scratch = {block.scratch: Scratch(offset, block.size) for block, offset in placed if block.scratch}
-        tops = [offset + (buffers.form(block.buffer).bytes if block.buffer else block.size) for block, offset in placed]
+        scratch = {block.scratch: Scratch(offset, block.size) for block, offset in pairs if block.scratch}
+        tops = [offset + (buffers.form(block.buffer).bytes if block.buffer else block.size) for block, offset in pairs]
         schedule = self._schedule()
         planes = self._planes(placement.offsets, max([len(schedule)] + [step.clock + 1 for step in schedule]))
         options = {**buffers.settings.by_export_name(), **self._options()}
@@ -348,9 +348,9 @@ class Packing:
 
     def _op_plans(self, backwards: set[int], scratch: dict[str, Scratch]) -> dict[str, OpPlan]:
         """Return the execution of the operators; those in `backwards` run backwards, with workspaces by name."""
-        views, turned = self.buffers.views, {self.ops[number].name for number in backwards}
+        views, backward_ops = self.buffers.views, {self.ops[number].name for number in backwards}
         return {
-            op.name: OpPlan(op.name in views, op.name in turned, scratch=scratch.get(op.name), aliases=op.aliased)
+            op.name: OpPlan(op.name in views, op.name in backward_ops, scratch=scratch.get(op.name), aliases=op.aliased)
             for op in self.buffers.order()
         }
 
@@ -366,7 +366,7 @@ class Packing:
     def _planes(self, offsets: Sequence[int], end: int) -> dict[str, Plane]:
         """Return the planes of all tensors; the last operator runs at clock `end`."""
         buffers, planes = self.buffers, {}
-        at = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
+        offset_of = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():
             form, tensor, ring, life = (
                 buffers.geometry(name),
@@ -379,5 +379,5 @@ class Packing:
             elif ring:
                 planes[name] = Plane.of(form, tensor, offsets[ring[0]], life, ring_rows=ring[1])
             else:
-                planes[name] = Plane.of(form, tensor, at[buffer] + buffers.offset(name), life)
+                planes[name] = Plane.of(form, tensor, offset_of[buffer] + buffers.offset(name), life)
         return planes

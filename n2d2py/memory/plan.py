@@ -36,9 +36,9 @@ class Memory:
         return self.start + self.bytes
 
 
-def number_at(memories: Sequence[Memory], at: int) -> int:
+def number_at(memories: Sequence[Memory], address: int) -> int:
     """Return the index of the memory that holds an address, the last one for larger addresses; 0 without memories."""
-    return next((number for number, memory in enumerate(memories) if at < memory.end), max(len(memories) - 1, 0))
+    return next((number for number, memory in enumerate(memories) if address < memory.end), max(len(memories) - 1, 0))
 
 
 @dataclass(frozen=True)
@@ -254,9 +254,9 @@ class MemoryPlan:
         """The workspaces by operator."""
         return {name: run.scratch for name, run in self.ops.items() if run.scratch is not None}
 
-    def memory_at(self, at: int) -> int:
+    def memory_at(self, address: int) -> int:
         """Return the index of the memory that holds an address; 0 for a single memory."""
-        return number_at(self.memories, at)
+        return number_at(self.memories, address)
 
     def local(self, plane: Plane) -> Plane:
         """Return a plane with offsets relative to its memory."""

@@ -31,8 +31,8 @@ class OpSpec:
     @property
     def operands(self) -> tuple[str, ...]:
         """The inputs except the aliased one."""
-        at = self.access.aliases
-        return self.inputs if at is None else (*self.inputs[:at], *self.inputs[at + 1 :])
+        alias = self.access.aliases
+        return self.inputs if alias is None else (*self.inputs[:alias], *self.inputs[alias + 1 :])
 
     def _numbers(self, source: TensorSpec) -> list[int]:
         return [number for number, name in enumerate(self.inputs) if name == source.name]
@@ -68,12 +68,12 @@ class OpSpec:
             return [f"scratch of {self.scratch_bytes} bytes"]
         if self.access.single and len(sources) != 1:
             return [f"a {self.access.single} reads one tensor, not {len(sources)}"]
-        found = self.access.faults(sources, output)
+        problems = self.access.faults(sources, output)
         if self.aliased is not None:
             under = tensors[self.aliased]
             if (under.shape, under.element_bytes) != (output.shape, output.element_bytes) or self.aliased in self.operands:
-                found.append(f"its residual {self.aliased} has not the form of its output, or is its input")
-        return found
+                problems.append(f"its residual {self.aliased} has not the form of its output, or is its input")
+        return problems
 
 
 @dataclass(frozen=True)

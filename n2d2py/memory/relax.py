@@ -55,11 +55,11 @@ def relax(packing: Packing, placement: Placement) -> Placement:
 
 def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
     """Return the operators whose output shares bytes with an input, except at exact places."""
-    at = list(offsets)
+    order = list(offsets)
     return {
         pair.op
         for pair in packing.pairs
-        for distance in [at[pair.output] - at[pair.source]]
+        for distance in [order[pair.output] - order[pair.source]]
         if -pair.safe_distances.output < distance < pair.safe_distances.source and not (pair.exact and distance == 0)
     }
 
@@ -92,31 +92,31 @@ class _Fitter:
         blocks = self.packing.blocks
         live = [self.packing.live(t) for t in range(-1, max(block.death for block in blocks) + 1)]
         pressure = [max(live[b.birth + 1 : b.death + 2]) for b in blocks]
-        every = range(len(blocks))
+        indices = range(len(blocks))
         return [
-            sorted(every, key=lambda i: (-pressure[i], -self.sizes[i])),
-            sorted(every, key=lambda i: -self.sizes[i]),
-            sorted(every, key=lambda i: (self.found.offsets[i], i)),
-            sorted(every, key=lambda i: (blocks[i].birth, -self.sizes[i])),
+            sorted(indices, key=lambda i: (-pressure[i], -self.sizes[i])),
+            sorted(indices, key=lambda i: -self.sizes[i]),
+            sorted(indices, key=lambda i: (self.found.offsets[i], i)),
+            sorted(indices, key=lambda i: (blocks[i].birth, -self.sizes[i])),
         ]
 
     def directions(self) -> list[list[bool]]:
         """Return initial directions of the operators: the given ones, and those that save most."""
         return [list(self.found.backwards), self.packing.best_directions()]
 
-    def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, kept: int = 0) -> _Fit | None:
-        """Place the blocks in `order`, the first `kept` as in `before`; None if the result is worse."""
+    def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, unchanged: int = 0) -> _Fit | None:
+        """Place the blocks in `order`, the first `unchanged` as in `before`; None if the result is worse."""
         offsets, overlapping, top, cost = [-1] * len(order), {}, 0, 0
         most = (_UNLIMITED, 0) if before is None else before.score
         if before is not None:
-            for i in order[:kept]:
+            for i in order[:unchanged]:
                 offsets[i] = before.offsets[i]
                 top = max(top, offsets[i] + self.sizes[i])
-            overlapping = {op: at for op, at in before.begins.items() if at < kept}
+            overlapping = {op: position for op, position in before.begins.items() if position < unchanged}
             cost = sum(self.costs[op] for op in overlapping)
-        for at in range(kept, len(order)):
-            i, known = order[at], len(overlapping)
-            offsets[i] = self._place(i, at, offsets, overlapping, backwards)
+        for position in range(unchanged, len(order)):
+            i, known = order[position], len(overlapping)
+            offsets[i] = self._place(i, position, offsets, overlapping, backwards)
             top = max(top, offsets[i] + self.sizes[i])
             if len(overlapping) > known:
                 cost = sum(self.costs[op] for op in overlapping)
@@ -129,30 +129,30 @@ class _Fitter:
         score = max(0, top - self.arena), cost
         return _Fit(offsets, overlapping, ordered, score) if score <= most else None
 
-    def _place(self, i: int, at: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
-        """Return the address of block `i`, at index `at` of the order; add the operators that it makes overlap."""
-        placed = [(offsets[near.block], near) for near in self.packing.forbidden[i] if offsets[near.block] >= 0]
-        placed_ops = {near.op for _, near in placed if near.op >= 0}
+    def _place(self, i: int, position: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
+        """Return the address of block `i`, at index `position` of the order; add the operators that it makes overlap."""
+        neighbours = [(offsets[near.block], near) for near in self.packing.forbidden[i] if offsets[near.block] >= 0]
+        placed_ops = {near.op for _, near in neighbours if near.op >= 0}
         free = {op for op in placed_ops if op in overlapping or self.costs[op] == 0}
         room = self.arena - self.sizes[i]
-        lowest = self._lowest(placed, free, backwards)
+        lowest = self._lowest(neighbours, free, backwards)
         if lowest <= room:
             return lowest
         paid = sorted(placed_ops - free, key=lambda op: (self.costs[op], op))
         for count in range(1, len(paid) + 1):
             for more in combinations(paid, count):
-                lowest = self._lowest(placed, free.union(more), backwards)
+                lowest = self._lowest(neighbours, free.union(more), backwards)
                 if lowest <= room or count == len(paid):
-                    overlapping.update(dict.fromkeys(more, at))
+                    overlapping.update(dict.fromkeys(more, position))
                     return lowest
         return lowest
 
     @staticmethod
-    def _lowest(placed: list[tuple[int, ForbiddenRange]], free: set[int], backwards: list[bool]) -> int:
+    def _lowest(neighbours: list[tuple[int, ForbiddenRange]], free: set[int], backwards: list[bool]) -> int:
         """Return the lowest address of a block at which only operators in `free`, or exact places, overlap."""
         closed, exact = [], []
-        for at, (_, op, is_exact, apart, ahead, backward) in placed:
-            low, high = apart
+        for at, (_, op, is_exact, distance, ahead, backward) in neighbours:
+            low, high = distance
             if op in free:
                 low, high = backward if backwards[op] else ahead
             elif is_exact:
@@ -190,7 +190,7 @@ class _State:
 
     def placement(self) -> Placement:
         """Return the state's placement."""
-        top = max(at + size for at, size in zip(self.found.offsets, self.fitter.sizes, strict=True))
+        top = max(offset + size for offset, size in zip(self.found.offsets, self.fitter.sizes, strict=True))
         return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
 
     def move(self, rng: random.Random) -> None:
@@ -203,8 +203,8 @@ class _State:
     def _critical(self, rng: random.Random) -> int:
         packing, sizes, fit = self.fitter.packing, self.fitter.sizes, self.found
         if self.score[0]:
-            top = max(at + size for at, size in zip(fit.offsets, sizes, strict=True))
-            chosen = [i for i, at in enumerate(fit.offsets) if at + sizes[i] == top]
+            top = max(offset + size for offset, size in zip(fit.offsets, sizes, strict=True))
+            chosen = [i for i, offset in enumerate(fit.offsets) if offset + sizes[i] == top]
         else:
             chosen = [
                 block

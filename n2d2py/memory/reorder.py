@@ -60,19 +60,19 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     ops = [op for op in problem.ops if op.name not in buffers.views]
     orders = _Orders(buffers, ops)
     full = (1 << len(ops)) - 1
-    seen: dict[int, tuple[int, int]] = {0: (-1, -1)}
+    reached: dict[int, tuple[int, int]] = {0: (-1, -1)}
     queue = [(orders.live(0), 0, 0)]
     cost = {0: orders.live(0)}
-    while queue and len(seen) <= _STATES:
+    while queue and len(reached) <= _STATES:
         value, executed, done = heapq.heappop(queue)
         if value > cost[done]:
             continue
         if done == full:
-            return _in_order(problem, buffers, ops, seen)
+            return _in_order(problem, buffers, ops, reached)
         for i, peak in orders.next_peaks(done):
             after, largest = done | 1 << i, max(value, peak)
             if largest < cost.get(after, largest + 1):
-                cost[after], seen[after] = largest, (done, i)
+                cost[after], reached[after] = largest, (done, i)
                 heapq.heappush(queue, (largest, executed - 1, after))
     return problem
 
@@ -112,11 +112,13 @@ class _Orders:
                 yield i, before + self.sizes[step.output] - min(self.sizes[step.output], saved)
 
 
-def _in_order(problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen: dict[int, tuple[int, int]]) -> MemoryProblem:
-    """Return the problem in the order that `seen` leads back from; views follow their sources."""
+def _in_order(
+    problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], reached: dict[int, tuple[int, int]]
+) -> MemoryProblem:
+    """Return the problem in the order that `reached` leads back from; views follow their sources."""
     order, done = [], (1 << len(ops)) - 1
     while done:
-        done, i = seen[done]
+        done, i = reached[done]
         order.append(ops[i])
     waiting = [op for op in problem.ops if op.name in buffers.views]
     known, result = set(problem.inputs), []

@@ -92,9 +92,9 @@ class Rows:
         rows: list[list[int]] = [[] for _ in self.ops]
         for n in reversed(range(len(self.ops))):
             op = self.ops[n]
-            every = range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height)
+            all_rows = range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height)
             if self.accumulating[n] or n in whole or isinstance(op.access, Arrival):
-                rows[n] = list(every)
+                rows[n] = list(all_rows)
                 continue
             needed = [reads[m][op.output] for m in self._readers.get(op.output, ())]
             lines = [rows[m] for m in self._readers.get(op.output, ())]
@@ -111,8 +111,8 @@ class Rows:
                 if producer is None:
                     continue
                 lines = self.lines[producer]
-                every = self.accumulating[producer] * len(lines)
-                asks[-1].append((producer, [(every or bisect_left(lines, r[-1] + 1)) if r else 0 for r in ranges]))
+                share = self.accumulating[producer] * len(lines)
+                asks[-1].append((producer, [(share or bisect_left(lines, r[-1] + 1)) if r else 0 for r in ranges]))
 
         def ask(n: int, events: int) -> None:
             while done[n] < events:

@@ -81,8 +81,8 @@ def _holes_near_output(
     """Return the holes in an operator's output, or in its input if the caller has the output; empty without any."""
     op = problem.op(name)
     planes = [plan.planes[tensor] for tensor in (op.output, *op.operands)]
-    at = next((plane.offset for plane in planes if not plane.external), 0)
-    memory = plan.memories[plan.memory_at(at)]
+    offset = next((plane.offset for plane in planes if not plane.external), 0)
+    memory = plan.memories[plan.memory_at(offset)]
     inside = [(max(begin, memory.start), min(end, memory.end)) for begin, end in holes]
     return [(begin, end) for begin, end in inside if begin < end] or [(memory.start, memory.start)]
 
@@ -117,12 +117,12 @@ def used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int
 
 def holes_between(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the ranges of the arena, aligned, next to those that are used; the last one has no end."""
-    holes, at = [], 0
+    holes, offset = [], 0
     for begin, end in sorted(used):
-        if at < begin:
-            holes.append((at, begin))
-        at = max(at, round_up(end, ALIGNMENT))
-    return [*holes, (at, 1 << 62)]
+        if offset < begin:
+            holes.append((offset, begin))
+        offset = max(offset, round_up(end, ALIGNMENT))
+    return [*holes, (offset, 1 << 62)]
 
 
 def _end(holes: list[tuple[int, int]], size: int) -> int:

@@ -134,8 +134,8 @@ class _State:
 
     def _critical(self, rng: random.Random) -> int:
         """Return a block that ends at the top of the arena, or a neighbour of one."""
-        blocks, placed = self.packing.blocks, self.current
-        highest = [i for i, at in enumerate(placed.offsets) if at + blocks[i].size == placed.bytes]
+        blocks, placement = self.packing.blocks, self.current
+        highest = [i for i, offset in enumerate(placement.offsets) if offset + blocks[i].size == placement.bytes]
         top = rng.choice(highest)
         return rng.choice([top, *self.packing.neighbours[top]])
 

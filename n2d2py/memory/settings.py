@@ -83,10 +83,10 @@ def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
         if parts[5] == "states" and any(memory.kind == "states" for memory in memories):
             raise _wrong(f"Memories={text} is a second memory of the states")
         memories.append(Memory(parts[1], int(parts[2]) * _UNITS[parts[3]], float(parts[4]), kind=parts[5] or ""))
-    at, placed = 0, []
+    address, placed = 0, []
     for memory in sorted(memories, key=lambda each: each.cost):
-        placed.append(memory if memory.kind else replace(memory, start=at))
-        at += 0 if memory.kind else round_up(memory.bytes, Memory.ALIGNMENT)
+        placed.append(memory if memory.kind else replace(memory, start=address))
+        address += 0 if memory.kind else round_up(memory.bytes, Memory.ALIGNMENT)
     return tuple(placed)
 
 

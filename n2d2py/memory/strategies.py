@@ -175,12 +175,12 @@ def place_sorted(spaces: list[Space], order: Callable[[Space], tuple[int, ...]],
 
 def _lowest_gap(busy: list[tuple[int, int]], size: int, unit: int) -> int:
     """Return the lowest multiple of `unit` from which `size` bytes are free."""
-    at = 0
+    offset = 0
     for begin, end in sorted(busy):
-        if begin >= at + size:
+        if begin >= offset + size:
             break
-        at = max(at, round_up(end, unit))
-    return at
+        offset = max(offset, round_up(end, unit))
+    return offset
 
 
 Planner = Callable[[MemoryProblem, Settings], MemoryPlan]
@@ -196,8 +196,8 @@ def plan_n2d2(name: str, problem: MemoryProblem, settings: Settings) -> MemoryPl
     plan = _placed(name, problem, settings)
     windows = [op.name for op in problem.ops if isinstance(op.access, LineTable)]
     if any(plan.overlaps(problem, each) for each in windows):
-        apart = _placed(name, problem.read_whole(windows), settings)
-        plan = apart if apart.arena_bytes <= plan.arena_bytes else plan
+        separate = _placed(name, problem.read_whole(windows), settings)
+        plan = separate if separate.arena_bytes <= plan.arena_bytes else plan
     return plan
 
 

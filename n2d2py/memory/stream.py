@@ -122,11 +122,11 @@ class StreamPacking(Packing):
 
     def _strips(self) -> list[tuple[int, int]]:
         """Return the operators of each strip: [first, end)."""
-        at = {op.output: number for number, op in enumerate(self.ops)}
+        indices = {op.output: number for number, op in enumerate(self.ops)}
         strips = []
         for op in self.buffers.problem.ops:
             if isinstance(op.access, Joined):
-                ends = [at[name] + 1 for name in op.inputs]
+                ends = [indices[name] + 1 for name in op.inputs]
                 length = ends[1] - ends[0]
                 strips += [(end - length, end) for end in ends]
         return strips
@@ -152,8 +152,8 @@ class StreamPacking(Packing):
 
     def _segments(self, buffer: Buffer) -> tuple[int, int]:
         """Return first and last segment of a buffer; inputs that do not stream exist from the start."""
-        at = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
-        return at[0], max(at)
+        segments = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
+        return segments[0], max(segments)
 
     def _segment(self, position: int) -> int:
         if position < 0:
@@ -174,8 +174,8 @@ class StreamPacking(Packing):
                     continue
                 workspace = scratch.get(op.name)
                 partial = workspace.offset + op.scratch_bytes if workspace is not None and op.name in segment.partial else None
-                turned = segment.rows is None and number in backwards
-                ops[op.name] = OpPlan(False, turned, segment.rows is not None, workspace, partial)
+                runs_backwards = segment.rows is None and number in backwards
+                ops[op.name] = OpPlan(False, runs_backwards, segment.rows is not None, workspace, partial)
         return ops
 
     def _life(self, name: str, end: int) -> tuple[int, int]:

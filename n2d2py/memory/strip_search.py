@@ -174,12 +174,12 @@ class StripSearch:
                     rest[begin], firsts[begin] = choice.extra + after, choice
         if rest[0] is None:
             return None
-        chosen, at = [], 0
-        while at < count:
-            choice = firsts[at]
+        chosen, position = [], 0
+        while position < count:
+            choice = firsts[position]
             assert choice is not None
-            chosen.append((at, choice))
-            at = choice.end
+            chosen.append((position, choice))
+            position = choice.end
         cuts = tuple(self._cut(begin, choice) for begin, choice in chosen if choice.columns or choice.channels)
         return StripPoint(max(choice.bytes for _, choice in chosen), rest[0], cuts)
 

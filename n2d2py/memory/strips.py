@@ -56,7 +56,7 @@ class SliceCut:
 def divisions(channels: int) -> list[tuple[Channels, ...]]:
     """Return the ways to cut so many channels, from few slices to many."""
     sizes = dict.fromkeys(-(-channels // (count * _STEP)) * _STEP for count in range(2, _MOST + 1))
-    ways = [tuple((at, min(at + size, channels)) for at in range(0, channels, size)) for size in sizes]
+    ways = [tuple((first, min(first + size, channels)) for first in range(0, channels, size)) for size in sizes]
     return [way for way in ways if len(way) > 1]
 
 
@@ -160,10 +160,10 @@ def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Col
     sizes[-1] += after
     for number in range(width - sum(sizes)):
         sizes[-1 - number // 2 if number % 2 == 0 else number // 2] += 1
-    columns, at = [], 0
+    columns, first = [], 0
     for size in sizes:
-        columns.append((at, at + size))
-        at += size
+        columns.append((first, first + size))
+        first += size
     return columns
 
 

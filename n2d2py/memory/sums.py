@@ -31,16 +31,16 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
     All other consumers of the residual run before the convolution. Network inputs and outputs, whose place the caller chooses,
     and tensors shared by views are excluded.
     """
-    producers = {op.output: at for at, op in enumerate(problem.ops)}
+    producers = {op.output: index for index, op in enumerate(problem.ops)}
     readers: dict[str, list[int]] = {}
-    for at, op in enumerate(problem.ops):
+    for index, op in enumerate(problem.ops):
         for name in op.inputs:
-            readers.setdefault(name, []).append(at)
+            readers.setdefault(name, []).append(index)
     names = problem.views
-    views = {at for at, op in enumerate(problem.ops) if op.name in names}
+    views = {index for index, op in enumerate(problem.ops) if op.name in names}
     ends = {*problem.inputs, *problem.outputs}
     sums = []
-    for at, op in enumerate(problem.ops):
+    for index, op in enumerate(problem.ops):
         tensors = [problem.tensors[name] for name in (op.output, *op.inputs)]
         if (
             not (isinstance(op.access, Pointwise) and op.layer == "ElemWise")
@@ -51,11 +51,11 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
         ):
             continue
         residual, result = sorted(op.inputs, key=producers.__getitem__)
-        conv, others = problem.ops[producers[result]], [reader for reader in readers[residual] if reader != at]
+        conv, others = problem.ops[producers[result]], [reader for reader in readers[residual] if reader != index]
         if (
             isinstance(conv.access, Window)
             and not isinstance(conv.access, PoolWindow)
-            and readers[result] == [at]
+            and readers[result] == [index]
             and producers[residual] not in views
             and all(other < producers[result] for other in others)
             and not views & {*others, *readers.get(op.output, ())}

@@ -236,9 +236,9 @@ def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
 def real_array(path: Path, what: str) -> np.ndarray:
     """Return the finite real numbers of a .npy file. Raise E460 for another file; `what` names its content."""
     try:
-        found = read_npy(path)
+        array = read_npy(path)
     except (OSError, DamagedArray) as error:
         raise misfit(f"the {what} {path} cannot be read: {error}", "give an .npy file") from error
-    if found.dtype.kind != "f" or not np.isfinite(found).all():
+    if array.dtype.kind != "f" or not np.isfinite(array).all():
         raise misfit(f"the {what} {path} are not real numbers", "save finite numbers of floating point")
-    return found
+    return array

@@ -88,7 +88,7 @@ class Quantizer:
         raise NotImplementedError
 
     def in_files(self, node: Node) -> bool:
-        """False for a layer that pre-quantized networks compute in floating point between their integers."""
+        """Return false for a layer that pre-quantized networks compute in floating point between their integers."""
         return True
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:

@@ -139,7 +139,7 @@ def _is_rounded(graph: Graph, name: str) -> bool:
 
 
 def _has_integers(node: Node) -> bool:
-    """False for a layer without integer form, or with float weights in the file."""
+    """Return false for a layer without integer form, or with float weights in the file."""
     known = QUANTIZERS.get(node.op.kind)
     return refused(node) is None and (known is None or known.in_files(node))
 

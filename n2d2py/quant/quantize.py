@@ -21,8 +21,8 @@ HALF_LAYERS = ("Conv", "Fc", "Deconv")
 """Operators whose kernels accept weights in binary16."""
 
 
-def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, formed: Mapping[str, QuantNode]) -> QuantGraph:
-    """Return the integer network for a prepared float graph; `formed` are layers, by name, that already have their integers.
+def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, layers: Mapping[str, QuantNode]) -> QuantGraph:
+    """Return the integer network for a prepared float graph; `layers` are layers, by name, that already have their integers.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
@@ -31,7 +31,7 @@ def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, forme
     errors: list[N2D2Error] = []
     for node in graph.nodes:
         try:
-            result.nodes.append(formed.get(node.name) or form_layer(node, layer_types(graph, node, types, options)))
+            result.nodes.append(layers.get(node.name) or form_layer(node, layer_types(graph, node, types, options)))
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)

@@ -157,10 +157,14 @@ def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapp
     recurrent layer."""
     results = {}
     for node in recurrent:
-        wanted = {name: at for name, at in changed_inputs(graph, node).items() if name in values and not values[name].any()}
+        wanted = {
+            name: index for name, index in changed_inputs(graph, node).items() if name in values and not values[name].any()
+        }
         if wanted:
             states = states_after(node, [values[name] for name in node.inputs])
-            results |= {name: states[at - 1].reshape(values[name].shape).astype(np.float32) for name, at in wanted.items()}
+            results |= {
+                name: states[index - 1].reshape(values[name].shape).astype(np.float32) for name, index in wanted.items()
+            }
     return results
 
 

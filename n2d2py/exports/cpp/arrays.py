@@ -61,9 +61,9 @@ def _numbers(values: np.ndarray) -> list[str]:
 
 
 def _wrapped(words: list[str]) -> str:
-    """Lines of as many words as the widest ones would fill."""
+    """Return the lines of as many words as the widest ones would fill."""
     each = max(1, (_COLUMNS - 4) // (max(map(len, words), default=0) + 2))
-    return ",\n".join("    " + ", ".join(words[at : at + each]) for at in range(0, len(words), each)) + ","
+    return ",\n".join("    " + ", ".join(words[start : start + each]) for start in range(0, len(words), each)) + ","
 
 
 def _string(values: np.ndarray) -> str:

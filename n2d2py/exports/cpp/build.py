@@ -42,11 +42,11 @@ def build_library(folder: Path, library: Path) -> None:
 
 def _stale(folder: Path, library: Path) -> bool:
     try:
-        built = library.stat().st_mtime_ns
+        built_time = library.stat().st_mtime_ns
     except OSError:
         return True
     files = (path for name in _SOURCES for path in (folder / name, *(folder / name).rglob("*")))
-    return any(path.is_file() and path.stat().st_mtime_ns > built for path in files)
+    return any(path.is_file() and path.stat().st_mtime_ns > built_time for path in files)
 
 
 def _make(folder: Path, library: Path) -> None:

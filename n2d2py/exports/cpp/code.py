@@ -183,7 +183,7 @@ class LayerCode:
         return replace(code, arrays=arrays, selection=replace(self.selection, kernel=known, winograd=None, reason=reason))
 
     def reading_copy(self, name: str, copy: str) -> LayerCode:
-        """The same layer, whose calls read the array `name` at the address `copy`."""
+        """Return the same layer, whose calls read the array `name` at the address `copy`."""
         return replace(self, calls=tuple(substituted(call, {name: copy}) for call in self.calls))
 
     def borrowing(self, arrays: Mapping[str, Array]) -> LayerCode:

@@ -43,7 +43,7 @@ class FrameView:
 
 
 def frame_view(source: FrameSource, pixels: PixelMap, shape: tuple[int, ...], kind: NumType) -> FrameView:
-    """The conversion to an input of `shape` (C, H, W), stored as `kind`."""
+    """Return the conversion to an input of `shape` (C, H, W), stored as `kind`."""
     lines = 2 if source.filter == "antialias" else 1
     return FrameView(
         source,

@@ -134,8 +134,8 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
     includes = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
         source = _source(header, kernels)
-        beside = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
-        includes += [f"{header.rpartition('/')[0]}/{name}" for name in beside]
+        siblings = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
+        includes += [f"{header.rpartition('/')[0]}/{name}" for name in siblings]
     return includes
 
 

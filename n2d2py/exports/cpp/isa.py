@@ -466,8 +466,8 @@ def condition(names: Iterable[str]) -> str:
         wanted -= panels
     whole = {one.name: extending(one) for one in rows if one.name in wanted and extending(one) <= wanted}
     covered = {name for more in whole.values() for name in more}
-    apart = [one for one in rows if one.name in wanted - covered]
-    parts += [one.macro if one.name in whole else exact_condition(one) for one in apart]
+    separate = [one for one in rows if one.name in wanted - covered]
+    parts += [one.macro if one.name in whole else exact_condition(one) for one in separate]
     return " || ".join(parts)
 
 

@@ -35,7 +35,7 @@ def window(
 ) -> dict[str, int]:
     """Return the enumerators of a config that describe a window's movement; `pads` begin with top and left."""
     sizes = {"Kernel": kernel, "Stride": stride, **({} if dilation is None else {"Dilation": dilation})}
-    moves = {f"{name}{axis}": each[at] for name, each in sizes.items() for at, axis in enumerate(("Height", "Width"))}
+    moves = {f"{name}{axis}": each[index] for name, each in sizes.items() for index, axis in enumerate(("Height", "Width"))}
     return {**moves, "PadTop": pads[0], "PadLeft": pads[1]}
 
 
@@ -79,13 +79,13 @@ class LayerScratch:
     @staticmethod
     def of(node: QuantNode, plan: MemoryPlan) -> LayerScratch:
         """Return the workspace of a node; none if both tensors are outside of the arena, since nothing locates it then."""
-        found = plan.op(node.name).scratch
-        if found is None or plan.op(node.name).partial is not None:
+        scratch = plan.op(node.name).scratch
+        if scratch is None or plan.op(node.name).partial is not None:
             return LayerScratch()
         for base, tensor in enumerate((node.output, node.inputs[0]), 1):
-            plane, memory = plan.planes[tensor], plan.memory_at(found.offset)
+            plane, memory = plan.planes[tensor], plan.memory_at(scratch.offset)
             if not plane.external and plan.memory_at(plane.offset) == memory:
-                return LayerScratch(found.size, found.offset - (plan.memories[memory].start if memory else 0), base)
+                return LayerScratch(scratch.size, scratch.offset - (plan.memories[memory].start if memory else 0), base)
         return LayerScratch()
 
     @property
@@ -333,7 +333,7 @@ LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators
 
 
 def cpp(*kinds: str) -> Callable[[LayerFunction], LayerFunction]:
-    """Decorator: register a function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
+    """Register the decorated function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
     return LAYERS.declare(*kinds)
 
 
@@ -395,7 +395,8 @@ REPLACED_KERNELS: Registry[_Override] = Registry("the kernel")
 
 
 def kernel(kind: str, tag: str, header: str, isa: str = "") -> Callable[[Fits], Fits]:
-    """Decorator of a predicate on layers: use the kernel for `tag` of `header`, or return the reason against it for the report.
+    """Decorate a predicate on layers: it selects the kernel for `tag` of `header`, or returns the reason against it for the
+    report.
 
     `kind`: the operator. `isa`: tag of the required instruction set (`kernels/n2d2/isa.hpp`), "" for any. Layers that run row
     by row or add a residual keep the kernels of the project.

@@ -141,7 +141,7 @@ class _Library:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Differences between a file and the one that replaced it."""
+    """Return the differences between a file and the one that replaced it."""
     try:
         status = path.stat()
     except OSError as error:
@@ -211,7 +211,9 @@ class Export(Network):
         words = np.zeros(2 * source.fft + 2 * source.mels + 16 if isinstance(source, AudioSource) else 0, np.uint32)
         state = [c_void_p(words.ctypes.data)] if len(words) else []
         begin(*state, c_void_p(stored.ctypes.data))
-        for part in (samples[at : at + (piece or len(samples))] for at in range(0, len(samples), piece or len(samples) or 1)):
+        for part in (
+            samples[first : first + (piece or len(samples))] for first in range(0, len(samples), piece or len(samples) or 1)
+        ):
             push(*state, c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
         return _nchw(stored, info)
 
@@ -235,17 +237,17 @@ class Export(Network):
         return {index for index in range(len(self.info.inputs)) if bits >> index & 1}
 
     def layers_to(self, outputs: Sequence[str] | str) -> int:
-        """Number of layers that run for the named outputs.
+        """Return the number of layers that run for the named outputs.
 
         Raises:
             ArrayError: E804 for outputs that the network does not have, or does not compute alone.
         """
         chosen = self._chosen(outputs)
-        every = len(set(chosen)) == len(self.info.outputs)
-        return len(self.info.layers) if every else self._library.layers_to(self._bits(chosen))
+        wants_all = len(set(chosen)) == len(self.info.outputs)
+        return len(self.info.layers) if wants_all else self._library.layers_to(self._bits(chosen))
 
     def _bits(self, outputs: list[int]) -> int:
-        """The outputs at some positions, as forward_to takes them."""
+        """Return the outputs at some positions, as forward_to takes them."""
         if not self._library.forward_to:
             raise ArrayError(
                 "this export computes all of its outputs at once: its inputs arrive row by row, or it has more than 64 outputs",
@@ -287,7 +289,7 @@ class Export(Network):
 
 
 def load_export(path: Path | str) -> Export:
-    """The compiled export in folder `path`; its library is built first when it is missing or stale.
+    """Return the compiled export in folder `path`; its library is built first when it is missing or stale.
 
     Raises:
         N2D2Error: E805 when `path` is not a C++ export; E801, E802, E807 when it cannot be built; E803 when the
@@ -345,5 +347,5 @@ def _without_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def _pointers(arrays: list[np.ndarray], index: int):
-    """The addresses of stimulus `index` in each array, as void*[]."""
+    """Write the addresses of stimulus `index` in each array, as void*[]."""
     return (c_void_p * len(arrays))(*(x.ctypes.data + index * x.strides[0] for x in arrays))

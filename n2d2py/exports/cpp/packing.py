@@ -56,7 +56,9 @@ class Storage:
         return self._bytes(zero_padded(self._raw(rows), len(rows), round_up(rows.shape[1], each)))
 
     def run(self, weights: np.ndarray) -> np.ndarray:
-        """Integers as bytes, in one run; zeros among odd numbers, which fill up panels, are replaced there when it is unpacked."""
+        """Return the integers as bytes, in one run; zeros among odd numbers, which fill up panels, are replaced there when it
+        is unpacked.
+        """
         return self.rows(weights.reshape(1, -1))
 
     def _raw(self, weights: np.ndarray) -> np.ndarray:
@@ -70,7 +72,7 @@ class Storage:
 
 
 def storage_of(weights: np.ndarray) -> Storage | None:
-    """The storage of fewest bits that holds integer weights; None where it is a byte for each, or more."""
+    """Return the storage of fewest bits that holds integer weights; None if it is a byte for each, or more."""
     low, high = int(weights.min(initial=0)), int(weights.max(initial=0))
     odd = bool(weights.size and (weights & 1).all())
     for bits in _BITS:

@@ -22,7 +22,7 @@ PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNat
 
 
 def chosen(names: Iterable[str], otherwise: str) -> str:
-    """The type of a config's Isa: the native set where the code is compiled for one of `names`, else `otherwise`."""
+    """Return the type of a config's Isa: the native set where the code is compiled for one of `names`, else `otherwise`."""
     wanted = set(names)
     for tag in dict.fromkeys(row.tag for row in instruction_sets() if row.name in wanted):
         otherwise = f"n2d2::Choose<n2d2::{tag}, {NATIVE}, {otherwise}>::Isa"

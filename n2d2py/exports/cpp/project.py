@@ -27,7 +27,7 @@ _GROUP, _BIG_GROUP = 8, 14
 
 
 def _groups(layers: list[LayerView], most: int, least: int) -> list[list[LayerView]]:
-    """The layers of each source file: at most `most` that follow each other, and `least` files for a small network."""
+    """Return the layers of each source file: at most `most` that follow each other, and `least` files for a small network."""
     count = max(-(-len(layers) // most), min(least, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
     return [layers[begin:end] for begin, end in pairwise(cuts)]
@@ -82,7 +82,7 @@ class Project(ProjectView):
         return headers + [one.asks for one in dispatched() if one.asks and self.dispatch]
 
     def _write_targets(self, folder: Path) -> None:
-        """Options of CMake for each processor to build for, and what runs programs for WebAssembly."""
+        """Write the options of CMake for each processor to build for, and what runs programs for WebAssembly."""
         shutil.copyfile(resources.folder("export_templates") / "cpp" / "run" / "wasi.mjs", folder / "run" / "wasi.mjs")
         for machine in (one for one in TARGETS if not one.clang):
             self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})

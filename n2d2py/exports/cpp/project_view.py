@@ -43,7 +43,7 @@ _OWN_FILES = tuple(
 
 
 def namespace_of(graph: QuantGraph, parameters: CppParameters) -> str:
-    """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
+    """Return the namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
     return parameters.namespace or namespace_name(graph.name)
 
 
@@ -189,7 +189,7 @@ class ProjectView:
         return f"scores:threshold={self.threshold(port)}" if port.elements == 1 else "scores"
 
     def threshold(self, port: PortView) -> str:
-        """The real value above which an output of one value is class 1."""
+        """Return the real value above which an output of one value is class 1."""
         thresholds = (one.threshold for one in self.request.targets if one.output == port.name)
         return repr(float(next(thresholds, 0.5)))
 
@@ -285,7 +285,7 @@ class ProjectView:
         return [layer.copy for layer in self.layers if layer.copy]
 
     def copies_before(self, part: Part) -> list[CopyView]:
-        """The copies that begin before a part of the schedule."""
+        """Return the copies that begin before a part of the schedule."""
         begun = {one.name for one in self.plan.copies.values() if one.life[0] == part.clock}
         first = next(each for each in self.parts if each.clock == part.clock)
         return [one for one in self.copies if one.name in begun] if part is first else []
@@ -295,7 +295,7 @@ class ProjectView:
         return any(isinstance(turn.view, LayerView) and turn.view.copy for turn in part.turns)
 
     def _skipped(self, node: QuantNode) -> int:
-        """The lines of a layer's output that the schedule leaves out."""
+        """Return the lines of a layer's output that the schedule leaves out."""
         ranges = (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
         computed = sum(stop - first for first, stop in ranges)
         return height(self.graph.shape(node.output)) - computed if computed else 0
@@ -309,7 +309,7 @@ class ProjectView:
         return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self.base)
 
     def base(self, tensor: str) -> str:
-        """The pointer in `execute` that the plane of `tensor` is relative to."""
+        """Return the pointer in `execute` that the plane of `tensor` is relative to."""
         origin = self._origin(tensor)
         for port in (*self.inputs, *self.outputs):
             if port.external and self._origin(port.name) == origin:
@@ -326,7 +326,7 @@ class ProjectView:
         return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names or node.op.is_part}
 
     def _origin(self, tensor: str) -> str:
-        """The tensor with the caller that this one is a view of; itself otherwise."""
+        """Return the tensor with the caller that this one is a view of; itself otherwise."""
         views = self._views
         while tensor in views and self.plan.planes[tensor].external and self.plan.planes[views[tensor]].external:
             tensor = views[tensor]
@@ -411,7 +411,7 @@ class ProjectView:
         ]
 
     def used_ranges(self, part: Part) -> list[tuple[int, int]]:
-        """The bytes [begin, end) in use while a part of the schedule runs, for the build that checks them."""
+        """Return the bytes [begin, end) in use while a part of the schedule runs, for the build that checks them."""
         return used_ranges(self.plan, part.clock) or [(0, 0)]
 
     @property

@@ -54,7 +54,7 @@ class CompiledExport(BuiltCopy):
         return "\n".join(printed)
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        """Stored outputs (count, C, H, W) by tensor of bin/run_export over all exported stimuli."""
+        """Return the stored outputs (count, C, H, W) by tensor of bin/run_export over all exported stimuli."""
         file = self.folder / "outputs.bin"
         printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
         log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
@@ -90,7 +90,7 @@ class CompiledExport(BuiltCopy):
         )
 
     def conversion_cost(self, inferences: int) -> str:
-        """The least time of `inferences` conversions by the library."""
+        """Return the least time of `inferences` conversions by the library."""
         export = Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"], self.details)
         source = export.contract.source
         if source is None or not inferences or "conversion_bytes" not in self.details:
@@ -117,7 +117,7 @@ def _processor() -> str:
 
 
 def cpu_info(field: str) -> str:
-    """The value of the first line of /proc/cpuinfo for a field; "" without one."""
+    """Return the value of the first line of /proc/cpuinfo for a field; "" without one."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -68,7 +68,7 @@ class Part:
         return initializer(np.array(self.order, np.uint8), False)
 
     def add(self, turn: Turn, lines: tuple[int, int]) -> None:
-        """The next are the lines [first, stop) of `turn`; those between its last ones and these are left out."""
+        """Append the lines [first, stop) of `turn`; lines between the last ones and these are left out."""
         known = [t.view for t in self.turns]
         if turn.view not in known:
             self.turns.append(turn)
@@ -91,7 +91,7 @@ class Part:
 
 
 def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> list[Part]:
-    """The parts in order; steps by lines that follow each other at one clock are one part."""
+    """Return the parts in order; steps by lines that follow each other at one clock are one part."""
     views = {layer.node.name: Turn(layer, i, False) for i, layer in enumerate(layers)}
     arriving = {port.name: Turn(port, i, True) for i, port in enumerate(inputs)}
     schedule: list[Part] = []
@@ -109,7 +109,7 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
 
 
 def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
-    """The bytes [begin, end) of the arena that are in use at a clock, or in no memory, in ascending order and apart."""
+    """Return the bytes [begin, end) of the arena that are in use at a clock, or in no memory, in ascending order and apart."""
     parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
     scratch = {step.op: plan.scratch[step.op] for step in plan.schedule if step.clock == clock and step.op in plan.scratch}
     parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
@@ -202,7 +202,7 @@ class Partial:
 
 
 def bit_literal(bits: int) -> str:
-    """Bits in C."""
+    """Return the bits in C."""
     return f"{bits:#x}u" if bits < 1 << 16 else f"{bits:#x}ull"
 
 

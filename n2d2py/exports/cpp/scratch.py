@@ -34,7 +34,9 @@ _CONSTANTS = 384
 
 
 def scratch(*kinds: str) -> Callable[[ScratchFunction], ScratchFunction]:
-    """Decorator: register a function of the planned layer as the scratch of operator kinds. Raise InternalError if one has it."""
+    """Return decorator: register a function of the planned layer as the scratch of operator kinds. Raise InternalError if one
+    has it.
+    """
     return _NEEDS.declare(*kinds)
 
 
@@ -53,14 +55,16 @@ def scratch_needs(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices = 
 
 
 def _window_bytes(layer: Layer, inputs: int) -> int:
-    """The most bytes of a window of `inputs` inputs, over the instruction sets: bytes may be widened to 16 bits."""
+    """Return the most bytes of a window of `inputs` inputs, over the instruction sets: bytes may be widened to 16 bits."""
     size = layer.inputs[0].bytes
     words = -(-inputs * size // 4)
     return words * (8 if size == 1 else 4)
 
 
 def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> ScratchNeed:
-    """Bytes of `kernels/n2d2/panels/panel_convolution.hpp`: windows of some tiles, or lines of input with their padding."""
+    """Return the bytes of `kernels/n2d2/panels/panel_convolution.hpp`: windows of some tiles, or lines of input with their
+    padding.
+    """
     shape, (_, _, lines, columns) = layer.input_shape, layer.output_shape
     depth = channels(shape) // groups
     window = _window_bytes(layer, kernel[0] * kernel[1] * depth)
@@ -78,8 +82,9 @@ def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> S
 
 
 def depthwise_scratch(layer: Layer) -> ScratchNeed | None:
-    """Bytes of the depthwise kernel of 3 x 3 taps: where lines have an order, the constants of 16 channels each but for the
-    last ones. What has no room is made again for each line."""
+    """Return the bytes of the depthwise kernel of 3 x 3 taps: where lines have an order, the constants of 16 channels each but
+    for the last ones. What has no room is made again for each line.
+    """
     panels = -(-channels(layer.output_shape) // 16)
     three = layer.integer and layer.values("weights").shape[2:] == (3, 3)
     if panels < 2 or not three or not (layer.serial or layer.streamed):
@@ -88,7 +93,9 @@ def depthwise_scratch(layer: Layer) -> ScratchNeed | None:
 
 
 def input_scratch(layer: Layer) -> ScratchNeed:
-    """Bytes of `kernels/n2d2/panels/panel_fullyconnected.hpp`: the input as a window, and as it was before it was arranged."""
+    """Return the bytes of `kernels/n2d2/panels/panel_fullyconnected.hpp`: the input as a window, and as it was before it was
+    arranged.
+    """
     shape = layer.input_shape
     inputs = channels(shape) * height(shape) * width(shape)
     window = (_window_bytes(layer, inputs) + 127) // 64 * 64

@@ -57,7 +57,7 @@ class Panels:
     note: str = ""
 
     def sorted(self, values: np.ndarray) -> np.ndarray:
-        """Constants per output in the order of the kernel."""
+        """Return the constants per output in the order of the kernel."""
         return values if self.order is None or len(values) != len(self.order) else values[self.order]
 
 
@@ -96,16 +96,18 @@ class Selection:
         return (*(self.winograd.headers if self.winograd else ()), *kept, *self.kernel.headers)
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
-        """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""
+        """Return the forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed
+        bytes.
+        """
         if panels is None:
             return ()
         first = () if signed is None else (LayerForm(self.kernel.signed_sets, signed),)
         return (*first, LayerForm(self.kernel.sets, panels))
 
     def per_output(self, values: np.ndarray) -> tuple[LayerForm, ...]:
-        """The forms of an array of constants per output."""
+        """Return the forms of an array of constants per output."""
         return () if self.panels is None else self.forms(self.panels.sorted(np.asarray(values).reshape(-1)))
 
     def noting(self, clause: str) -> Selection:
-        """The same with a clause more in the report."""
+        """Return the same with a clause more in the report."""
         return replace(self, reason=f"{self.reason}; {clause}")

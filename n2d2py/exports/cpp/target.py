@@ -137,8 +137,9 @@ class CppTarget(Target[Project]):
         )
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
-        by tensor of packed activations; the working memory of the conversion of frames or sounds."""
+        """Return the namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that
+        they had; the same by tensor of packed activations; the working memory of the conversion of frames or sounds.
+        """
         packed_weights = {
             code.node.name: {
                 "bits": storage.bits,
@@ -172,7 +173,9 @@ class CppTarget(Target[Project]):
         }
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
-        """Bytes of the sections of each layer's arrays, for the instruction set that needs most; low-bit weights are packed."""
+        """Return the bytes of the sections of each layer's arrays, for the instruction set that needs most; low-bit weights are
+        packed.
+        """
         weights_format = prepared.result.weights_format
         return {
             layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.own_constants)
@@ -231,14 +234,14 @@ def _chosen(layer: LayerView) -> KernelChoice:
 
 
 def _section_bytes(array: Array, weights_format: str) -> int:
-    """Bytes of an array with what fills up its alignment; a string ends with a zero."""
+    """Return the bytes of an array with what fills up its alignment; a string ends with a zero."""
     forms = [array.values, *(form.values for form in array.forms)]
     size = max(values.nbytes + is_string(values, weights_format) * values.itemsize for values in forms)
     return round_up(size, _ALIGNMENT)
 
 
 def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
-    """Raises InternalError where graph, plan, scored outputs and stimuli do not fit each other."""
+    """Raise InternalError if graph, plan, scored outputs and stimuli do not fit each other."""
     graph = request.graph
     request.stimuli.check(graph)
     if sorted(plan.order) != sorted(node.name for node in graph.nodes if not node.op.is_part):

@@ -11,7 +11,7 @@ from n2d2py.naming import numbered_name
 
 
 def literal(text: str) -> str:
-    """A C string literal of the UTF-8 bytes of `text`."""
+    """Return a C string literal of the UTF-8 bytes of `text`."""
     out = []
     for byte in text.encode("utf-8"):
         plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
@@ -25,7 +25,7 @@ def comment(text: str) -> str:
 
 
 def file_stems(identifiers: Iterable[str], reserved: Iterable[str]) -> dict[str, str]:
-    """A file stem for each identifier: itself, numbered where another file differs at most by case."""
+    """Return a file stem for each identifier: itself, numbered where another file differs at most by case."""
     used = {name.lower() for name in reserved}
     stems = {}
     for identifier in identifiers:
@@ -36,7 +36,7 @@ def file_stems(identifiers: Iterable[str], reserved: Iterable[str]) -> dict[str,
 
 
 def float_literal(value: float, ctype: str) -> str:
-    """A C++ expression of type `ctype` ("float" or "double") with exactly this value of that type."""
+    """Return a C++ expression of type `ctype` ("float" or "double") with exactly this value of that type."""
     value = float(np.float32(value)) if ctype == "float" else float(value)
     if np.isnan(value):
         return f"std::numeric_limits<{ctype}>::quiet_NaN()"

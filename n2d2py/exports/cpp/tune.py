@@ -28,8 +28,8 @@ _GAIN = 0.97
 
 
 def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds: int, command: str) -> dict[str, str]:
-    """The parameter `Tile` of each layer of the export in `folder` that gains by one; `layers` in the order of the export, `tiled`
-    those that work in tiles.
+    """Return the parameter `Tile` of each layer of the export in `folder` that gains by one; `layers` in the order of the
+    export, `tiled` those that work in tiles.
 
     The file TUNED_FILE is written into the folder.
 
@@ -73,13 +73,13 @@ def best_tiles(measured: Mapping, layers: list[str], tiled: Collection[str]) -> 
 
 
 def tuned_text(tiles: Mapping[str, str]) -> str:
-    """The sections of a file of export parameters."""
+    """Return the sections of a file of export parameters."""
     head = "; Tiles measured by -tune. Copy these sections into the file of -export-parameters.\n"
     return head + "".join(f"\n[{layer}]\nTile={tile}\n" for layer, tile in tiles.items())
 
 
 def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The parameters of the layers with new tiles next to those of other instruction sets."""
+    """Return the parameters of the layers with new tiles next to those of other instruction sets."""
     merged = {layer: dict(values) for layer, values in parameters.items()}
     for layer, tile in tiles.items():
         values = merged.setdefault(layer, {})
@@ -125,7 +125,8 @@ def winograd_choices(written: str) -> dict[str, bool]:
 
 
 def tile_constants(written: str) -> dict[str, str]:
-    """The constants of a config, as C++ expressions, of a parameter `<set>:6x1:8192 <set>:4x1:24576`; none without a tile.
+    """Return the constants of a config, as C++ expressions, of a parameter `<set>:6x1:8192 <set>:4x1:24576`; none without a
+    tile.
 
     Raises:
         ValueError: with what is wrong.

@@ -24,7 +24,7 @@ from n2d2py.postprocessing import Detector, PostProcessor
 
 
 def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
-    """The `tensor` struct of the C interface."""
+    """Return the `tensor` struct of the C interface."""
     low, high = (0, 0) if kind.is_float or kind.plain else (kind.qmin, kind.qmax)
     return (
         f"{{{literal(name)}, {literal(operation)}, {literal(kind.name)}, {kind.bytes}, {len(shape)}, "
@@ -125,7 +125,7 @@ class PortView:
 
 
 def arena_of(plane: Plane) -> str:
-    """The pointer in C++ that the offsets of a plane are relative to: the caller's arena, or another memory."""
+    """Return the pointer in C++ that the offsets of a plane are relative to: the caller's arena, or another memory."""
     return f"memory_{plane.memory.lower()}" if plane.memory else "arena"
 
 
@@ -361,12 +361,12 @@ class PostView:
     @property
     def ports(self) -> list[PortView]:
         """The outputs that it reads, in the order of the parameters of its functions."""
-        return [self.outputs[at] for at in sorted(set(self.post.config.reads.values()))]
+        return [self.outputs[index] for index in sorted(set(self.post.config.reads.values()))]
 
     @property
     def values(self) -> dict[str, PortView]:
         """The output of each type of the configuration."""
-        return {name: self.outputs[at] for name, at in self.post.config.reads.items()}
+        return {name: self.outputs[index] for name, index in self.post.config.reads.items()}
 
     @property
     def scales(self) -> dict[str, tuple[str, str]]:
@@ -379,7 +379,7 @@ class PostView:
         return isinstance(self.post, Detector)
 
     def file(self, name: str) -> str:
-        """The template of a file."""
+        """Return the template of a file."""
         return f"post/{self.post.folder}/{name}.j2"
 
 
@@ -417,13 +417,13 @@ class StateView:
 
 
 def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -> list[StateView]:
-    """The states after an arena of that many bytes of tensors."""
-    views, at = [], arena_bytes
+    """Return the states after an arena of that many bytes of tensors."""
+    views, offset = [], arena_bytes
     ends = zip(graph.state_inputs, graph.state_outputs, strict=True)
     for index, (name, output) in enumerate(ends):
         kind, count = graph.type(name), elements(graph.shape(name))
         label, size = f"{comment(name)}, then {comment(output)}", count * kind.bytes
-        at, memory = round_up(at, _ALIGNMENT), (f"state{index}_base", identifiers.plane(output))
-        views.append(StateView(label, name, output, kind.cpp, count, at, size, kind.zero_point, *memory))
-        at += size
+        offset, memory = round_up(offset, _ALIGNMENT), (f"state{index}_base", identifiers.plane(output))
+        views.append(StateView(label, name, output, kind.cpp, count, offset, size, kind.zero_point, *memory))
+        offset += size
     return views

@@ -60,21 +60,23 @@ class WeightsFile:
 
     @staticmethod
     def of(arrays: Iterable[Array], network: str) -> WeightsFile:
-        """The file of those of `arrays` that are apart: of each the form of its kernels, else the order of the portable ones."""
-        apart = [array for array in arrays if array.apart]
-        conditions = dict.fromkeys(form.where for array in apart for form in array.forms)
-        at, table, stored, parts = _HEADER + 16 * len(apart), b"", list[StoredArray](), list[bytes]()
-        for array in apart:
+        """Return the file of those of `arrays` that are apart: of each the form of its kernels, else the order of the portable
+        ones.
+        """
+        separate = [array for array in arrays if array.apart]
+        conditions = dict.fromkeys(form.where for array in separate for form in array.forms)
+        offset, table, stored, parts = _HEADER + 16 * len(separate), b"", list[StoredArray](), list[bytes]()
+        for array in separate:
             data = file_bytes(array.forms[0].values if array.forms else array.values)
-            parts.append(bytes(-at % _ALIGNMENT))
-            at += len(parts[-1])
-            table += struct.pack("<QQ", at, len(data))
-            stored.append(StoredArray(array.name, array.ctype, data, at))
+            parts.append(bytes(-offset % _ALIGNMENT))
+            offset += len(parts[-1])
+            table += struct.pack("<QQ", offset, len(data))
+            stored.append(StoredArray(array.name, array.ctype, data, offset))
             parts.append(data)
-            at += len(data)
+            offset += len(data)
         body = table + b"".join(parts)
         identity = hashlib.sha256(network.encode() + b"\0" + body).digest()
-        header = struct.pack("<8sIIQII", b"N2D2WGT\0", 1, 0x01020304, at, len(apart), zlib.crc32(body)) + identity
+        header = struct.pack("<8sIIQII", b"N2D2WGT\0", 1, 0x01020304, offset, len(separate), zlib.crc32(body)) + identity
         where = " && ".join(f"({condition})" for condition in conditions)
         return WeightsFile(tuple(stored), where, header + body, identity)
 

@@ -115,7 +115,7 @@ class Winograd:
         return f"({condition(self.sets)}) && N2D2_DERIVED" if self.derivation else condition(self.sets)
 
     def call(self, direct: Call) -> Call:
-        """The call that runs it, of that of the direct form."""
+        """Return the call that runs it, of that of the direct form."""
         weights = {} if self.on_stack else {self.direct: self.name}
         return replace(substituted(direct, weights), function="n2d2::winograd")
 
@@ -125,8 +125,9 @@ class Winograd:
         return (self.tile + 2) ** 2 * 2 * round_up(outputs, 8) * round_up(channels, 2)
 
     def products(self, size: tuple[int, int]) -> int:
-        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for
-        two; 36 for 16 instead of 144 in tiles of four."""
+        """Return the multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single
+        lines 12 for two; 36 for 16 instead of 144 in tiles of four.
+        """
         rows = 12 * size[0] if self.streamed else (self.tile + 2) ** 2 * -(-size[0] // self.tile)
         return rows * -(-size[1] // self.tile) * len(self.weights) * self.weights.shape[-1]
 
@@ -188,16 +189,17 @@ def _has_fours(weights: np.ndarray, geometry: WinogradFacts) -> bool:
 
 
 def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
-    """Bytes of `WinogradStack` of `kernels/n2d2/panels/winograd_fours.hpp`, the most over the instruction sets."""
+    """Return the bytes of `WinogradStack` of `kernels/n2d2/panels/winograd_fours.hpp`, the most over the instruction sets."""
     tile, columns = 72 * round_up(channels, _CHANNEL_MULTIPLE), -(-geometry.size[1] // 4)
     tiles = columns * tile if geometry.serial else max(_GROUP_TILES * tile, 65536)
     return round_up(channels, 64) + 2304 * _GROUP_TILES + tiles
 
 
 def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
-    """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed
-    inputs of that many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles
-    of a group are as fast as six."""
+    """Return the bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles,
+    transformed inputs of that many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of
+    inputs. Two tiles of a group are as fast as six.
+    """
     tile, pixel = 32 * round_up(channels, _CHANNEL_MULTIPLE), round_up(channels, 64)
     columns = (geometry.size[1] + 1) // 2
     tiles = columns if geometry.streamed else columns * ((geometry.size[0] + 1) // 2)
@@ -260,13 +262,15 @@ def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, st
     if max(int(np.abs(rows).max(initial=0)) for rows, _ in places) > 127:
         return 0, 0
     runs = [(short_run(rows, most), most) for rows, most in places]
-    widest, every = max(most for _, most in runs), weights.shape[-1] // 4
+    widest, words = max(most for _, most in runs), weights.shape[-1] // 4
     run, wide = min(run for run, most in runs if most < widest), min(run for run, most in runs if most == widest)
-    return (run, wide) if run >= min(_LEAST_RUN, every) and wide >= min(_LEAST_WIDE, every) else (0, 0)
+    return (run, wide) if run >= min(_LEAST_RUN, words) and wide >= min(_LEAST_WIDE, words) else (0, 0)
 
 
 def byte_positions(weights: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """The transformed weights (O, C) of (O, 3, 3, C) in the 46 positions of that kernel, and the largest inputs of each, moved above 0."""
+    """Return the transformed weights (O, C) of (O, 3, 3, C) in the 46 positions of that kernel, and the largest inputs of each,
+    moved above 0.
+    """
     w = weights.astype(np.int64)
     g = _points(w[:, 0], w[:, 1], w[:, 2])  # six points of the lines, each (O, 3, C)
     taps = [_points(each[:, 0], each[:, 1], each[:, 2]) for each in g]
@@ -280,12 +284,12 @@ def byte_positions(weights: np.ndarray) -> list[tuple[np.ndarray, int]]:
 
 
 def _points(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
-    """Those of three weights: of 0, 1, -1 and infinity, the real and the imaginary part of that of i."""
+    """Return three transformed weights at 0, 1, -1 and infinity, and the real and the imaginary part at i."""
     return [a, a + b + c, a - b + c, c, a - c, b]
 
 
 def _input_points(d: list[np.ndarray]) -> list[np.ndarray]:
-    """The same of six inputs."""
+    """Return the same of six inputs."""
     return [d[0] - d[4], d[1] + d[2] + d[3] + d[4], d[2] + d[4] - d[1] - d[3], d[5] - d[1], d[4] - d[2], d[3] - d[1]]
 
 
@@ -298,7 +302,7 @@ def _input_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
 
 
 def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray], list[np.ndarray]]) -> list[np.ndarray]:
-    """The 46 positions of points x[u][v] of lines and columns."""
+    """Return the 46 positions of points x[u][v] of lines and columns."""
     positions: list[np.ndarray] = []
     for u in range(4):
         positions += [*x[u][:4], *triple(x[u][4], x[u][5])]
@@ -308,12 +312,12 @@ def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray]
 
 
 def kept_byte_fours(weights: np.ndarray) -> int:
-    """Bytes of static memory of its transformed weights (`ByteFourPanel`)."""
+    """Return the bytes of static memory of its transformed weights (`ByteFourPanel`)."""
     return sum(round_up(46 * (weights.shape[-1] + 4) * outputs, 64) for outputs in _panels(len(weights)))
 
 
 def _panels(outputs: int) -> list[int]:
-    """The outputs of each panel."""
+    """Return the outputs of each panel."""
     return [min(16, outputs - first) for first in range(0, outputs, 16)]
 
 
@@ -329,9 +333,10 @@ def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage)
 
 
 def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
-    """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3,
-    3, C) of at most 4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be
-    few for that; 0 where not."""
+    """Return the bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed
+    weights (O, 3, 3, C) of at most 4 bits that are transformed once, for tiles of four by four outputs, where these are exact
+    and have to be few for that; 0 if not.
+    """
     room = replace(geometry, scratch=0)
     if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, room):
         return 0
@@ -343,8 +348,9 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
 
 
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
-    """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed
-    once, for tiles that have to be few for that; 0 where not."""
+    """Return the bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are
+    transformed once, for tiles that have to be few for that; 0 if not.
+    """
     size = 16 * weights.size // 9 + 64 * len(weights)
     return size if _tiles(geometry, 2) <= _KEPT_TILES and size <= _KEPT_BYTES else 0
 
@@ -389,14 +395,16 @@ def _tiles(geometry: WinogradFacts, edge: int) -> int:
 def _block_scratch(
     channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = UNLIMITED, places: int = 36
 ) -> int:
-    """Bytes with which weights are transformed for _PANEL_TILES tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
+    """Return the bytes with which weights are transformed for _PANEL_TILES tiles of `tile` bytes at a time, or for all, or for
+    as many as `most` holds.
+    """
     unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP_TILES
     units = max(1, min(-(-min(_PANEL_TILES, _tiles(geometry, edge)) // unit), most // (unit * tile)))
     return round_up(channels, 64) + _GROUP_TILES * 64 * places + units * unit * tile
 
 
 def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
-    """The same of tiles of four."""
+    """Return the same of tiles of four."""
     panel = 2304 if _parts(channels) > 1 else 0
     wanted = _block_scratch(channels, geometry, 4, 72 * round_up(channels, _CHANNEL_MULTIPLE) + panel, most)
     return max(wanted, _fours_scratch(channels, geometry))

@@ -75,7 +75,7 @@ class EthosUTarget(TfliteTarget):
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """The configuration file has no effect if no entry of it is selected."""
+        """Return the configuration file has no effect if no entry of it is selected."""
         own = EthosUParameters.of(parameters)
         return (
             {}

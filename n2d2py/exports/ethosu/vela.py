@@ -115,8 +115,8 @@ def _run_vela(folder: Path, options: Sequence[str]) -> None:
     words = [sys.executable, "-m", "ethosu.vela", "model.tflite", "--output-dir", "out", *options]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        reason = said[-1].split("Error: ")[-1].strip('"') if said else "no reason"
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        reason = lines[-1].split("Error: ")[-1].strip('"') if lines else "no reason"
         raise N2D2Error("E802", f"Vela cannot compile the model: {reason}", remedy="correct the export parameters of EthosU")
 
 

@@ -192,15 +192,15 @@ DEFAULT_CORE = "cortex-m4"
 
 
 def core(name: str) -> Core:
-    """The core of that name."""
+    """Return the core of that name."""
     return next(one for one in CORES if one.name == name)
 
 
 def board(name: str) -> Board:
-    """The board of that name."""
+    """Return the board of that name."""
     return next(one for one in BOARDS if one.name == name)
 
 
 def transforming_cores() -> tuple[Core, ...]:
-    """Those that have kernels by Winograd."""
+    """Return the cores that have Winograd kernels."""
     return tuple(one for one in CORES if one.isa in sets_with(CHANNEL_PAIRS))

@@ -71,7 +71,7 @@ class BenchmarkView:
 
 
 def benchmark_view(benchmark: Benchmark, request: ExportRequest) -> BenchmarkView:
-    """The view of a benchmark, for a network that fits it.
+    """Return the view of a benchmark, for a network that fits it.
 
     The byte of an image means the same as in the calibration data where that is known, else the same as for the reference
     model.

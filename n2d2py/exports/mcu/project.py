@@ -37,12 +37,12 @@ _PIXELS = 2
 
 
 def microcontroller_sets() -> tuple[InstructionSet, ...]:
-    """The instruction sets of microcontrollers."""
+    """Return the instruction sets of microcontrollers."""
     return tuple(row for row in instruction_sets() if row.microcontroller)
 
 
 def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, portable: bool) -> list[Constant]:
-    """The constants of all layers in the order of the graph. A layer without a kernel has none: `prepare` refuses it."""
+    """Return the constants of all layers in the order of the graph. A layer without a kernel has none: `prepare` refuses it."""
     identifiers, constants = Identifiers(graph), []
     for node in graph.nodes:
         if node.name in plan.views or node.op.is_part:
@@ -62,13 +62,17 @@ def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, po
 
 
 def most_bytes(array: Array) -> int:
-    """Bytes of an array for the instruction set that needs most, with the zero that ends a string literal, in whole words."""
+    """Return the bytes of an array for the instruction set that needs most, with the zero that ends a string literal, in whole
+    words.
+    """
     largest = max(values.nbytes for values in (array.values, *(form.values for form in array.forms)))
     return (largest + (array.values.itemsize == 1) + 3) // 4 * 4
 
 
 def copyable(code: LayerCode) -> str:
-    """The name of the array that a layer may read from a copy: its weights, where its calls are given their address. "" for none."""
+    """Return the name of the array that a layer may read from a copy: its weights, where its calls are given their address. ""
+    for none.
+    """
     name = f"{code.identifier}_weights"
     is_argument = any(name in map(str, call.arguments) for call in code.calls)
     return name if is_argument and not any(array.typed for array in code.arrays if array.name == name) else ""
@@ -94,7 +98,7 @@ _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", 
 
 
 def winograd_forms(project: Project) -> list[Stream]:
-    """The streams by Winograd of the layers, or what ruled them out."""
+    """Return the streams by Winograd of the layers, or what ruled them out."""
     streams = (one for layer in project.layers if layer.code for one in layer.code.selection.streams)
     return [one for one in streams if one.kernel == ChannelPairs.name]
 
@@ -212,7 +216,7 @@ class McuProject(Project):
         write_vectors(self.request, self.vectors, folder)
 
     def placed(self, array: str) -> str:
-        """The macro of the section of a constant."""
+        """Return the macro of the section of a constant."""
         home = self.homes.get(array)
         return f'N2D2_PLACED("{self.namespace}_{home}", "{array}")' if home else f'N2D2_CONSTANT("{array}")'
 
@@ -253,7 +257,7 @@ _SEED = 1
 
 
 def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
-    """The first `count` stimuli; random integers of the whole range for those that there are not."""
+    """Return the first `count` stimuli; random integers of the whole range for those that there are not."""
     graph, random = request.graph, np.random.default_rng(_SEED)
     inputs = []
     for index, name in enumerate(graph.user_inputs):
@@ -269,7 +273,9 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
 
 
 def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:
-    """Stimulus `index` of the stored `values` by tensor: the inputs, then the layers in `order`, all in HWC, little-endian."""
+    """Return the stimulus `index` of the stored `values` by tensor: the inputs, then the layers in `order`, all in HWC,
+    little-endian.
+    """
     outputs = {node.name: node.output for node in graph.nodes}
     tensors = [*graph.user_inputs, *(outputs[name] for name in order)]
     arrays = (hwc(values[name][index]) for name in tensors)

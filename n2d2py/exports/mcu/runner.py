@@ -92,7 +92,8 @@ class BoardExport(BuiltCopy):
         }
 
     def instructions(self) -> tuple[str, int, bool] | None:
-        """The core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every input.
+        """Return the core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every
+        input.
 
         None without a compiler of this machine, which the plugin of QEMU needs.
         """
@@ -107,7 +108,7 @@ class BoardExport(BuiltCopy):
         return run_make(self.folder, "-s", "count")[1]
 
     def conversion_cost(self, inferences: int) -> str:
-        """The instructions of a frame, or of the hop of a sound, counted in QEMU."""
+        """Return the instructions of a frame, or of the hop of a sound, counted in QEMU."""
         cost = re.search(r"^(frame|hop) of (\S+) +(\d+)$", self._counts, re.MULTILINE)
         unit = {"frame": "", "hop": " samples"}
         return "" if cost is None else f"{int(cost[3]):,} instructions for a {cost[1]} of {cost[2]}{unit[cost[1]]}"
@@ -121,7 +122,7 @@ class BoardExport(BuiltCopy):
 
 
 def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:
-    """The stored inputs of the export's stimuli, from its files."""
+    """Return the stored inputs of the export's stimuli, from its files."""
     lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
     inputs: list[np.ndarray] = []
     for position, name in enumerate(graph.user_inputs):

@@ -37,17 +37,17 @@ class _Inliner:
         values: dict[str, set[str]] = {}
         for name, value in _VALUE.findall((folder / "kernels/n2d2/isa.hpp").read_text(encoding="utf-8")):
             values.setdefault(name, set()).add(value)
-        self._never = {name for name, found in values.items() if found == {"0"}}
+        self._never = {name for name, bodies in values.items() if bodies == {"0"}}
         self._mark = ""
         self._under: list[str] = []
         self._seen: dict[Path, list[set[str]]] = {}
         self.text: list[str] = []
 
-    def _found(self, name: str, beside: Path) -> Path:
-        for place in (beside, *self._places):
+    def _found(self, name: str, folder: Path) -> Path:
+        for place in (folder, *self._places):
             if (place / name).is_file():
                 return (place / name).resolve()
-        raise FileNotFoundError(f"{name}, included in {beside}")
+        raise FileNotFoundError(f"{name}, included in {folder}")
 
     def _known(self, word: str, condition: str) -> bool | None:
         bound = _BIND.match(condition)
@@ -103,7 +103,7 @@ def _inlined(folder: Path, names: Sequence[str], own: Sequence[str]) -> str:
 
 
 def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequence[str]) -> str:
-    """The C++11 text of the export in `folder`.
+    """Return the C++11 text of the export in `folder`.
 
     Args:
         namespace: of the network; `kernels`: that of its kernels.

@@ -47,7 +47,7 @@ class StackBound:
 
 
 def stack_bounds(layers: Sequence[LayerView]) -> tuple[StackBound, ...]:
-    """The bounds of all classes, in the order in which their conditions are asked; the last one has none."""
+    """Return the bounds of all classes, in the order in which their conditions are asked; the last one has none."""
     rows = [*(row for row in instruction_sets() if row.microcontroller), PORTABLE]
     calls = _CALLS_BY_ROWS if any(layer.code and layer.code.streamed for layer in layers) else _CALLS
     calls += _END * sum(len(layer.graph.inputs) + len(layer.graph.outputs) - 2 for layer in layers[:1])
@@ -66,7 +66,7 @@ def _layer_bytes(layer: LayerView, row: InstructionSet) -> int:
 
 
 def _portable_bytes(layer: LayerView, row: InstructionSet) -> int:
-    """Bytes of a layer without a kernel of the instruction set."""
+    """Return the bytes of a layer without a kernel of the instruction set."""
     node, kind = layer.node, layer.operation
     wide = 8 if node.bound >= 2**31 else 4
     if kind == "Conv":
@@ -81,7 +81,9 @@ def _portable_bytes(layer: LayerView, row: InstructionSet) -> int:
 
 
 def _window_bytes(layer: LayerView, row: InstructionSet, wide: int) -> int:
-    """Bytes of the windows, sums and unpacked weights of a portable convolution (`kernels/n2d2/convolution.hpp`, `depthwise.hpp`)."""
+    """Return the bytes of the windows, sums and unpacked weights of a portable convolution (`kernels/n2d2/convolution.hpp`,
+    `depthwise.hpp`).
+    """
     node, weights = layer.node, layer.node.params["weights"]
     size, inputs, outputs = layer.graph.type(node.inputs[0]).bytes, weights[0].size, len(weights) // node.op.groups
     if node.op.is_depthwise(node):

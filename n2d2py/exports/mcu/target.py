@@ -56,7 +56,9 @@ class McuTarget(CppTarget):
         return constants_of(graph, plan, self.choices(own), own.portable)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """Details for the runner: the core, the layers in the order in which they run; the layers whose time the data change."""
+        """Return the details for the runner: the core, the layers in the order in which they run; the layers whose time the
+        data change.
+        """
         request = prepared.request
         return {
             **super().details(prepared),

@@ -46,10 +46,10 @@ class OnnxRunner(PackageRunner):
         for start in log.progress(starts, "running the model", total=len(starts), unit="batch"):
             batch = [x[start : start + _BATCH] for x in inputs]
             batches.append(session.run(list(graph.outputs), _model_inputs(self._details, batch)))
-        joined = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+        outputs = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
         return {
             name: _stored(values, graph.type(name)).reshape(count, *graph.shape(name)[1:])
-            for name, values in zip(graph.outputs, joined, strict=True)
+            for name, values in zip(graph.outputs, outputs, strict=True)
         }
 
     def network(self) -> Any:

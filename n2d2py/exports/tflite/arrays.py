@@ -44,8 +44,8 @@ def transpose(layers: Layers, name: str, index: int, dims: tuple[int, ...], orde
 
 def finish_reshaped(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
     """Make a tensor of other dimensions the result of a layer."""
-    here = layers.grid(node.output) == grid
-    name = node.output if here else f"{node.output}/vector"
+    is_in_grid = layers.grid(node.output) == grid
+    name = node.output if is_in_grid else f"{node.output}/vector"
     layers.finish(node, reshape(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 

@@ -128,7 +128,9 @@ class GpuLayer:
         return KINDS[code]
 
     def operand(self, index: int = 0, suffix: str = "", zero: int = 0) -> dict[str, int]:
-        """The constants of an input whose zero point counts as `zero`: Height, Width, Stride and Pitch (in bytes), Kind, Aligned, Zero."""
+        """Return the constants of an input whose zero point counts as `zero`: Height, Width, Stride and Pitch (in bytes), Kind,
+        Aligned, Zero.
+        """
         return {
             **self._geometry(self.node.inputs[index], f"In{{}}{suffix}"),
             f"InKind{suffix}": self.kind(self.inputs[index]),
@@ -136,7 +138,7 @@ class GpuLayer:
         }
 
     def result(self) -> dict[str, int]:
-        """The constants of the output."""
+        """Return the constants of the output."""
         geometry = self._geometry(self.node.output, "Out{}")
         kind = {"OutKind": self.kind(self.output, 4), "Channels": channels(self.output_shape)}
         return {**geometry, **kind, **self.limits(0 if self.node.zero_in_bias else self.output.zero_point)}
@@ -152,7 +154,7 @@ class GpuLayer:
         return {"Low": low - zero, "High": high - zero, "Zero": zero}
 
     def places(self, index: int = 0, second: int = 0) -> tuple[int, int, int]:
-        """Bytes of the arena where two inputs and the output begin."""
+        """Return the bytes of the arena where two inputs and the output begin."""
         return self.plane(index).offset, self.plane(second).offset, self.output_plane.offset
 
     def check(self, is_wide: bool) -> None:
@@ -170,7 +172,7 @@ class GpuLayer:
 
 
 def type_limits(kind: NumType) -> tuple[int, int]:
-    """The range of the type that stores elements of `kind`."""
+    """Return the range of the type that stores elements of `kind`."""
     info = np.iinfo(kind.dtype)
     return int(info.min), int(info.max)
 
@@ -179,9 +181,9 @@ def overlaps(a: Plane, b: Plane) -> bool:
     """True if two planes share useful bytes; channels next to each other in the same pixels do not."""
     if not any(begin < stop and first < end for begin, end in a.intervals() for first, stop in b.intervals()):
         return False
-    apart = (b.offset - a.offset) % a.stride
+    distance = (b.offset - a.offset) % a.stride
     pixels = (a.stride, a.line_bytes, 0) == (b.stride, b.line_bytes, a.line_bytes % a.stride)
-    return not (pixels and apart >= a.size and apart + b.size <= a.stride)
+    return not (pixels and distance >= a.size and distance + b.size <= a.stride)
 
 
 def is_aligned(plane: Plane) -> bool:
@@ -213,7 +215,7 @@ def fixed_point(rescale: Rescale | None, count: int) -> tuple[np.ndarray, np.nda
 def parameters(
     rescale: Rescale | None, bias: np.ndarray | None = None, addend: np.ndarray | None = None, is_wide: bool = False
 ) -> np.ndarray:
-    """The parameters of channels: bias, multiplier, shift, addend (or gain), int32 (count, 4).
+    """Return the parameters of channels: bias, multiplier, shift, addend (or gain), int32 (count, 4).
 
     Raises:
         NoShader: for a rescale that the shaders do not compute exactly.
@@ -228,18 +230,18 @@ def parameters(
 
 
 def words(value: int) -> tuple[int, int]:
-    """The lower and the upper word of an integer of 64 bits, as int32."""
+    """Return the lower and the upper word of an integer of 64 bits, as int32."""
     low, high = np.array([value], "<i8").view("<i4").tolist()
     return low, high
 
 
 def quads_of(shape: Shape) -> int:
-    """Quads of channels of a tensor."""
+    """Return the quads of channels of a tensor."""
     return -(-channels(shape) // 4)
 
 
 def positions_of(shape: Shape) -> int:
-    """Positions of a tensor."""
+    """Return the positions of a tensor."""
     return height(shape) * width(shape)
 
 
@@ -262,7 +264,7 @@ def vulkan(*kinds: str, is_wide: bool = False) -> Callable[[Lowering], Lowering]
 
 
 def dispatches(node: QuantNode, graph: QuantGraph, plan: MemoryPlan) -> Sequence[Dispatch]:
-    """The dispatches of a layer. Raise NoShader when it runs on the CPU."""
+    """Return the dispatches of a layer. Raise NoShader when it runs on the CPU."""
     layer = GpuLayer(node, graph, plan)
     entry = LOWERINGS.get(node.op.kind)
     if entry is None:

@@ -39,7 +39,7 @@ def _elements(
     places: tuple[int, int, int] | None = None,
     table: np.ndarray | None = None,
 ) -> Dispatch:
-    """A dispatch over all elements of the output."""
+    """Return a dispatch over all elements of the output."""
     shape, values = layer.output_shape, {**layer.result(), **constants, "Operation": operation}
     weights = np.zeros(0, np.int32) if table is None else table.astype(np.int32)
     at = places or layer.places()
@@ -47,7 +47,7 @@ def _elements(
 
 
 def _stored_limits(layer: GpuLayer) -> dict[str, int]:
-    """The limits of stored values that are moved."""
+    """Return the limits of stored values that are moved."""
     low, high = type_limits(layer.output)
     return {"Low": low, "High": high, "Zero": 0}
 
@@ -80,7 +80,7 @@ def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
 
 @vulkan("AddConstants", is_wide=True)
 def add_constants(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A sum with constants, the same for each row."""
+    """Return a sum with constants, the same for each row."""
     form, zero = layer.node.form_as(Shifted), layer.inputs[0].zero_point
     size = len(form.stored)
     rows = elements(layer.output_shape) // size
@@ -92,7 +92,7 @@ def add_constants(layer: GpuLayer) -> Sequence[Dispatch]:
 
 @vulkan("Affine")
 def affine(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A gain and a bias for each channel."""
+    """Return a gain and a bias for each channel."""
     form, count = layer.node.form_as(Weighted), channels(layer.output_shape)
     bias, gains = (np.broadcast_to(values, count) for values in (form.bias, form.weights))
     return [_elements(layer, _GAIN, layer.operand(), parameters(layer.node.rescale, bias, gains))]
@@ -100,7 +100,7 @@ def affine(layer: GpuLayer) -> Sequence[Dispatch]:
 
 @vulkan("Activation")
 def activation(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A table of bytes."""
+    """Return a table of bytes."""
     form = layer.node.form
     if not isinstance(form, Table) or layer.inputs[0].bytes != 1:
         raise NoShader("its function is not a table of bytes")
@@ -110,7 +110,7 @@ def activation(layer: GpuLayer) -> Sequence[Dispatch]:
 
 @vulkan("Resize", "Identity", "Dropout")
 def resize(layer: GpuLayer) -> Sequence[Dispatch]:
-    """The nearest position, unchanged; or four weighted ones."""
+    """Return the nearest position, unchanged; or four weighted ones."""
     if getattr(layer.op, "mode", "Nearest") != "Nearest":
         return [_bilinear(layer)]
     if not isinstance(layer.node.form, Moved):
@@ -137,7 +137,7 @@ def _bilinear(layer: GpuLayer) -> Dispatch:
 
 
 def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0) -> tuple[Plane, Shape]:
-    """A tensor without gaps as lines of one pixel each; `length` elements of each from element `first` on, or all."""
+    """Return a tensor without gaps as lines of one pixel each; `length` elements of each from element `first` on, or all."""
     plane, size = layer.plan.planes[name], layer.graph.type(name).bytes
     line = elements(layer.graph.shape(name)) // rows
     offset, whole = plane.offset + first * size, line * size
@@ -147,7 +147,7 @@ def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0
 
 @vulkan("Concat")
 def concat(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A copy of each operand to its channels, or its part of each row, rescaled where its type differs."""
+    """Return a copy of each operand to its channels, or its part of each row, rescaled where its type differs."""
     op, name, copies, first = layer.op, layer.node.output, [], 0
     shapes = [layer.shape(index) for index in range(len(layer.inputs))]
     by_pixels = op.concatenates_pixels(layer.output_shape)
@@ -169,15 +169,15 @@ def concat(layer: GpuLayer) -> Sequence[Dispatch]:
 
 
 def _joined(layer: GpuLayer, index: int) -> Dispatch:
-    """A copy of input `index`."""
+    """Return a copy of input `index`."""
     rescale = layer.node.rescale
     own, zero = (layer.output.zero_point, layer.inputs[index].zero_point) if rescale else (0, 0)
-    found = parameters(rescale.only(index) if rescale else None)
-    return _elements(layer, _COPY, {**layer.operand(index, zero=zero), **layer.limits(own)}, found, layer.places(index))
+    fields = parameters(rescale.only(index) if rescale else None)
+    return _elements(layer, _COPY, {**layer.operand(index, zero=zero), **layer.limits(own)}, fields, layer.places(index))
 
 
 def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
-    """Stored constants, a row for each line of the output."""
+    """Return the stored constants, a row for each line of the output."""
     shape = layer.output_shape
     rows = zero_padded(stored.reshape(height(shape), -1).astype(np.int32), height(shape), 4 * quads_of(shape))
     constants = {**_stored_limits(layer), "M0": 0, "Repeated": True, "Constant1": True, "InHeight1": height(shape)}
@@ -186,7 +186,7 @@ def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
 
 @vulkan("IndexSelect", "Reshape", "Transpose", "DepthToSpace", "SpaceToDepth", "Padding")
 def move(layer: GpuLayer) -> Sequence[Dispatch]:
-    """Elements at other places."""
+    """Add elements at other positions."""
     fill = layer.inputs[0].zero_point if layer.op.kind == "Padding" else 0
     op = layer.op
     if op.kind == "IndexSelect":
@@ -207,7 +207,8 @@ def move(layer: GpuLayer) -> Sequence[Dispatch]:
 
 
 def split_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The shortest tables (outer, inner) with places[i] = outer[i // len(inner)] + inner[i % len(inner)]; negative where that is.
+    """Return the shortest tables (outer, inner) with places[i] = outer[i // len(inner)] + inner[i % len(inner)]; negative where
+    that is.
 
     Raises:
         NoShader: where they are too long.
@@ -217,9 +218,9 @@ def split_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for length in sorted({each for size in divisors for each in (size, count // size)}, key=lambda each: each + count // each):
         lines = places.reshape(-1, length)
         line = lines[np.argmax((lines >= 0).sum(axis=1))]
-        at = int(np.argmax(line >= 0))
-        outer = np.where(lines[:, at] < 0, _NOWHERE, lines[:, at])
-        inner = np.where(line < 0, _NOWHERE, line - line[at])
+        split = int(np.argmax(line >= 0))
+        outer = np.where(lines[:, split] < 0, _NOWHERE, lines[:, split])
+        inner = np.where(line < 0, _NOWHERE, line - line[split])
         if length + len(outer) <= _MOST_PLACES and (np.maximum(outer[:, None] + inner, -1) == lines).all():
             return outer, inner
     raise NoShader("the places of its elements have no order")

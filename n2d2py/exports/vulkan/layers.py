@@ -27,7 +27,7 @@ _ENOUGH = 4096
 
 
 def _bytes(layer: GpuLayer) -> np.ndarray:
-    """Weights of bytes, for an input of bytes."""
+    """Return the weights of bytes, for an input of bytes."""
     weights = layer.node.form_as(Weighted).weights
     if weights.min() < -128 or weights.max() > 127:
         raise NoShader("its weights have more than 8 bits")
@@ -37,7 +37,7 @@ def _bytes(layer: GpuLayer) -> np.ndarray:
 
 
 def _residual(layer: GpuLayer) -> dict[str, int]:
-    """The constants of a sum with the last input."""
+    """Return the constants of a sum with the last input."""
     added = layer.node.residual
     if added is None:
         return {}
@@ -71,7 +71,7 @@ def packed_weights(weights: np.ndarray, groups: int) -> np.ndarray:
 
 
 def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np.ndarray:
-    """The parameters of the outputs, those of each group filled up to quads."""
+    """Return the parameters of the outputs, those of each group filled up to quads."""
     addend = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64) * 128
     rows = parameters(layer.node.rescale, layer.node.form_as(Weighted).bias, addend)
     each = len(weights) // groups
@@ -79,7 +79,7 @@ def _channel_parameters(layer: GpuLayer, weights: np.ndarray, groups: int) -> np
 
 
 def slices_of(quads: int, positions: int, words: int) -> int:
-    """Invocations that share the sums of an output, where there are few outputs."""
+    """Return the invocations that share the sums of an output, where there are few outputs."""
     slices = 1
     while slices < _SLICES and quads * positions * slices < _ENOUGH and words // (2 * slices) >= 8:
         slices *= 2
@@ -87,7 +87,7 @@ def slices_of(quads: int, positions: int, words: int) -> int:
 
 
 def _products(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int], groups: int = 1) -> list[Dispatch]:
-    """Sums of products of `weights` (O, C / groups, KH, KW) with windows of the input."""
+    """Return the sums of products of `weights` (O, C / groups, KH, KW) with windows of the input."""
     kind, inputs, outputs = layer.inputs[0], weights.shape[1], len(weights) // groups
     quads, positions = groups * -(-outputs // 4), positions_of(layer.output_shape)
     slices = slices_of(quads, positions, -(-inputs // 4))
@@ -129,7 +129,7 @@ def _convolved(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
 
 @vulkan("Deconv")
 def transposed_convolution(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A convolution for each phase of the stride, with the taps that reach it."""
+    """Return a convolution for each phase of the stride, with the taps that reach it."""
     weights = _bytes(layer)
     op, shape, bias, steps = layer.op, layer.output_shape, layer.node.form_as(Weighted).bias, []
     lines, columns = (
@@ -156,12 +156,12 @@ def _phases(kernel: int, stride: int, pad: int, dilation: int, size: int) -> lis
     return phases
 
 
-def _phase(plane: Plane, shape: Shape, at: tuple[int, int], stride: tuple[int, int]) -> tuple[Plane, Shape]:
-    """The positions of a tensor from `at` on, `stride` apart."""
-    count, length = (-(-(size - first) // step) for size, first, step in zip(shape[2:], at, stride, strict=True))
+def _phase(plane: Plane, shape: Shape, position: tuple[int, int], stride: tuple[int, int]) -> tuple[Plane, Shape]:
+    """Return the positions of a tensor from `position` on, `stride` apart."""
+    count, length = (-(-(size - first) // step) for size, first, step in zip(shape[2:], position, stride, strict=True))
     part = replace(
         plane,
-        offset=plane.offset + at[0] * plane.line_bytes + at[1] * plane.stride,
+        offset=plane.offset + position[0] * plane.line_bytes + position[1] * plane.stride,
         stride=plane.stride * stride[1],
         pitch=plane.line_bytes * stride[0],
         length=length,
@@ -171,7 +171,7 @@ def _phase(plane: Plane, shape: Shape, at: tuple[int, int], stride: tuple[int, i
 
 
 def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> list[Dispatch]:
-    """Weights (C, KH, KW)."""
+    """Return the weights (C, KH, KW)."""
     count, lines, columns = weights.shape
     quads, shape = -(-count // 4), layer.output_shape
     filled = zero_padded(weights, quads * 4, lines, columns)
@@ -185,7 +185,7 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
 
 @vulkan("Fc")
 def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
-    """A convolution whose window is the whole input; of one position where the lines of the input follow each other."""
+    """Return a convolution whose window is the whole input; of one position where the lines of the input follow each other."""
     weights = _bytes(layer)
     shape, source = layer.shape(0), layer.plane(0)
     size = (channels(shape), height(shape), width(shape))

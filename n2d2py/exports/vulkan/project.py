@@ -114,7 +114,7 @@ class VulkanProject(Project):
     def _linked(self) -> tuple[np.ndarray, dict[int, tuple[int, int]]]:
         """The constants of all dispatches, int32, and the quads where weights and parameters of each dispatch begin."""
         parts: list[np.ndarray] = [np.zeros(_QUAD, np.int32)]
-        at: dict[bytes, int] = {}
+        numbers: dict[bytes, int] = {}
         length = _QUAD
 
         def placed(values: np.ndarray) -> int:
@@ -122,12 +122,12 @@ class VulkanProject(Project):
             key = values.tobytes()
             if not key:
                 return 0
-            if key not in at:
-                at[key] = length
+            if key not in numbers:
+                numbers[key] = length
                 filled = zero_padded(values.reshape(-1).astype(np.int32), round_up(values.size, _QUAD))
                 parts.append(filled)
                 length += filled.size
-            return at[key]
+            return numbers[key]
 
         places = {}
         for one in self._every:

@@ -26,7 +26,7 @@ def _are_words(*places: int) -> bool:
 def _by_rows(
     layer: GpuLayer, shader: str, constants: dict[str, int], weights: np.ndarray, rescale: np.ndarray
 ) -> list[Dispatch]:
-    """A dispatch over the rows of a tensor."""
+    """Return a dispatch over the rows of a tensor."""
     rows, size = constants["Rows"], constants["Size"]
     slices = slices_of(1, rows, size // _ALONE)
     values = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **constants, "Slices": slices}
@@ -35,7 +35,7 @@ def _by_rows(
 
 @vulkan("Softmax", "MaskedSoftmax")
 def softmax(layer: GpuLayer) -> Sequence[Dispatch]:
-    """Shares by fixed-point division."""
+    """Add shares by fixed-point division."""
     if layer.node.rescale is not None:
         raise NoShader("its shares are divided in floating point")
     form, (outer, size, inner) = layer.node.form_as(Exponentials), layer.op.rows(layer.shape(0))
@@ -55,7 +55,7 @@ def softmax(layer: GpuLayer) -> Sequence[Dispatch]:
 
 @vulkan("Normalize", is_wide=True)
 def normalize(layer: GpuLayer) -> Sequence[Dispatch]:
-    """Rows less their mean, over their deviation."""
+    """Add rows minus their mean, divided by their deviation."""
     form = layer.node.form_as(Normalized)
     gains = np.zeros((len(form.gains), 4), np.int32)
     gains[:, :2] = form.offsets.astype("<i8").view("<i4").reshape(-1, 2)
@@ -75,7 +75,7 @@ def normalize(layer: GpuLayer) -> Sequence[Dispatch]:
 
 @vulkan("ArrayMatMul")
 def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
-    """Products of pairs of matrices; a dispatch for the last axis of the batch, for each position of those before it."""
+    """Add products of pairs of matrices: a dispatch for the last axis of the batch, for each position of the others."""
     op, kinds = layer.op, [*layer.inputs, layer.output]
     if layer.node.rescale is None:
         raise NoShader("it multiplies integers without a scale")
@@ -104,8 +104,8 @@ def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
     rescale, products = parameters(layer.node.rescale), []
     pixels = _ROWS if op.left[-2] >= _ROWS else 1
     blocks = batch[-1] * -(-op.left[-2] // pixels)
-    for at in product(*map(range, batch[1:-1])):
-        moved = (sum(i * step for i, step in zip(at, own, strict=False)) for own in steps)
+    for index in product(*map(range, batch[1:-1])):
+        moved = (sum(i * step for i, step in zip(index, own, strict=False)) for own in steps)
         in0, in1, out0 = (sum(each) for each in zip(layer.places(0, 1), firsts, moved, strict=True))
         places = (in0, in1, out0)
         products.append(Dispatch("product", constants, -(-op.right[-1] // 4), blocks, places, pixels, parameters=rescale))

@@ -22,25 +22,27 @@ LOCAL_SIZE = 3
 
 
 def source(shader: str) -> Path:
-    """The file of a shader."""
+    """Return the file of a shader."""
     return resources.folder("kernels") / "vulkan" / f"{shader}.glsl"
 
 
 @cache
 def constant_defaults(shader: str) -> dict[str, int]:
-    """The specialization constants of a shader after those of its work group, in the order of their numbers, with their defaults."""
+    """Return the specialization constants of a shader after those of its work group, in the order of their numbers, with their
+    defaults.
+    """
     constants = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(_text(source(shader))))
     return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in constants}
 
 
 def _text(file: Path) -> str:
-    """A file of GLSL with those that it includes."""
+    """Return a file of GLSL with those that it includes."""
     text = file.read_text("utf-8")
     return text + "".join(_text(file.parent / name) for name in _INCLUDE.findall(text))
 
 
 def compiler() -> str:
-    """The program that compiles shaders: "glslc" or "glslangValidator". Raise E801 where neither is installed."""
+    """Return the program that compiles shaders: "glslc" or "glslangValidator". Raise E801 where neither is installed."""
     for name in ("glslc", "glslangValidator"):
         if shutil.which(name):
             return name
@@ -50,7 +52,7 @@ def compiler() -> str:
 
 @cache
 def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
-    """The SPIR-V words of a shader, uint32; `pixels`: positions of an invocation, `dot`: with integer dot products.
+    """Return the SPIR-V words of a shader, uint32; `pixels`: positions of an invocation, `dot`: with integer dot products.
 
     Raises:
         N2D2Error: E801 without a compiler, E802 when it refuses the shader.

@@ -59,7 +59,7 @@ class VulkanExport(CompiledExport):
 
 @cache
 def missing_vulkan() -> str:
-    """A Vulkan program cannot be built, or finds no device: the reason; "" where both work."""
+    """Return a Vulkan program cannot be built, or finds no device: the reason; "" where both work."""
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
         shutil.copy(resources.folder("export_templates") / "vulkan/dnn/src/probe.cpp", folder)
         if shutil.which("g++") is None:

@@ -73,7 +73,7 @@ def _recurrent_layer(
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Return the inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c;
+    """Add an LSTM layer. Inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c;
     norms.
     """
     if _has(operator, 16) or _has(operator, 17):

@@ -41,7 +41,7 @@ class Holdout:
     """The two runs of the held-out samples, layer by layer."""
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
-        """Arguments of LayerwiseRun."""
+        """Take the arguments of LayerwiseRun."""
         self._graph, self._quantized = graph, quantized
         self._corrected = LayerwiseRun(graph, quantized, batches)
         self._plain = self._corrected.beside()

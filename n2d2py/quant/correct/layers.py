@@ -45,25 +45,25 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
         return Corrected(types)
 
     def run(
-        batches: Sequence[np.ndarray], held: Sequence[np.ndarray], only: frozenset[str] | None
+        batches: Sequence[np.ndarray], holdout: Sequence[np.ndarray], only: frozenset[str] | None
     ) -> tuple[Corrected, _Biases]:
-        biases = _Biases(Holdout(graph, typed_graph(graph, types, options), held), graph, only)
+        biases = _Biases(Holdout(graph, typed_graph(graph, types, options), holdout), graph, only)
         return _pass(graph, types, batches, options, biases), biases
 
     if not options.correct_bias:
         return run(samples, [], frozenset())[0]
-    fitted, held = split(samples)
-    result, biases = run(fitted, held, None)
-    found = biases.result()
-    if held and sum(len(batch) for batch in fitted) < _ENOUGH:
+    fitted, holdout = split(samples)
+    result, biases = run(fitted, holdout, None)
+    corrected = biases.result()
+    if holdout and sum(len(batch) for batch in fitted) < _ENOUGH:
         log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
-        result, again = run(samples, [], frozenset(found.shifts))
-        found = replace(found, shifts=again.shifts)
-    elif not found.used:
+        result, second = run(samples, [], frozenset(corrected.shifts))
+        corrected = replace(corrected, shifts=second.shifts)
+    elif not corrected.used:
         result = Corrected(result.types, {**result.layers, **biases.plain})
-    log.notice("%s", found.line())
-    log.detail("biases corrected: %s; not: %s", ", ".join(found.kept), ", ".join(found.dropped))
-    return Corrected(replace(result.types, biases=found), result.layers)
+    log.notice("%s", corrected.line())
+    log.detail("biases corrected: %s; not: %s", ", ".join(corrected.kept), ", ".join(corrected.dropped))
+    return Corrected(replace(result.types, biases=corrected), result.layers)
 
 
 def _pass(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases) -> Corrected:
@@ -93,12 +93,12 @@ def _pass(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], optio
 class _Biases:
     """The corrections of biases so far, and the layers unchanged without."""
 
-    def __init__(self, held: Holdout, graph: Graph, only: frozenset[str] | None):
+    def __init__(self, holdout: Holdout, graph: Graph, only: frozenset[str] | None):
         """`only`: the layers that may be corrected, if that is known; then no sample is held out.
 
         Tensors of divisors and guarded logarithms are never shifted: compared with values near 0, a mean error is large.
         """
-        self.held, self.only, self._fixed = held, only, coarse_tensors(graph)
+        self.held, self.only, self._fixed = holdout, only, coarse_tensors(graph)
         self.plain: dict[str, QuantNode] = {}
         self.shifts: dict[str, np.ndarray] = {}
         self._dropped: list[str] = []
@@ -161,7 +161,7 @@ def _with_rounding(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: boo
 def _corrected(node: Node, layer: LayerTypes | None, run: LayerwiseRun, biases: _Biases, narrow: bool) -> QuantNode:
     """Return the form of the next layer of the run, with the corrections that the options request; without `layer`, its float
     form. The float network runs at the same time."""
-    held = biases.held
+    holdout = biases.held
 
     def form() -> tuple[LayerTypes | None, QuantNode]:
         rounded = layer and _with_rounding(node, layer, run, narrow)
@@ -169,21 +169,21 @@ def _corrected(node: Node, layer: LayerTypes | None, run: LayerwiseRun, biases: 
 
     def real() -> None:
         run.advance_real(node)
-        held.advance_real(node)
+        holdout.advance_real(node)
 
     (rounded, typed), _ = run_both(form, real, run.large and not narrow)
     if rounded is None or not biases.may_correct(node):
         run.advance(typed)
-        held.advance(node, typed)
+        holdout.advance(node, typed)
         return typed
-    found, judged = run_both(lambda: run.advance_with_errors(node, typed), lambda: held.advance(node, typed), run.large)
-    if found is None or judged is None:
+    errors, judged = run_both(lambda: run.advance_with_errors(node, typed), lambda: holdout.advance(node, typed), run.large)
+    if errors is None or judged is None:
         return typed
-    error = expected_error(*(np.concatenate(values) for values in zip(*found, strict=True)))
+    error = expected_error(*(np.concatenate(values) for values in zip(*errors, strict=True)))
     better = not judged or gain(error, judged) > 0
     biases.add(node, typed, error, better)
     if not better or not error.any():
         return typed
     corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), rounded)
-    run_both(lambda: run.advance(corrected), lambda: held.correct(corrected), run.large)
+    run_both(lambda: run.advance(corrected), lambda: holdout.correct(corrected), run.large)
     return corrected

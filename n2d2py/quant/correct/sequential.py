@@ -52,8 +52,8 @@ def refined_type(node: Node, kind: NumType, pairs: list[tuple[np.ndarray, np.nda
     """Return the type of a layer's output with the best range, from batches of (float values, results on the integer inputs
     before rounding)."""
     exact, computed = (np.concatenate([part[index].reshape(-1) for part in pairs]) for index in range(2))
-    every = -(-exact.size // _MOST_VALUES)
-    exact, computed = exact[::every].astype(np.float64), computed[::every].astype(np.float64)
+    stride = -(-exact.size // _MOST_VALUES)
+    exact, computed = exact[::stride].astype(np.float64), computed[::stride].astype(np.float64)
 
     def error(candidate: NumType) -> float:
         low, high = candidate.qmin - candidate.zero_point, candidate.qmax - candidate.zero_point

@@ -130,7 +130,7 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
     lines, columns = windows(0).shape[2:4]
     inputs = int(np.prod(weights.shape[1:]))
     chosen = _positions(lines * columns, _wanted(inputs, times), stimuli)
-    picked = np.concatenate([windows(at)[:, :, chosen // columns, chosen % columns] for at in range(len(x))])
+    picked = np.concatenate([windows(index)[:, :, chosen // columns, chosen % columns] for index in range(len(x))])
     return picked.transpose(0, 2, 1, 3, 4).reshape(len(x) * len(chosen), op.groups, inputs).transpose(1, 0, 2)
 
 

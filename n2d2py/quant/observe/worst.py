@@ -91,8 +91,8 @@ def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LAR
     """
     if x.ndim != 3 or x.shape[0] not in (1, 3) or min(x.shape[1:]) < 2:
         return None
-    every = -(-max(x.shape[1:]) // largest)
-    image = x[:, ::every, ::every].astype(np.float64)
+    factor = -(-max(x.shape[1:]) // largest)
+    image = x[:, ::factor, ::factor].astype(np.float64)
     pixels = contract.pixels
     if pixels is not None and len(pixels.factors) == len(image):
         offsets, factors = (np.reshape(values, (-1, 1, 1)) for values in (pixels.offsets, pixels.factors))

@@ -88,18 +88,18 @@ def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
     links = []
     for options in choices.values():
         some = len(options)
-        every = (sizes[:, None] + np.array([one.bytes for one in options])).reshape(-1)
+        all_bytes = (sizes[:, None] + np.array([one.bytes for one in options])).reshape(-1)
         lost = (errors[:, None] + np.array([one.error for one in options])).reshape(-1)
-        order = np.lexsort((lost, every))
+        order = np.lexsort((lost, all_bytes))
         least = np.minimum.accumulate(lost[order])
         best = order[np.concatenate([[True], least[1:] < least[:-1]])]
         if len(best) > _STATES:  # of sizes that are nearly the same the best, and the smallest of all
-            near = (every[best] - every[best[0]]) * _STATES // (every[best[-1]] - every[best[0]] + 1)
+            near = (all_bytes[best] - all_bytes[best[0]]) * _STATES // (all_bytes[best[-1]] - all_bytes[best[0]] + 1)
             last = np.concatenate([near[1:] != near[:-1], [True]])
             last[0] = True
             best = best[last]
         links.append((best // some, best % some))
-        sizes, errors = every[best], lost[best]
+        sizes, errors = all_bytes[best], lost[best]
     return Front(sizes, errors, tuple(choices.items()), tuple(links))
 
 
@@ -118,19 +118,19 @@ def improved(
     """
     best = dict(start)
     least = error(best)
-    seen = {tuple(best.values()): (least, best)}
+    tried = {tuple(best.values()): (least, best)}
     while tries > 0:
-        others = [each for each in _exchanges(choices, best, room) if tuple(each.values()) not in seen][:tries]
+        others = [each for each in _exchanges(choices, best, room) if tuple(each.values()) not in tried][:tries]
         for each in others:
             tries -= 1
             lost = error(each)
-            seen[tuple(each.values())] = lost, each
+            tried[tuple(each.values())] = lost, each
             if lost < _GAIN * least:
                 best, least = each, lost
                 break
         else:
             break
-    return [widths for _, widths in sorted(seen.values(), key=lambda pair: (pair[1] is not best, pair[0]))]
+    return [widths for _, widths in sorted(tried.values(), key=lambda pair: (pair[1] is not best, pair[0]))]
 
 
 def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str, int], room: int) -> list[dict[str, int]]:

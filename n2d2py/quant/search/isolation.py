@@ -55,7 +55,7 @@ class Tail:
     """The layers of a float graph that depend on some tensors, to recompute the outputs when these are replaced."""
 
     def __init__(self, graph: Graph, replaced: Sequence[str]):
-        """`replaced`: tensors of the graph, inputs or results of layers."""
+        """Split the graph after `replaced`: tensors of the graph, inputs or results of layers."""
         reached, nodes = set(replaced), []
         for node in graph.nodes:
             if reached.intersection(node.inputs) and not set(replaced).issuperset(node.outputs):

@@ -299,7 +299,7 @@ def _sixteen_bit_type(facts: _Facts, name: str) -> NumType | None:
 
 
 def _calibrated_type(facts: _Facts, name: str) -> NumType:
-    """The range of `-act-clipping`; for values that may be clipped, the range with the least error."""
+    """Return the range of `-act-clipping`; for values that may be clipped, the range with the least error."""
     kind, producer, options = facts.kind(name), facts.graph.producer(name), facts.options
     histogram, whole = (
         facts.histograms[_tensor_of_histogram(facts.graph, name)],
@@ -341,8 +341,8 @@ def choose_types(
     for name in facts.tensors_to_choose():
         rules[name], types[name] = next((rule, kind) for rule, choose in RULES.items() if (kind := choose(facts, name)))
     thresholds = {name: types[name].max_abs for name in rules if name not in facts.real}
-    seen = {name: histogram.largest for name, histogram in histograms.items()}
-    coarse = [*facts.coarse, *choose_concat_types(graph, source, types, facts.positive, seen, facts.options)]
+    peaks = {name: histogram.largest for name, histogram in histograms.items()}
+    coarse = [*facts.coarse, *choose_concat_types(graph, source, types, facts.positive, peaks, facts.options)]
     types.update(facts.states.types_of_states(types))
     for name, origin in source.items():
         types[name] = types[origin]

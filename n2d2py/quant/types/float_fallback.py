@@ -229,8 +229,8 @@ def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
             if (name in real) == is_float or result.kind(name) or _uses_order_only(node):
                 continue
             if (name, is_float) not in converted:
-                suffix, at = "float" if is_float else "integer", result.nodes.index(node)
-                converted[name, is_float] = result.add_helper(Convert(is_float), name, f"{name}_{suffix}", at, node.location)
+                suffix, index = "float" if is_float else "integer", result.nodes.index(node)
+                converted[name, is_float] = result.add_helper(Convert(is_float), name, f"{name}_{suffix}", index, node.location)
             node.inputs = [*node.inputs[:position], converted[name, is_float], *node.inputs[position + 1 :]]
     for node in list(result.nodes):
         if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
@@ -244,13 +244,13 @@ def _replace_by_array_operator(graph: Graph, node: Node) -> None:
     shape, output = graph.shape(node.output), node.output
     if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
         return
-    size, at = prod(shape[1:]), graph.nodes.index(node)
+    size, index = prod(shape[1:]), graph.nodes.index(node)
     mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("mapped", "view"))
-    before = graph.add_helper(Reshape((size,)), node.inputs[0], f"{output}_elements", at, node.location)
+    before = graph.add_helper(Reshape((size,)), node.inputs[0], f"{output}_elements", index, node.location)
     graph.tensors[mapped] = Tensor(mapped, (1, size))
     node.op, node.inputs, node.outputs = ArrayMap(_EXACT[node.op.function.kind], (size,), ((size,),)), [before], [mapped]
     view = Node(after, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
-    graph.nodes.insert(at + 2, view)
+    graph.nodes.insert(index + 2, view)
 
 
 def _check_float_kernel(node: Node) -> None:

@@ -300,13 +300,13 @@ def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarr
         scale_inputs(reader, (1 / gain)[channels], (-shift / gain)[channels])
     source, dims = place
     consumers, first = graph.consumers(source), graph.producer(source)
-    at = graph.nodes.index(first) + 1 if first is not None else 0
+    index = graph.nodes.index(first) + 1 if first is not None else 0
     params = {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)}
     layers: list[tuple[str, Op]] = [("scaled", Affine())]
     if graph.shape(source)[1:] != dims:
         layers = [("rows", MemoryView(dims)), ("scaled", Affine()), ("array", MemoryView(graph.shape(source)[1:]))]
     last = source
     for step, (suffix, op) in enumerate(layers):
-        last = graph.add_helper(op, last, f"{name}_{suffix}", at + step, None, params if suffix == "scaled" else None)
+        last = graph.add_helper(op, last, f"{name}_{suffix}", index + step, None, params if suffix == "scaled" else None)
     for node in consumers:
         node.inputs = [last if one == source else one for one in node.inputs]

@@ -59,11 +59,11 @@ class StateTypes:
 
 def _final_source(sources: Mapping[str, str], name: str) -> str:
     """Return the tensor that a state comes from; for states that only swap places, the first of them by name."""
-    seen: list[str] = []
-    while name in sources and name not in seen:
-        seen.append(name)
+    visited: list[str] = []
+    while name in sources and name not in visited:
+        visited.append(name)
         name = sources[name]
-    return min(seen[seen.index(name) :]) if name in seen else name
+    return min(visited[visited.index(name) :]) if name in visited else name
 
 
 def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: set[str]) -> set[str]:
@@ -117,8 +117,8 @@ class StateRanges:
                 tensors[origin] = max(tensors.get(origin, 0.0), largest.get(role, 0.0))
                 if role == "initial_h":
                     hidden.add(origin)
-            for name, at in changed_inputs(graph, node).items():
-                changed |= {name, source.get(node.inputs[at], node.inputs[at])}
+            for name, index in changed_inputs(graph, node).items():
+                changed |= {name, source.get(node.inputs[index], node.inputs[index])}
         return StateRanges(
             tensors | {name: tensors.get(name, 0.0) for name in changed}, frozenset(hidden), cells, frozenset(changed)
         )
@@ -129,16 +129,16 @@ def changed_inputs(graph: Graph, node: Node) -> dict[str, int]:
     indices: dict[str, int] = {}
     if graph.states or not isinstance(node.op, ArrayRecurrent):
         return indices
-    for at, name in enumerate(node.inputs[1:], 1):
-        pending, is_changed, seen = [(name, False)], False, set()
+    for index, name in enumerate(node.inputs[1:], 1):
+        pending, is_changed, visited = [(name, False)], False, set()
         while pending:
             one, is_changed = pending.pop()
             producer = graph.producer(one)
             if producer is None and is_changed and elements(graph.shape(one)) == node.op.hidden:
-                indices[one] = at
-            if producer is None or isinstance(producer.op, ArrayRecurrent) or one in seen:
+                indices[one] = index
+            if producer is None or isinstance(producer.op, ArrayRecurrent) or one in visited:
                 continue
-            seen.add(one)
+            visited.add(one)
             pending += [(each, is_changed or not producer.op.moves_values) for each in producer.inputs]
     return indices
 
@@ -147,8 +147,8 @@ def states_after(node: Node, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """Return the states (n, hidden) after each of n consecutive calls, for each state that is an input of the layer."""
     op = node.op
     assert isinstance(op, ArrayRecurrent)
-    every = _states_of_calls(op, inputs, node)
-    return [every[role == "initial_c"][0, 0 if op.reverse else op.steps - 1 :: op.steps] for role in op.given]
+    states = _states_of_calls(op, inputs, node)
+    return [states[role == "initial_c"][0, 0 if op.reverse else op.steps - 1 :: op.steps] for role in op.given]
 
 
 def _states_of_calls(op: ArrayRecurrent, inputs: list[np.ndarray], node: Node) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +172,7 @@ def observe_states(node: Node, inputs: list[np.ndarray]) -> dict[str, np.ndarray
     runs = [op.all_states(inputs, node)]
     if op.given:
         runs.append(_states_of_calls(op, inputs, node))
-    states = [np.concatenate([run[at].reshape(-1) for run in runs]) for at in (0, 1)]
+    states = [np.concatenate([run[index].reshape(-1) for run in runs]) for index in (0, 1)]
     return dict(list(zip(observed_names(node), states, strict=True))[: 2 if op.cell == "LSTM" else 1])
 
 

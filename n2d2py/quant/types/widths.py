@@ -107,17 +107,17 @@ _NORMALISED = (Normalize, Softmax)
 _SUMS = (AddConstants, ElemWise)
 
 
-def _is_residual_stream(graph: Graph, name: str, seen: set[str]) -> bool:
+def _is_residual_stream(graph: Graph, name: str, visited: set[str]) -> bool:
     """True if only normalizations, softmaxes and sums with such consumers read a tensor: a residual stream."""
-    if name in seen:
+    if name in visited:
         return True
-    seen.add(name)
+    visited.add(name)
     producer = graph.producer(name)
     if producer is None or not (
         _is_sum_or_concat(producer) or isinstance(producer.op, (ArrayMatMul, Conv)) or producer.op.moves_values
     ):
         return False
-    return name not in graph.outputs and graph.feeds_only(name, lambda node: _continues_stream(graph, node, seen))
+    return name not in graph.outputs and graph.feeds_only(name, lambda node: _continues_stream(graph, node, visited))
 
 
 def _is_sum_or_concat(node: Node) -> bool:
@@ -126,12 +126,12 @@ def _is_sum_or_concat(node: Node) -> bool:
     return rows or isinstance(node.op, _SUMS)
 
 
-def _continues_stream(graph: Graph, node: Node, seen: set[str]) -> bool:
+def _continues_stream(graph: Graph, node: Node, visited: set[str]) -> bool:
     if isinstance(node.op, _NORMALISED):
         return True
     plain = not (isinstance(node.op, ElemWise) and node.op.operation != "Sum")
     follows = (_is_sum_or_concat(node) or node.op.moves_values) and plain and node.activation is None
-    return follows and _is_residual_stream(graph, node.output, seen)
+    return follows and _is_residual_stream(graph, node.output, visited)
 
 
 def _are_scores(graph: Graph, name: str) -> bool:

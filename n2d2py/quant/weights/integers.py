@@ -143,7 +143,7 @@ class LayerWeights:
         return self.weights.reshape(len(self.weights), -1).astype(np.float64)
 
     def _scales(self, rows: np.ndarray) -> np.ndarray:
-        """The scales (O) by the range of the weights (O, K)."""
+        """Return the scales (O) by the range of the weights (O, K)."""
         if self.bits < _NARROW and self.clipping == "None":
             magnitude = self.ranging(rows, np.abs(rows).max(axis=1), self.levels)
         else:

@@ -29,8 +29,9 @@ class CompensatedRounding:
     """Rounding of one layer's weights by the moments of its inputs."""
 
     def __init__(self, moments: Moments):
-        """Moments with a drift come from a network with low-bit weights. Its integers drift so far from the float network that
-        each layer corrects the error of the layers before it."""
+        """Take the moments. A network with low-bit weights drifts so far from the float network that each layer corrects the
+        error of the layers before it.
+        """
         self._covariance = covariance = shrunk_covariance(moments)
         self._shift: np.ndarray | None = None
         if moments.drift is not None:

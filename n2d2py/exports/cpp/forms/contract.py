@@ -63,7 +63,7 @@ class KernelFacts:
 
     @staticmethod
     def of(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> KernelFacts:
-        """Those of a whole layer, whose weights are packed where the kernel unpacks them."""
+        """Return the facts of a whole layer. Its weights are packed if the kernel unpacks them."""
         packs = layer.choices.packs_weights and layer.integer and kernel != "depthwise" and weights[0].size <= _LARGEST_RUN
         whole = groups == 1 or len(weights) // groups % OUTPUTS == 0  # panels of other groups would not begin at bytes
         return KernelFacts(layer, kernel, weights, groups, storage=storage_of(weights) if packs and whole else None)
@@ -159,7 +159,7 @@ class KernelFacts:
 
 
 def winograd_geometry(layer: Layer) -> WinogradFacts:
-    """Facts for the Winograd forms of a convolution, besides its weights."""
+    """Return the facts for the Winograd forms of a convolution, besides its weights."""
     op, (lines, pixels) = layer.op, layer.output_shape[2:]
     line = layer.over[0].line_bytes if layer.over else 0
     bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
@@ -167,7 +167,7 @@ def winograd_geometry(layer: Layer) -> WinogradFacts:
 
 
 def weight_type(layer: Layer, values: np.ndarray) -> str:
-    """The C++ type of weights: the narrowest of int8, int16, int32, int64 that holds integers."""
+    """Return the C++ type of weights: the narrowest of int8, int16, int32, int64 that holds integers."""
     if not layer.integer:
         return HALF if values.dtype == np.float16 else layer.output.cpp
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
@@ -175,7 +175,7 @@ def weight_type(layer: Layer, values: np.ndarray) -> str:
 
 
 def plain(ctype: str) -> str:
-    """A type of C++ as reports name it."""
+    """Return a type of C++ as reports name it."""
     return ctype.removeprefix("std::").removesuffix("_t")
 
 
@@ -217,23 +217,23 @@ class KernelForm(Generic[T]):
         raise NotImplementedError
 
     def considered(self, facts: KernelFacts) -> bool:
-        """False where the report does not ask for it: an export does not want it, or it is for other layers."""
+        """Return false if the report omits the form: an export does not want it, or it is for other layers."""
         return True
 
     def cost(self, facts: KernelFacts) -> float:
-        """The time of a product, in relation to that of the other forms of its role."""
+        """Return the time of a product, in relation to that of the other forms of its role."""
         return self.time
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        """The bytes that it needs while the layer runs, or None."""
+        """Return the bytes that it needs while the layer runs, or None."""
         return None
 
     def pack(self, facts: KernelFacts) -> T:
-        """The constants in its order."""
+        """Return the constants in its order."""
         raise NotImplementedError
 
     def isa(self, facts: KernelFacts) -> str:
-        """The instruction set of a config."""
+        """Return the instruction set of a config."""
         return NATIVE
 
     @property
@@ -247,7 +247,7 @@ class KernelForm(Generic[T]):
         return sets_with(self.which, signed=True)
 
     def kernel(self, facts: KernelFacts) -> ChosenKernel:
-        """Its kernel, for a layer that it fits."""
+        """Return the kernel for a layer that it fits."""
         return ChosenKernel(self.name, self.sets, self.isa(facts), self.signed_sets, self.headers, self.tiled)
 
 
@@ -282,7 +282,7 @@ class CoreForm(KernelForm[np.ndarray]):
         return "it has groups" if facts.dense and facts.groups != 1 else None
 
     def stack(self, facts: KernelFacts) -> int:
-        """Bytes of its buffers on the stack, and of the frames of its functions (see `exports.mcu.stack`)."""
+        """Return the bytes of its buffers on the stack, and of the frames of its functions (see `exports.mcu.stack`)."""
         raise NotImplementedError
 
 
@@ -298,7 +298,7 @@ def form(cls: type[F]) -> type[F]:
 
 
 def candidates(facts: KernelFacts, role: Role) -> list[KernelForm[Any]]:
-    """The forms of a role for the kernel of a layer, the cheapest first."""
+    """Return the forms of a role for the kernel of a layer, the cheapest first."""
     real = not facts.layer.integer
     known = [one for one in FORMS.values() if one.role == role and one.real == real and facts.kernel in one.kernels]
     return sorted((one for one in known if one.considered(facts)), key=lambda one: one.cost(facts))

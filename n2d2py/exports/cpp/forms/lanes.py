@@ -22,7 +22,7 @@ _CHUNK, _FEWEST_PIXELS = 24, 3
 
 
 def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
-    """The largest magnitude of bias + sum of w x, per output, for stored inputs of any value."""
+    """Return the largest magnitude of bias + sum of w x, per output, for stored inputs of any value."""
     w, (least, most) = weights.astype(np.int64), (-128, 127) if kind.signed else (0, 255)
     low = np.minimum(w * least, w * most).sum(axis=1) + bias
     high = np.maximum(w * least, w * most).sum(axis=1) + bias
@@ -30,7 +30,7 @@ def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
 
 
 def _packed(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (blocks, 4, K) with K a multiple of 8, and bias (blocks, 4), filled up with zeros."""
+    """Return the weights (blocks, 4, K) with K a multiple of 8, and bias (blocks, 4), filled up with zeros."""
     outputs, inputs = weights.shape
     blocks, depth = -(-outputs // _OUTPUTS), round_up(inputs, _INPUTS)
     padded, sums = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, depth), zero_padded(bias, blocks * _OUTPUTS)

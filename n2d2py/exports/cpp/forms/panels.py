@@ -101,7 +101,7 @@ class Matrix(Needing):
         )
 
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        """Those next to ByteSums."""
+        """Return the enumerators next to ByteSums."""
         return {}
 
 
@@ -218,14 +218,14 @@ class FloatChannels(Depthwise):
 
 
 def moved_bias(facts: KernelFacts) -> np.ndarray:
-    """The bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
+    """Return the bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
     shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
     bias = facts.bias - shift * _row_sums(facts)
     return (bias & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def signed_bias(facts: KernelFacts) -> np.ndarray | None:
-    """The bias for unsigned bytes multiplied as signed ones, 128 less; unchanged for signed ones."""
+    """Return the bias for unsigned bytes multiplied as signed ones, 128 less; unchanged for signed ones."""
     if facts.each != QUAD:
         return None
     shift = 0 if facts.input.signed else 128
@@ -238,7 +238,7 @@ def _row_sums(facts: KernelFacts) -> np.ndarray:
 
 
 def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.ndarray:
-    """(groups * outputs, K) -> per group and per 16 of its outputs: [ceil(K / each)][outputs of the panel][each], flat.
+    """Pack (groups * outputs, K) into panels of 16 outputs of a group: [ceil(K / each)][outputs of the panel][each], flat.
 
     K is filled up with zeros; the last panel of a group has only the outputs that are left.
     """
@@ -253,7 +253,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
 
 
 def packed_floats(weights: np.ndarray) -> np.ndarray:
-    """(outputs, K) float32 -> per 16 outputs: [K][16], flat; the outputs are filled up with zeros."""
+    """Pack (outputs, K) float32 into panels of 16 outputs: [K][16], flat; missing outputs are zeros."""
     padded = zero_padded(weights.astype(np.float32), round_up(len(weights), OUTPUTS), weights.shape[1])
     return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
 

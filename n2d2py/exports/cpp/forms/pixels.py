@@ -27,21 +27,21 @@ _SIZES = {2: (1, 26), 4: (4, 22), 8: (2, 24)}
 
 
 def _filled(weights: np.ndarray) -> np.ndarray:
-    """Weights (O, K) as (blocks, 2, K), zeros up to a multiple of two outputs and of two taps."""
+    """Return the weights (O, K) as (blocks, 2, K), zeros up to a multiple of two outputs and of two taps."""
     outputs, inputs = weights.shape
     filled = zero_padded(weights.astype(np.int64), round_up(outputs, _OUTPUTS), round_up(inputs, 2))
     return filled.reshape(-1, _OUTPUTS, filled.shape[1])
 
 
 def _reaches(rows: np.ndarray, taps: int) -> np.ndarray:
-    """The larger sum of magnitudes of two outputs for `taps` taps from each even one on, (blocks, places)."""
+    """Return the larger sum of magnitudes of two outputs for `taps` taps from each even one on, (blocks, places)."""
     sums = np.cumsum(np.abs(rows), axis=2)
     sums = np.concatenate([np.zeros_like(sums[:, :, :1]), sums], axis=2)
     return (sums[:, :, taps:] - sums[:, :, :-taps])[:, :, ::2].max(axis=1)
 
 
 def group_sizes(rows: np.ndarray) -> list[list[int]]:
-    """The taps of the groups of each block of (blocks, 2, K): as few instructions as possible, each within 16 bits."""
+    """Return the taps of the groups of each block of (blocks, 2, K): as few instructions as possible, each within 16 bits."""
     blocks, places = len(rows), rows.shape[2] // 2
     fits = {taps: _reaches(rows, taps) <= _LIMIT for taps in _SIZES}
     cost, best = np.full((blocks, places + 1), 1 << 40), np.full((blocks, places), 2)
@@ -142,5 +142,5 @@ class ColumnsOfTaps(CoreForm):
         return column_stream(facts.rows, facts.bias, scaling_words(facts))
 
     def stack(self, facts: KernelFacts) -> int:
-        """Registers and pointers alone (`column_depthwise.hpp`)."""
+        """Return 0: registers and pointers alone (`column_depthwise.hpp`)."""
         return 320

@@ -26,7 +26,7 @@ _MOST_PREPACKED = 524288
 
 
 def select(facts: KernelFacts) -> Selection:
-    """The kernels of a layer next to the portable one, with their constants.
+    """Return the kernels of a layer next to the portable one, with their constants.
 
     A part of a layer has the form of hosts only.
     """
@@ -41,7 +41,7 @@ def select(facts: KernelFacts) -> Selection:
 
 
 def _cheapest(facts: KernelFacts, role: Role) -> tuple[KernelForm[Any] | None, list[str]]:
-    """The cheapest form that fits, and what rules out those that are cheaper."""
+    """Return the cheapest form that fits, and what rules out those that are cheaper."""
     problems = []
     for one in candidates(facts, role):
         problem = one.fits(facts)
@@ -52,7 +52,7 @@ def _cheapest(facts: KernelFacts, role: Role) -> tuple[KernelForm[Any] | None, l
 
 
 def scratch_of(facts: KernelFacts) -> ScratchNeed | None:
-    """The bytes that the kernels of a layer need while it runs, with room for its Winograd form where that is faster."""
+    """Return the bytes that the kernels of a layer need while it runs, with room for its Winograd form where that is faster."""
     host = _cheapest(facts, Role.HOST)[0]
     need = host and host.scratch(facts)
     roomy = replace(facts, layer=replace(facts.layer, scratch=LayerScratch(UNLIMITED)))
@@ -78,7 +78,7 @@ def _with_winograd(facts: KernelFacts, selection: Selection) -> Selection:
 
 
 def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
-    """`selection` with packed weights that are unpacked, or transformed, once, where that is faster than in each inference."""
+    """Return `selection` with packed weights that are unpacked or transformed once, if that is faster than in each inference."""
     if not facts.layer.choices.prepacks_weights or facts.storage is None:
         return selection
     if selection.winograd:
@@ -97,7 +97,9 @@ def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
 
 
 def _with_cores(facts: KernelFacts, selection: Selection) -> Selection:
-    """`selection` with the constants for microcontrollers; of two forms of an instruction set it takes the last, the cheaper one."""
+    """Return `selection` with the constants for microcontrollers. Of two forms of an instruction set the last, cheaper one is
+    used.
+    """
     if facts.storage is not None:
         return replace(selection, streams=(Stream("kernel of microcontrollers", (), problem="its weights are packed"),))
     streams = (_stream(one, facts) for one in reversed(candidates(facts, Role.CORE)) if isinstance(one, CoreForm))
@@ -113,7 +115,9 @@ def _stream(one: CoreForm, facts: KernelFacts) -> Stream:
 
 # Kernels whose constants have one order in all instruction sets.
 def vectors(layer: Layer, *more: str) -> Selection:
-    """The kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that have these too."""
+    """Return the kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that
+    have these too.
+    """
     if not layer.integer:
         return layer.portable
     sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in sets_with(which)))
@@ -121,13 +125,13 @@ def vectors(layer: Layer, *more: str) -> Selection:
 
 
 def row_dots() -> Selection:
-    """The kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
+    """Return the kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
     kernel = ChosenKernel("rows of weights", sets_with(ROWS), NATIVE)
     return Selection("a vector of inputs with some rows of weights at a time", kernel)
 
 
 def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
-    """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
+    """Return the rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
 
     Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the
     inputs by half their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the
@@ -141,7 +145,7 @@ def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[L
 
 
 def table(layer: Layer) -> Selection:
-    """The kernel of the instruction set for a table from bytes to bytes."""
+    """Return the kernel of the instruction set for a table from bytes to bytes."""
     if not layer.inputs[0].bits == layer.output.bits == 8:
         return layer.portable
     isa = NATIVE if layer.integer else REAL_NATIVE
@@ -203,7 +207,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
 
 
 def _stored_facts(layer: Layer) -> dict[str, int]:
-    """Rounding and storing of results by kernels of microcontrollers: by lanes, signed bytes 128 higher; by vectors."""
+    """Return rounding and storing of results by kernels of microcontrollers: by lanes, signed bytes 128 higher; by vectors."""
     output, high = layer.output, 128 if layer.output.signed and layer.output.bits == 8 else 0
     least, most = map(int, layer.node.clamp or (output.qmin, output.qmax))
     zero = 0 if layer.node.zero_in_bias else output.zero_point

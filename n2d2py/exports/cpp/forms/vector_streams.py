@@ -41,7 +41,9 @@ def pair_of_outputs_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndar
 
 
 def one_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """The same for the kernel of one pixel: for every four outputs their biases, 16 weights of each and so on, their words."""
+    """Return the same for the kernel of one pixel: for every four outputs their biases, 16 weights of each and so on, their
+    words.
+    """
     filled, first, factors = _filled(weights, bias, words, 4)
     vectors = filled.reshape(len(filled) // 4, 4, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 4, -1)
     return joined_bytes(first.reshape(-1, 4), vectors, *(one.reshape(-1, 4) for one in factors))
@@ -86,9 +88,9 @@ class DotProducts(CoreForm):
         if facts.kernel == "fullyConnected":
             return 96 + depth
         _, lines, columns, channels = facts.weights.shape
-        apart = outputs % 2 or facts.layer.place.bytes > 65535 - outputs
+        is_split = outputs % 2 or facts.layer.place.bytes > 65535 - outputs
         bytes_of_one = depth if channels % _BYTES else 0
-        results = 4 * (outputs + outputs % 2) if apart else 0
+        results = 4 * (outputs + outputs % 2) if is_split else 0
         return 544 + 4 * depth + bytes_of_one + columns * channels + results + 8 * lines * (1 + columns)
 
 

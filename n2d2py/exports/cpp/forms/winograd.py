@@ -18,7 +18,7 @@ class WinogradForm(KernelForm[Winograd]):
     role, kernels, which = Role.WINOGRAD, ("convolution",), WINOGRAD
 
     def note(self, facts: KernelFacts) -> str:
-        """A clause for the report of a layer that has it, or ""."""
+        """Return a clause for the report of a layer that has it, or ""."""
         return ""
 
 
@@ -28,11 +28,11 @@ class PackedWinograd(WinogradForm):
     tiles: str
 
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        """Those of a config that has it; none where it does not fit."""
+        """Return the enumerators of a config; none if the form does not fit."""
         raise NotImplementedError
 
     def kept(self, facts: KernelFacts) -> int:
-        """Bytes of the weights that are transformed once; 0 where each time is faster."""
+        """Return the bytes of the weights that are transformed once; 0 if each time is faster."""
         raise NotImplementedError
 
     def considered(self, facts: KernelFacts) -> bool:
@@ -42,8 +42,8 @@ class PackedWinograd(WinogradForm):
         return None if facts.once(self.enumerators) else "its weights are packed"
 
     def pack(self, facts: KernelFacts) -> Winograd:
-        kept = self.kept(facts) if facts.layer.choices.prepacks_weights else 0
-        return Winograd("", "", facts.weights, facts.once(self.enumerators), kept=kept)
+        prepacked = self.kept(facts) if facts.layer.choices.prepacks_weights else 0
+        return Winograd("", "", facts.weights, facts.once(self.enumerators), kept=prepacked)
 
     def note(self, facts: KernelFacts) -> str:
         return f"Winograd in {self.tiles} on x86 without AVX-512 VNNI"
@@ -53,7 +53,7 @@ class PackedWinograd(WinogradForm):
 
 
 def _gladly(wanted: int) -> ScratchNeed:
-    """Optional scratch of a kernel that has room on the stack; the arena does not grow for it."""
+    """Return optional scratch of a kernel that has room on the stack. The arena does not grow for it."""
     return ScratchNeed(1, 1, wanted, 4 * wanted)
 
 
@@ -101,8 +101,8 @@ class PackedFours(PackedWinograd):
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
         if facts.storage is None:
             return {}
-        kept = facts.layer.choices.prepacks_weights and self.kept(facts) > 0
-        return {"WinogradTile": 4} if kept or winograd.packed_fours(facts.weights, facts.geometry, facts.storage) else {}
+        prepacks = facts.layer.choices.prepacks_weights and self.kept(facts) > 0
+        return {"WinogradTile": 4} if prepacks or winograd.packed_fours(facts.weights, facts.geometry, facts.storage) else {}
 
     def kept(self, facts: KernelFacts) -> int:
         return winograd.kept_fours(facts.weights, facts.geometry, facts.storage) if facts.storage else 0
