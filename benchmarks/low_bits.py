@@ -25,11 +25,11 @@ from common import DATA
 from PIL import Image
 
 import n2d2py
+from n2d2py.arithmetic.weights import round_nearest
 from n2d2py.quant.calibration import quantize_observed
 from n2d2py.quant.correct import layers as correct
 from n2d2py.quant.observe.moments import Moments
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
-from n2d2py.quant.weights.integers import round_nearest
 from n2d2py.quant.weights.narrow import with_weight_bits
 from n2d2py.quant.weights.rounding import CompensatedRounding, descend
 from n2d2py.reference.engine import FloatEngine

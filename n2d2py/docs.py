@@ -16,12 +16,12 @@ from typing import Any
 
 import n2d2py
 from n2d2py import api, resources, runtime
+from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
 from n2d2py.exports.cpp.headers import isa_page, write_isa_headers
 from n2d2py.exports.parameters import parameters_page, target_page
 from n2d2py.exports.registry import EXTRAS, installed_targets
-from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, REFUSED
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.post import post_schema

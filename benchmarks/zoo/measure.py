@@ -16,10 +16,10 @@ from static_quantization import write_static
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
+from n2d2py.contracts.operator import Op
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.operators.base import Op
 from n2d2py.operators.convert import Convert
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network

@@ -27,7 +27,7 @@
 //   N2D2_ISA_SPEED      speed-up of multiply-accumulates over portable code, to choose the number of threads
 //   N2D2_TILES          tile sizes that -DN2D2_TUNE tries (tuning.hpp)
 //
-// Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
+// Written by `python -m n2d2py.docs` from the table in n2d2py/contracts/cpp/isa.py.
 #ifndef N2D2_ISA_HPP
 #define N2D2_ISA_HPP
 

@@ -12,8 +12,12 @@ from itertools import product
 
 import numpy as np
 
-from n2d2py.arithmetic.multiples import round_up
 from n2d2py.errors import InternalError
+
+
+def round_up(size: int, multiple: int) -> int:
+    """Return the smallest multiple that holds `size`."""
+    return -(-size // multiple) * multiple
 
 
 def exact_float(bound: int) -> np.dtype:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from n2d2py.contracts.quant.options import IntegerKinds
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.exports.stimuli import StoredStimuli
 from n2d2py.exports.writer import Manifest
@@ -22,7 +23,6 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.postprocessing import files_of, with_files
-from n2d2py.quant.options import IntegerKinds
 from n2d2py.runtime.runner import Runner
 
 ResultT = TypeVar("ResultT")

@@ -17,7 +17,7 @@ from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
-    from n2d2py.operators.base import Op
+    from n2d2py.contracts.operator import Op
 
 
 Predicate = Callable[[Node], bool]

@@ -10,8 +10,8 @@ import numpy as np
 from n2d2py.errors import InternalError, Location
 
 if TYPE_CHECKING:
-    from n2d2py.operators.base import Op
-    from n2d2py.operators.functions import FunctionRow
+    from n2d2py.contracts.functions import FunctionRow
+    from n2d2py.contracts.operator import Op
 
 OpT = TypeVar("OpT", bound="Op")
 
@@ -37,7 +37,7 @@ class Node(Generic[OpT]):
         location: place of its declaration.
         source: names of the layers merged into it, its own first.
         helper: created for its consumer, such as a concatenation of inputs, and not declared itself.
-        rounding: rule of the kernel that its quantized file is for (`quant/weights/file_rounding.py`); "" rounds once, ties to
+        rounding: rule of the kernel that its quantized file is for (`contracts/quant/file_rounding.py`); "" rounds once, ties to
             even.
     """
 

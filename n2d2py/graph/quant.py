@@ -18,11 +18,11 @@ from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
+    from n2d2py.contracts.functions import FunctionRow
+    from n2d2py.contracts.operator import Op
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.node import Node
     from n2d2py.graph.quant import QuantGraph, QuantNode
-    from n2d2py.operators.base import Op
-    from n2d2py.operators.functions import FunctionRow
 
 OpT = TypeVar("OpT", bound="Op")
 FormT = TypeVar("FormT", bound=Form)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import lcm
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import Concatenated, Joined, View
 from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import Overlay
 
 

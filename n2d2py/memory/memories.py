@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Window
 from n2d2py.memory.buffers import Buffers, concats_in_place

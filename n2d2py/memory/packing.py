@@ -13,7 +13,7 @@ from math import lcm
 from random import Random
 from typing import NamedTuple
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import SafeDistances, safe_distances

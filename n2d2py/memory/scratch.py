@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
 from n2d2py.memory.problem import MemoryProblem
 

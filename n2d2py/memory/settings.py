@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.errors import N2D2Error, suggest
 from n2d2py.ini.kinds import Kind
 from n2d2py.ini.params import ExportParameters, ParametersT, Params, parameter

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import Concatenated, LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place, dense
 from n2d2py.memory.manager import Manager, PlaneLayout, Space, SpacePlane

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import Pointwise, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.epilogue import epilogue
+from n2d2py.contracts.cpp.forms.select import vectors
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import common_multipliers, peak, rescaled_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantGraph, QuantNode, forms
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.base import Op, register
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import common_multipliers, peak, rescaled_layer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 _MAX_8_BIT_ERROR = 1e-3
 """Constants have 16 bits if the mean squared error in 8 bits exceeds this multiple of their median square (30 dB)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.contracts.operator import Op, register
 from n2d2py.graph import Shape
 from n2d2py.memory.access import Joined, memory_access
-from n2d2py.operators.base import Op, register
 
 
 @register

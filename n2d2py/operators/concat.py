@@ -7,9 +7,13 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.contracts.cpp.forms.select import vectors
+from n2d2py.contracts.cpp.layer import Call, Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.quant.forming import moved_layer, peak, rescaled_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import requantized
@@ -19,11 +23,7 @@ from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
-from n2d2py.operators.base import register
 from n2d2py.operators.transpose import Transpose, transpose_source
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import moved_layer, peak, rescaled_layer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

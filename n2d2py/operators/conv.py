@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import conv_sums, exact_float
-from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.forms.contract import KernelFacts
-from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.exports.cpp.scratch import scratch
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
-from n2d2py.frontend.ini.keys import read_activation, read_window, window_keys
+from n2d2py.contracts.cpp.epilogue import epilogue
+from n2d2py.contracts.cpp.forms.contract import KernelFacts
+from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
+from n2d2py.contracts.ini.keys import read_activation, read_window, window_keys
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.quant.quantizer import LayerTypes, quantizer
+from n2d2py.contracts.quant.weighted import WeightedQuantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
+from n2d2py.contracts.windows import GroupedKernel, output_extent, pad
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, Window, memory_access
 from n2d2py.memory.scratch import ScratchNeed
-from n2d2py.operators.base import register
-from n2d2py.operators.windows import GroupedKernel, output_extent, pad
-from n2d2py.quant.contract import LayerTypes, quantizer
-from n2d2py.quant.weights.weighted import WeightedQuantizer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

@@ -8,23 +8,23 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.forms.contract import KernelFacts
-from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.exports.cpp.parts import Call
-from n2d2py.exports.cpp.scratch import scratch
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
-from n2d2py.frontend.ini.keys import read_activation
+from n2d2py.contracts.cpp.epilogue import epilogue
+from n2d2py.contracts.cpp.forms.contract import KernelFacts
+from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.contracts.cpp.parts import Call
+from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
+from n2d2py.contracts.ini.keys import read_activation
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.operator import OpNode, register
+from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.weighted import WeightedQuantizer
+from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
+from n2d2py.contracts.windows import GroupedKernel, Pads
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 from n2d2py.memory.scratch import ScratchNeed
-from n2d2py.operators.base import OpNode, register
-from n2d2py.operators.windows import GroupedKernel, Pads
-from n2d2py.quant.contract import quantizer
-from n2d2py.quant.weights.weighted import WeightedQuantizer
-from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 def transposed_extent(

@@ -7,17 +7,17 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.exports.cpp.epilogue import moving_epilogue
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.exports.cpp.parts import Array, Constants, Expression, Reference
+from n2d2py.contracts.cpp.epilogue import moving_epilogue
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.parts import Array, Constants, Expression, Reference
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import Moving
+from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.emitting import emit_constant, emit_take
 from n2d2py.operators.arrays.lowering import loop_type
-from n2d2py.operators.base import Op, register
-from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import Moving
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

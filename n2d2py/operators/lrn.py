@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
+from n2d2py.contracts.cpp.epilogue import epilogue
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
-from n2d2py.operators.base import Op, register
-from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 SMALLEST_K = 1e-12
 """Below this k, the divisor is the sum of squares, which may be 0."""

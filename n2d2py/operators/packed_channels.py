@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import Op, register
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.access import Access, Repacked, memory_access
-from n2d2py.operators.base import Op, register
 
 PACKED = NumType(8, signed=False, plain=True)
 """The type of a packed tensor: bytes."""

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.exports.cpp.epilogue import move
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
+from n2d2py.contracts.cpp.epilogue import move
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import Moving
+from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
+from n2d2py.contracts.windows import Pads, pad
 from n2d2py.graph import Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import PoolWindow, memory_access
 from n2d2py.operators.arrays.values import Arrays, check_positions, onnx_array
-from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import transpose_source
-from n2d2py.operators.windows import Pads, pad
-from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import Moving
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

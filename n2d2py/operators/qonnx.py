@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.operators.quantize import Quantize, integer_limits
 
 _DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas")

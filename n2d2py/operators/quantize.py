@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input, onnx
-from n2d2py.frontend.onnx.tensors import element_dtype
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input, onnx
+from n2d2py.contracts.onnx.tensors import element_dtype
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, prequantize_layer, quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.op import dequantize_and_combine
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize
-from n2d2py.quant.contract import LayerTypes, Quantizer, prequantize_layer, quantizer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
+from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
+from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
-from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.pool import Pool

@@ -11,10 +11,14 @@ from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shar
 from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.functions import lane_sum, log
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.exports.cpp.parts import Expression
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.parts import Expression
+from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
@@ -24,11 +28,7 @@ from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import transpose_source
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import activation_clamp, integer_layer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 _MAX_ELEMENTS = 65535
 """Largest number of elements in an integer row."""

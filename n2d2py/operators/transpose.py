@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.exports.cpp.epilogue import image_axes, move
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.cpp.epilogue import image_axes, move
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import MovingAnyIntegers
+from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.base import Op, register
-from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import MovingAnyIntegers
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

@@ -6,16 +6,16 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import Moving
+from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
 from n2d2py.memory.access import View, memory_access
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
-from n2d2py.operators.base import Op, register
-from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import Moving
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from n2d2py import log
+from n2d2py.contracts.operator import Op
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.base import Op
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip, FunctionRow
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.map import divisor_tensor
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.divisors import divisor_tensor
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose

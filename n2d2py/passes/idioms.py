@@ -11,12 +11,12 @@ from typing import TypeGuard
 
 import numpy as np
 
+from n2d2py.contracts.functions import FunctionRow, Softplus, Sqrt
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap, constant_operand, scale_and_shift
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function
-from n2d2py.operators.functions import FunctionRow, Softplus, Sqrt
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.reshape import Reshape

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.map import ArrayMap
@@ -19,7 +20,6 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes.base import Match, Pass, drop
-from n2d2py.quant.contract import refused
 
 _FAR = 64.0
 

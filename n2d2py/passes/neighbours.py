@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
-from n2d2py.quant.contract import refused
 
 _RULES: list[Callable[[Node], Any]] = []
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView
 

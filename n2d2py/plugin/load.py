@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import entry_points, log
+from n2d2py.contracts.cpp.isa import MORE_SETS
+from n2d2py.contracts.cpp.layer import LAYERS, REPLACED_KERNELS
+from n2d2py.contracts.functions import FUNCTIONS, ONNX_FUNCTIONS
+from n2d2py.contracts.ini.layers import LAYER_TYPES
+from n2d2py.contracts.onnx.nodes import CONVERTERS
+from n2d2py.contracts.operator import OPERATORS, operator_kinds
+from n2d2py.contracts.quant.quantizer import QUANTIZERS
+from n2d2py.contracts.reference import EMITTERS
 from n2d2py.errors import InternalError, Location, N2D2Error, suggest
 from n2d2py.exports.cpp.headers import PLUGIN_FOLDERS
-from n2d2py.exports.cpp.isa import MORE_SETS
-from n2d2py.exports.cpp.layer import LAYERS, REPLACED_KERNELS
-from n2d2py.frontend.ini.contract import LAYER_TYPES
-from n2d2py.frontend.onnx.contract import CONVERTERS
 from n2d2py.graph.chains import CHAINS
 from n2d2py.memory.access import MEMORY_ACCESSES
-from n2d2py.operators.base import OPERATORS, operator_kinds
-from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
 from n2d2py.plugin.attributes import place_of
-from n2d2py.quant.contract import QUANTIZERS
-from n2d2py.reference.contract import EMITTERS
 from n2d2py.registry import Duplicate, Registry
 
 REGISTRIES: tuple[Registry[Any], ...] = (

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.contracts.functions import FunctionRow
+from n2d2py.contracts.operator import Op
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import ExportFolder, ExportRequest, find_target
 from n2d2py.exports.cpp.library import load_export
 from n2d2py.graph import Graph, Node, QuantGraph
@@ -17,11 +20,8 @@ from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.base import Op
-from n2d2py.operators.functions import FunctionRow
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 from n2d2py.runtime import load_simulator

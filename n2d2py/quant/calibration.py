@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
 from n2d2py.quant.correct.equalize import equalize
 from n2d2py.quant.correct.layers import correct
-from n2d2py.quant.observe.histogram import Histogram
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.search.mixed import tensors_to_widen
 from n2d2py.quant.search.wide_weights import layers_to_widen

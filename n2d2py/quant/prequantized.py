@@ -13,15 +13,15 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import QUANTIZERS, LayerTypes, prequantize_layer, refused
 from n2d2py.errors import ErrorList, N2D2Error, join_names
 from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
 from n2d2py.graph.node import OTHER
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize, values_source
-from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer, refused
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.types.insert_requantize import insert_missing_quantizes

@@ -8,13 +8,13 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import LayerTypes, computes_plain, quantize_layer
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Moved, Real
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
-from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types.choose import TensorTypes
 
 HALF_LAYERS = ("Conv", "Fc", "Deconv")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
@@ -17,7 +18,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.quant.types.recurrent_states import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.reference.engine import FloatEngine

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import each_call, named_inputs
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.reference.contract import NoOnnxForm, OnnxWriter
 from n2d2py.reference.executor import run_graph
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.arithmetic.histogram import BINS, Histogram
+from n2d2py.arithmetic.thresholds import CLIPPING_MODES, activation_threshold
 from n2d2py.concurrency import ordered_map
 from n2d2py.files import write_text
-from n2d2py.quant.observe.histogram import BINS, Histogram
-from n2d2py.quant.observe.thresholds import CLIPPING_MODES, activation_threshold
 from n2d2py.quant.types.choose import CALIBRATED
 from n2d2py.report.data import ReportData
 from n2d2py.report.svg import Svg, number

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import KernelChoice
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import InputContract
@@ -14,9 +16,7 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.corrections import BiasCorrections
-from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.observe.worst import StimulusComparison
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.data.stimuli import even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import Prepared, StoredStimuli, Target, find_target, target_names
@@ -17,7 +18,6 @@ from n2d2py.ini.params import Params
 from n2d2py.quant.calibration import Observed, choose_observed_types, quantize_observed
 from n2d2py.quant.correct.layers import alternatives
 from n2d2py.quant.observe.judged import relative_errors
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers, typed_graph
 from n2d2py.quant.search.bits import Front, WidthChoice, front, improved, width_errors
 from n2d2py.quant.simulator import quantize_inputs, simulate_all

@@ -21,8 +21,8 @@ from n2d2py.quant.calibration import Observed, observe, observed_before, prepare
 from n2d2py.quant.observe.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.types.choose import calibrated_tensors
+from n2d2py.quant.types.float_fallback import with_target_forms
 from n2d2py.quant.types.float_inputs import InputScales, choose_float_inputs, with_float_inputs
-from n2d2py.quant.types.float_regions import with_target_forms
 from n2d2py.quant.types.trained import complete_trained, unmeasured_inputs
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from n2d2py import log
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params

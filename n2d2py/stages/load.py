@@ -14,6 +14,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.frame import read_frame
+from n2d2py.contracts.ini.recipes import unignore_training_keys
+from n2d2py.contracts.ini.trained import has_quantized_training, refuse_quantized_training
+from n2d2py.contracts.ini.weights import WeightStore, open_weights
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
@@ -29,10 +32,7 @@ from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.post import read_post
-from n2d2py.frontend.ini.recipes import unignore_training_keys
 from n2d2py.frontend.ini.targets import read_targets
-from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
-from n2d2py.frontend.ini.weights import WeightStore, open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import InputContract, stimulus_shape
 from n2d2py.graph.port import FilePort

@@ -17,8 +17,8 @@ import numpy as np
 from n2d2py.arithmetic.audio import read_audio
 from n2d2py.arithmetic.frame import read_frame
 from n2d2py.arithmetic.sensor import read_sensor
+from n2d2py.contracts.quant.options import AskedIntegers, QuantOptions
 from n2d2py.errors import N2D2Error
-from n2d2py.quant.options import AskedIntegers, QuantOptions
 
 if TYPE_CHECKING:
     from n2d2py.exports import QuantDefaults

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target, target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types.choose import TensorTypes

@@ -18,9 +18,9 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from n2d2py import log
+from n2d2py.contracts.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.targets.pixels import fit_labels
 from n2d2py.training.batches import Source

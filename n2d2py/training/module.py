@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from n2d2py.arithmetic.trained import lsq_first_steps
+from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier, Logistic, Softplus, Swish, Tanh
+from n2d2py.contracts.ini.quantizers import GRIDS, refuse_binary_lsq, require_positive
+from n2d2py.contracts.ini.recipes import LayerRecipe
+from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.ini.quantizers import GRIDS, refuse_binary_lsq, require_positive
-from n2d2py.frontend.ini.recipes import LayerRecipe
-from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node
 from n2d2py.ini.schema import Values
 from n2d2py.operators.activation import Activation
@@ -28,7 +29,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Logistic, Softplus, Swish, Tanh
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.normalize.op import SMALLEST_SQUARE, Normalize
 from n2d2py.operators.padding import Padding

@@ -7,7 +7,7 @@ from math import cos, exp, pi
 
 import numpy as np
 
-from n2d2py.frontend.ini.recipes import SolverSettings
+from n2d2py.contracts.ini.recipes import SolverSettings
 
 
 def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) -> float:

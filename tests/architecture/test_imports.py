@@ -11,13 +11,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 FLOORS = """
 choices errors entry_points error_codes log concurrency files naming registry version
 executor resources figures ini arithmetic
-graph; operators: base functions windows; targets: target
-frontend.ini: contract convolution fillers keys mapping quantizers recipes trained weights;
-frontend.onnx: contract cut encodings external model skeleton tensors trial unsupported validation;
-reference: contract;
-quant: contract forming options; quant.observe: histogram thresholds; quant.weights: byte_pairs file_rounding integers weighted;
-memory: access manager problem plan scratch strips;
-exports.cpp: arrays byte_sums code epilogue forms identifiers isa layer packing parts scratch selection text winograd
+graph; contracts: functions operator windows; targets: target
+contracts; memory: access manager problem plan scratch strips;
+frontend.onnx: cut encodings external model trial validation
 operators postprocessing
 frontend data passes reference
 quant: simulator
@@ -45,7 +41,7 @@ commands
 """From the ground up, a floor a line (a line that ends with ";" goes on): modules of the package, or of a folder of it.
 
 A module is on the floor of its longest prefix here and imports modules of lower floors, or of its own entry; entries of one floor do
-not see each other. The fourth floor are the contracts: what the facets of an operator are declared with; they know no operator.
+not see each other. The contracts are what the facets of an operator are declared with; they know no operator.
 """
 FLOOR: dict[str, tuple[int, str]] = {}
 for number, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
@@ -57,7 +53,15 @@ TOGETHER = {"n2d2py.choices", "n2d2py.errors", "n2d2py.log", "n2d2py.registry", 
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
 ONNX_ONLY = {
-    "onnx": ("exports/onnx/", "frontend/models.py", "frontend/onnx/", "frontend/tflite/", "reference/"),
+    "onnx": (
+        "contracts/onnx/",
+        "contracts/reference.py",
+        "exports/onnx/",
+        "frontend/models.py",
+        "frontend/onnx/",
+        "frontend/tflite/",
+        "reference/",
+    ),
     "onnxscript": ("frontend/onnx/",),
     "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_values.py"),
 }
@@ -149,7 +153,7 @@ def test_no_module_imports_one_of_a_higher_floor():
 
 def is_contract(entry: str) -> bool:
     """Whether an entry is one of the modules of a contract, which make a floor together."""
-    return FLOOR[entry][0] in (FLOOR["n2d2py.graph"][0], FLOOR["n2d2py.frontend.onnx.contract"][0])
+    return FLOOR[entry][0] in (FLOOR["n2d2py.graph"][0], FLOOR["n2d2py.contracts"][0])
 
 
 def cycles() -> list[tuple[str, ...]]:
@@ -210,10 +214,10 @@ def test_an_exporter_knows_no_frontend_and_no_data():
     assert wrong == []
 
 
-@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py", "quant/weights/weighted.py"])
+@pytest.mark.parametrize("file", ["contracts/quant/quantizer.py", "contracts/quant/forming.py", "contracts/quant/weighted.py"])
 def test_the_contract_of_quantizers_knows_no_operator(file):
     found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
-    assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}
+    assert found <= {"n2d2py.contracts.operator", "n2d2py.contracts.functions"}
 
 
 def test_only_targets_know_their_names():

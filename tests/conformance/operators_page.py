@@ -10,8 +10,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 
 from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
 
+from n2d2py.contracts.onnx.nodes import CONVERTERS, ONNX_FUNCTIONS  # noqa: E402
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
-from n2d2py.frontend.onnx.contract import CONVERTERS, ONNX_FUNCTIONS  # noqa: E402
 from n2d2py.frontend.onnx.parts import EXPANSIONS  # noqa: E402
 from n2d2py.quant.types.float_fallback import float_layers, insert_conversions  # noqa: E402
 

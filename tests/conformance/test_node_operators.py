@@ -9,10 +9,10 @@ import pytest
 from operators_page import PAGE, row
 from support.conformance_cases import compare, fed, load_cases, run_case, variants
 
+from n2d2py.contracts.reference import NoOnnxForm
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
-from n2d2py.reference.contract import NoOnnxForm
 from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph
 

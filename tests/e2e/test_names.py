@@ -13,8 +13,8 @@ from support.programs import needs
 
 from n2d2py import log
 from n2d2py.cli import main
+from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 

@@ -10,9 +10,9 @@ from support.tables import few_fast
 
 import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
+from n2d2py.arithmetic.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.cli import main
 from n2d2py.memory.strategies import PLANNERS
-from n2d2py.quant.observe.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
 pytestmark = needs_compiler
 

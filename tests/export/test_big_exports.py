@@ -9,10 +9,10 @@ from support.export_build import compare_outputs, make
 from support.export_networks import S8, U8, Builder, request, write_export
 from support.programs import need, run_command
 
+from n2d2py.contracts.cpp import arrays as array_module
+from n2d2py.contracts.cpp.arrays import FILES, file_bytes
+from n2d2py.contracts.cpp.forms.panels import packed_floats, packed_matrix
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp import arrays as array_module
-from n2d2py.exports.cpp.arrays import FILES, file_bytes
-from n2d2py.exports.cpp.forms.panels import packed_floats, packed_matrix
 from n2d2py.exports.weights import BIG
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
@@ -80,7 +80,7 @@ def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatc
         arrays[array.name] = array
         return derivation(array)
 
-    monkeypatch.setattr("n2d2py.exports.cpp.code.row_derivation", noted)
+    monkeypatch.setattr("n2d2py.contracts.cpp.code.row_derivation", noted)
     graph = network(integer)
     _, out = exported(tmp_path, graph)
     (tmp_path / "made").mkdir()
@@ -93,7 +93,7 @@ def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatc
     for name, expected in rows.items():
         assert made[name] == expected, name
     if integer:
-        from n2d2py.exports.cpp.winograd import transformed
+        from n2d2py.contracts.cpp.winograd import transformed
 
         for node, tile in zip(graph.nodes, (2, 4), strict=False):
             values = node.params["weights"].transpose(0, 2, 3, 1)

@@ -9,12 +9,12 @@ from support.export_networks import chain, request, separate_plan, write_export
 from support.programs import need, run_command
 
 from n2d2py.arithmetic import FLOAT32, NumType
+from n2d2py.contracts.cpp.arrays import initializer
+from n2d2py.contracts.operator import Op
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target, write_stimuli
-from n2d2py.exports.cpp.arrays import initializer
 from n2d2py.graph import QuantGraph, QuantTensor
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.operators.base import Op
 
 
 def test_nothing_is_left_out_of_the_manifest_and_nothing_outside_is_needed(tmp_path):

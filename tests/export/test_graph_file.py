@@ -6,6 +6,8 @@ from support.export_networks import chain, random_inputs, residual
 from support.tables import every
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
+from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.contracts.operator import operator_kinds
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
 from n2d2py.graph.forms import (
@@ -37,7 +39,6 @@ from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.columns import Columns, SideBySide
 from n2d2py.operators.concat import Concat
@@ -47,7 +48,6 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN

@@ -12,8 +12,8 @@ from support.export_networks import chain, request, write_export
 from support.programs import need, run_command
 from support.tables import every
 
-from n2d2py.exports.cpp import isa
-from n2d2py.exports.cpp.forms.contract import FORMS
+from n2d2py.contracts.cpp import isa
+from n2d2py.contracts.cpp.forms.contract import FORMS
 from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
 from n2d2py.exports.cpp.processors import TARGETS
 
@@ -104,10 +104,10 @@ def test_the_export_s_headers_are_those_of_the_kernels(tmp_path):
 
 CLASS = '''"""Rows from their last weight to their first."""
 
-from n2d2py.exports.cpp.forms.contract import KernelFacts, KernelForm, form
-from n2d2py.exports.cpp.isa import FULLY_CONNECTED
-from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, chosen
-from n2d2py.exports.cpp.selection import Panels
+from n2d2py.contracts.cpp.forms.contract import KernelFacts, KernelForm, form
+from n2d2py.contracts.cpp.isa import FULLY_CONNECTED
+from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, chosen
+from n2d2py.contracts.cpp.selection import Panels
 
 
 @form
@@ -158,7 +158,7 @@ def test_a_form_is_a_class_and_a_header(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("export_templates", "params", "models", "setup.cfg"):
         (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "n2d2py/exports/cpp/forms/backwards.py").write_text(CLASS)
+    (tmp_path / "n2d2py/contracts/cpp/forms/backwards.py").write_text(CLASS)
     (tmp_path / "kernels/n2d2/backwards.hpp").write_text(HEADER)
     words = "models/LeNet.ini -seed 1 -w models/LeNet.npz -export CPP -nbbits 8 -calib 4 -db-export 10 -compare -o out"
     command = [sys.executable, "-m", "n2d2py", *words.split()]

@@ -17,6 +17,8 @@ from support.tables import every
 from support.target_layers import layer_by_layer
 
 from n2d2py.cli import main
+from n2d2py.contracts.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRectifier, Step, Tanh
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer
 from n2d2py.exports.ncnn.file import TYPES
@@ -29,7 +31,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRectifier, Step, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
@@ -40,12 +41,10 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.types.float_fallback import insert_conversions
-from n2d2py.quant.types.float_regions import with_target_forms
+from n2d2py.quant.types.float_fallback import insert_conversions, with_target_forms
 
 OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_concats": False}
 

@@ -15,6 +15,8 @@ from support.small_graphs import graph_of, real_params
 from support.tables import every
 
 from n2d2py.cli import main
+from n2d2py.contracts.functions import FUNCTIONS, Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.onnx.model import write_model
@@ -30,12 +32,10 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import FUNCTIONS, Clip
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import collect
@@ -279,7 +279,7 @@ def test_real_numbers_are_written_as_they_are():
 
 
 def test_layers_without_form_are_listed_all_at_once(monkeypatch):
-    from n2d2py.reference import contract
+    from n2d2py.contracts import reference as contract
 
     monkeypatch.setattr(
         contract,

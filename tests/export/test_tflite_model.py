@@ -16,6 +16,8 @@ from support.target_layers import layer_by_layer, written
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.contracts.functions import FUNCTIONS, Clip, Elu, Gelu
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.tflite.target import write_c_arrays
@@ -31,7 +33,6 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
@@ -40,7 +41,6 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions

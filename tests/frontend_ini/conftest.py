@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from n2d2py import log
+from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.targets import read_targets
-from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.ini import Document, load_document
 from n2d2py.reference.executor import run_graph

@@ -1,6 +1,6 @@
 """Rules of single layer types: dimensions of what is only described, sequences, coefficients per channel, window keys.
 
-They look at `n2d2py.frontend.ini.contract`, `n2d2py.frontend.ini.keys` and
+They look at `n2d2py.contracts.ini.layers`, `n2d2py.contracts.ini.keys` and
 `n2d2py.frontend.ini.network`.
 """
 

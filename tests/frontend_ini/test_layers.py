@@ -1,6 +1,6 @@
 """Each type of layer section: its keys, its dimensions, its values against a computation in NumPy.
 
-They look at `n2d2py.frontend.ini.contract` and `n2d2py.frontend.ini.keys`.
+They look at `n2d2py.contracts.ini.layers` and `n2d2py.contracts.ini.keys`.
 """
 
 import numpy as np

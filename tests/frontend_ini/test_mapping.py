@@ -1,6 +1,6 @@
 """Mapping: which input channel feeds which output, in every form of the key.
 
-They look at `n2d2py.frontend.ini.mapping` and `n2d2py.frontend.ini.convolution`.
+They look at `n2d2py.contracts.ini.mapping` and `n2d2py.contracts.ini.convolution`.
 """
 
 import numpy as np

@@ -63,9 +63,9 @@ def test_all_unknown_parents_are_listed(refusal):
 
 @pytest.mark.parametrize("model", ["Spike", "CSpike_BP", "RRAM"])
 def test_spiking_models_are_out_of_scope(model, refusal, tmp_path):
+    from n2d2py.contracts.ini.weights import WeightStore
     from n2d2py.errors import N2D2Error
     from n2d2py.frontend.ini.network import build_graph
-    from n2d2py.frontend.ini.weights import WeightStore
     from n2d2py.ini import load_document
 
     (tmp_path / "net.ini").write_text(f"DefaultModel={model}\n[sp]\n" + DROP.format("a", "sp"))

@@ -1,15 +1,15 @@
 """Initial and stored weights: fillers from the seed, .npz, .npy and .syntxt, and what is wrong with them.
 
-They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.fillers`, `n2d2py.frontend.ini.targets` and
-`n2d2py.frontend.ini.weights`.
+They look at `n2d2py.contracts.ini.convolution`, `n2d2py.contracts.ini.fillers`, `n2d2py.frontend.ini.targets` and
+`n2d2py.contracts.ini.weights`.
 """
 
 import numpy as np
 import pytest
 from support.tables import every
 
+from n2d2py.contracts.ini.weights import open_weights
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.weights import open_weights
 
 NET = "[a/b:0]\nInput=sp\nType=Conv\nNbOutputs=4\nKernelDims=3 2\n{keys}[fc]\nInput=a/b:0\nType=Fc\nNbOutputs=5\n{more}"
 SHAPES = {"a/b:0_weights": (4, 3, 2, 3), "a/b:0_biases": (4,), "fc_weights": (5, 4 * 7 * 8), "fc_biases": (5,)}

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from support.tables import every
 
+from n2d2py.contracts.functions import Clip
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx import batch_values
 from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Clip
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"

@@ -13,13 +13,13 @@ from support.tables import every
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
+from n2d2py.contracts.functions import Gelu
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.attach import attach_onnx
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import describe
-from n2d2py.operators.functions import Gelu
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine, original_engine

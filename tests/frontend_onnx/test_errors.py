@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from support.tables import every
 
+from n2d2py.contracts.onnx.nodes import CONVERTERS
+from n2d2py.contracts.onnx.nodes import onnx as declared_for
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
-from n2d2py.frontend.onnx.contract import CONVERTERS
-from n2d2py.frontend.onnx.contract import onnx as declared_for
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 

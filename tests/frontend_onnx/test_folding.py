@@ -6,11 +6,11 @@ import pytest
 from onnx import helper, parser
 from support.onnx_models import text_model
 
+from n2d2py.contracts.onnx.tensors import Unsupported
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.folding import evaluate
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.transpose import Transpose
 from n2d2py.reference.engine import FloatEngine, original_engine
 

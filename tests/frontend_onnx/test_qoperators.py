@@ -6,8 +6,8 @@ import pytest
 from support.onnx_models import text_model
 from support.tables import every
 
+from n2d2py.contracts.onnx.nodes import weight_scales
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.contract import weight_scales
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 

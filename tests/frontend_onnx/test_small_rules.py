@@ -8,8 +8,8 @@ from onnx.reference import ReferenceEvaluator
 from support.onnx_models import text_model
 from support.tables import every
 
+from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.resize import Resize
 from n2d2py.reference.executor import run_graph

@@ -1,6 +1,6 @@
 """Integers of .tflite files, equal to those of LiteRT's reference kernels in every layer, in both rescaling modes of the exports.
 
-They look at `n2d2py.quant.weights.file_rounding`, `n2d2py.quant.weights.byte_pairs` and the quantizers of `n2d2py.operators`.
+They look at `n2d2py.contracts.quant.file_rounding`, `n2d2py.contracts.quant.byte_pairs` and the quantizers of `n2d2py.operators`.
 """
 
 import os
@@ -19,7 +19,7 @@ from support.tflite_files import Small, rewritten
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.quant.weights.file_rounding import pool_rescale
+from n2d2py.contracts.quant.file_rounding import pool_rescale
 
 pytestmark = pytest.mark.usefixtures("without_report")
 

@@ -13,9 +13,9 @@ from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
 from support.programs import need
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
-from n2d2py.exports.cpp.byte_sums import byte_sums, nibble_sums
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import Layer, layer_code
+from n2d2py.contracts.cpp.byte_sums import byte_sums, nibble_sums
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import Layer, layer_code
 
 ISAS = ("avx2", "sse4")
 

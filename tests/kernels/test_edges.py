@@ -15,8 +15,8 @@ from support.programs import need
 
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.arithmetic.interpolated import interpolate, nearest_defined
+from n2d2py.contracts.functions import HardSigmoid
 from n2d2py.graph.forms import Interpolated
-from n2d2py.operators.functions import HardSigmoid
 
 
 def test_stored_values_by_hand():

@@ -14,7 +14,7 @@ from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import ISAS, need_isa, set_name
 from support.programs import need, run_command
 
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.contracts.cpp.layer import layer_code
 from n2d2py.exports.cpp.tune import tile_constants
 
 WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")

@@ -10,10 +10,10 @@ from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.programs import need, run_command
 from support.small_graphs import graph_of
 
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
+from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import ExportChoices, layer_code
-from n2d2py.exports.cpp.packing import Storage, storage_of
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.quantize import float_graph

@@ -17,10 +17,10 @@ from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import ExportChoices, Layer, layer_code
-from n2d2py.exports.cpp.packing import Storage, storage_of
-from n2d2py.exports.cpp.winograd import WinogradFacts, byte_fours, byte_positions, byte_sums, packed_fours
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import ExportChoices, Layer, layer_code
+from n2d2py.contracts.cpp.packing import Storage, storage_of
+from n2d2py.contracts.cpp.winograd import WinogradFacts, byte_fours, byte_positions, byte_sums, packed_fours
 
 LAYOUTS = ("apart", "strided", "wrapped", "over", "strided wrapped")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)

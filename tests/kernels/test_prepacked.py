@@ -17,9 +17,9 @@ from support.programs import need, run_command
 from support.tables import few_fast
 
 from n2d2py.cli import main
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import ExportChoices, layer_code
+from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,12 +17,12 @@ from support.small_graphs import graph_of
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import layer_code
+from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import pool_sum
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes import fuse

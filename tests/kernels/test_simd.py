@@ -28,10 +28,10 @@ from support.kernel_simd import (
 )
 from support.programs import need, run_command
 
-from n2d2py.exports.cpp.forms import panels as forms
-from n2d2py.exports.cpp.forms.contract import KernelFacts
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.contracts.cpp.forms import panels as forms
+from n2d2py.contracts.cpp.forms.contract import KernelFacts
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import layer_code
 from n2d2py.exports.cpp.tune import tile_constants
 
 

@@ -17,7 +17,7 @@ from support.kernel_resampling import resampling_cases
 from support.kernel_simd import EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, need_emulated_avxvnni, need_isa
 from support.programs import need
 
-from n2d2py.exports.cpp.layer import LAYERS
+from n2d2py.contracts.cpp.layer import LAYERS
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS

@@ -21,10 +21,10 @@ from support.kernel_simd import (
 from support.programs import need
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.forms.contract import KernelFacts
-from n2d2py.exports.cpp.forms.panels import moved_bias, packed_matrix, signed_bias
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.contracts.cpp.forms.contract import KernelFacts
+from n2d2py.contracts.cpp.forms.panels import moved_bias, packed_matrix, signed_bias
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import layer_code
 
 
 class WideWeights(cases.Sweep):

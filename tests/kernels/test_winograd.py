@@ -16,12 +16,12 @@ from support.kernel_winograd import forced, having_form
 from support.programs import need
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp import winograd as winograd_forms
-from n2d2py.exports.cpp.forms import winograd as forms
-from n2d2py.exports.cpp.forms.contract import winograd_geometry
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, winograd_scratch
+from n2d2py.contracts.cpp import winograd as winograd_forms
+from n2d2py.contracts.cpp.forms import winograd as forms
+from n2d2py.contracts.cpp.forms.contract import winograd_geometry
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import Layer
+from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, transformed, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed

@@ -16,8 +16,8 @@ from support.memory_plans import check
 from support.tables import every, few_fast
 
 from n2d2py.cli import main
+from n2d2py.contracts.cpp.layer import same_place
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.layer import same_place
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.packing import Packing, Pair, Placement

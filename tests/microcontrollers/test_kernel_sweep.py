@@ -12,12 +12,12 @@ from support.export_networks import request, separate_plan
 from support.kernel_rescale import doubling
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
+from n2d2py.contracts.cpp.forms import channel_pairs
+from n2d2py.contracts.operator import Op
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
-from n2d2py.exports.cpp.forms import channel_pairs
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
-from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc

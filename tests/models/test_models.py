@@ -106,8 +106,8 @@ def test_templates_are_used():
 
 def test_lenet_5_table():
     """The connection table of LeNet-5: 6 outputs of 3 maps, 9 of 4, 1 of 6: 60 kernels."""
+    from n2d2py.contracts.ini.weights import WeightStore
     from n2d2py.frontend.ini.network import build_graph
-    from n2d2py.frontend.ini.weights import WeightStore
     from n2d2py.ini import load_document
 
     graph = build_graph(load_document(MODELS / "LeNet_mapping.ini"), (1, 1, 32, 32), WeightStore(None), 1)

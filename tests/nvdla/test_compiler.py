@@ -5,10 +5,10 @@ import pytest
 from support.errors import error_line
 from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
 
+from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Tanh
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize

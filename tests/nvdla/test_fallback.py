@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.nvdla_networks import RELU, Net, cosine, expected, run, typed
 
+from n2d2py.contracts.functions import Logistic, Swish
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Logistic, Swish
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize

@@ -5,12 +5,12 @@ import pytest
 from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
 from support.nvdla_random import random_network
 
+from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool

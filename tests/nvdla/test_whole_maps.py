@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.nvdla_networks import RELU, Net, compiled, half_error, samples, steps
 
+from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape

@@ -1,6 +1,6 @@
 """The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals.
 
-They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.network` and
+They look at `n2d2py.contracts.ini.convolution`, `n2d2py.frontend.ini.network` and
 `n2d2py.frontend.ini.transformations`.
 """
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.tables import every
 
+from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
-from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import n2d2_dims
 from n2d2py.ini import load_document

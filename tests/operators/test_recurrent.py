@@ -14,11 +14,11 @@ from support.tables import every
 
 import n2d2py
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer, refused
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node, QuantGraph, QuantTensor
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
 from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph

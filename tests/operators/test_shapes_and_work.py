@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from support.tables import every
 
+from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Elu, HardSigmoid, HardSwish, LeakyRectifier, Step
+from n2d2py.contracts.operator import Op, operator_kinds
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
@@ -15,7 +17,6 @@ from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
@@ -23,7 +24,6 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Elu, HardSigmoid, HardSwish, LeakyRectifier, Step
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN

@@ -8,6 +8,8 @@ import pytest
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer, refused
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.access import MEMORY_ACCESSES, Whole
 from n2d2py.operators.add_constants import AddConstants
@@ -17,8 +19,6 @@ from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.unpool import Unpool
-from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
-from n2d2py.quant.options import QuantOptions
 
 WINDOWS = [
     ((2, 2), (2, 2), (0, 0, 0, 0), (6, 8)),

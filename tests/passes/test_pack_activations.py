@@ -9,10 +9,10 @@ from support.packed_networks import few, narrowed
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Moved
-from n2d2py.operators.base import make_operator
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels, packed_bits
 from n2d2py.operators.pool import Pool

@@ -3,11 +3,11 @@
 import numpy as np
 from support.tables import every
 
+from n2d2py.contracts.functions import Abs, Clip, Elu, Exp, Sqrt, Tanh
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Abs, Clip, Elu, Exp, Sqrt, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape

@@ -5,14 +5,14 @@ from math import prod
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.functions import Clip, LeakyRectifier, Tanh
+from n2d2py.contracts.operator import Op
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.base import Op
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.padding import Padding

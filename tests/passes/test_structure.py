@@ -5,6 +5,7 @@ import pytest
 from support.tables import every
 
 from n2d2py import log
+from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -13,7 +14,6 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, Tanh
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool

@@ -7,7 +7,7 @@ import pytest
 from support.programs import run_command
 
 from n2d2py.cli import main
-from n2d2py.operators.base import operator_kinds
+from n2d2py.contracts.operator import operator_kinds
 from n2d2py.plugin.load import isolated, load_plugins
 
 OPERATOR = """from n2d2py.plugin import Operator, operator

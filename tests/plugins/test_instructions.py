@@ -5,8 +5,8 @@ import pytest
 from support.programs import needs, run_command
 
 from n2d2py.cli import main
+from n2d2py.contracts.cpp.isa import condition, instruction_sets, sets_with
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.isa import condition, instruction_sets, sets_with
 from n2d2py.plugin.load import isolated, load_plugin
 
 ROW = """from n2d2py.plugin import InstructionSet, plugin_header, register_instruction_set

@@ -45,7 +45,7 @@ import sys
 import numpy as np, onnx
 from n2d2py.cli import main
 from n2d2py.frontend.ini.network import build_graph
-from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.ini import load_document
 from n2d2py.plugin import load_plugin

@@ -8,15 +8,15 @@ from support.programs import needs, run_command
 from support.small_graphs import graph_of
 
 from n2d2py.cli import main
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import layer_code
+from n2d2py.contracts.operator import operator_kinds
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.headers import needed_headers
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse
 from n2d2py.plugin import Function, load_plugin

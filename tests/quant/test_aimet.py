@@ -16,12 +16,12 @@ from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py import cli
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.encodings import read_encodings
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
 

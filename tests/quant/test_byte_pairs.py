@@ -10,10 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.graph.forms import Aligned
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
-from n2d2py.quant.weights.byte_pairs import byte_form
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
 

@@ -9,18 +9,18 @@ from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.functions import FUNCTIONS, Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.exports.ncnn.arithmetic import AwayRescale
 from n2d2py.graph import Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import FUNCTIONS, Clip
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
 from n2d2py.quant.observe.level_counts import LevelCounts
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.quant.statistics import collect

@@ -7,12 +7,12 @@ import pytest
 from support import join_networks as joins
 from support.tables import every
 
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph.forms import Moved, Rescaled
 from n2d2py.operators.concat import Concat
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions

@@ -7,19 +7,19 @@ import pytest
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.functions import ChannelClip, Clip
+from n2d2py.contracts.quant.forming import activation_clamp
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
-from n2d2py.quant.forming import activation_clamp
 from n2d2py.quant.observe import covariance, layerwise, moments
 from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments, observe, products
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.weights.narrow import with_weight_bits

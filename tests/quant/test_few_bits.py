@@ -10,12 +10,12 @@ from onnx import helper
 from support.quantized_models import Model, reference
 from support.tables import every
 
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.operators.quantize import Quantize
 from n2d2py.passes import fuse
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.executor import run_graph

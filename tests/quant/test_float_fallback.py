@@ -8,6 +8,8 @@ from support.branched_networks import data
 from support.small_graphs import graph_of, real_params
 from support.tables import every
 
+from n2d2py.contracts.functions import ChannelClip, Clip, Elu, Erf, Exp, Log, Logistic, Softplus, Sqrt, Tanh
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.graph.forms import Weighted
@@ -23,7 +25,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import ChannelClip, Clip, Elu, Erf, Exp, Log, Logistic, Softplus, Sqrt, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
@@ -35,11 +36,9 @@ from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
 from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.types.float_fallback import float_layers, float_tensors, insert_conversions
-from n2d2py.quant.types.float_regions import with_target_forms
+from n2d2py.quant.types.float_fallback import float_layers, float_tensors, insert_conversions, with_target_forms
 from n2d2py.reference.engine import FloatEngine
 
 SHAPE = (1, 3, 4, 4)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.quant.observe.histogram import BINS, Histogram
-from n2d2py.quant.observe.thresholds import (
+from n2d2py.arithmetic.histogram import BINS, Histogram
+from n2d2py.arithmetic.thresholds import (
     CLIPPING_MODES,
     WEIGHT_CLIPPING_MODES,
     activation_threshold,
@@ -15,7 +15,7 @@ from n2d2py.quant.observe.thresholds import (
     mse_threshold,
     quantile_threshold,
 )
-from n2d2py.quant.weights.integers import LayerWeights
+from n2d2py.arithmetic.weights import LayerWeights
 
 
 def _filled(parts):

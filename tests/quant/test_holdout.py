@@ -6,15 +6,15 @@ from support.branched_networks import data, error, network, quantized
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.functions import Clip
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.correct.holdout import gain, split
 from n2d2py.quant.correct.sequential import refinable_tensors, refined_type
-from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.observe.layerwise import SAMPLE_BATCH
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions

@@ -18,19 +18,19 @@ from support.programs import run_command
 from support.tables import every
 
 import n2d2py
+from n2d2py.arithmetic.weights import LayerWeights
 from n2d2py.cli import main
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.search.bits import WidthChoice, front
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.weights.integers import LayerWeights
 from n2d2py.quant.weights.narrow import with_low_bit_weights, with_weight_bits
 from n2d2py.quant.weights.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.reference.engine import FloatEngine

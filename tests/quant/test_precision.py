@@ -5,11 +5,11 @@ import pytest
 from support.branched_networks import data, error, network, quantized
 
 from n2d2py.arithmetic import FLOAT32
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Node, Precision
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import float_layers, float_tensors, insert_conversions

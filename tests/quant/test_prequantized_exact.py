@@ -12,9 +12,9 @@ from support.tables import every
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.onnx_models import decibels, integer_graph, integer_results, text_model
 
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
 from n2d2py.quant.correct.projections import find_projections
-from n2d2py.quant.options import QuantOptions
 from n2d2py.reference.executor import run_graph
 
 ROWS, WIDTH = 6, 16

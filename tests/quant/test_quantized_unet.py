@@ -8,9 +8,9 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from support import quantized_models as models
 from support.quantized_models import exact
 
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
 

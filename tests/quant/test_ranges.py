@@ -10,17 +10,17 @@ from support.model_run import MODELS
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.functions import Clip, Elu, LeakyRectifier
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.functions import Clip, Elu, LeakyRectifier
 from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize, quantize_observed
-from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.observe.layerwise import expected_error
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.ranges import ValueCounts, interval_type, least_error_interval, least_error_threshold

@@ -7,11 +7,13 @@ from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
@@ -19,8 +21,6 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.observe.histogram import Histogram
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, form_integers
 from n2d2py.quant.statistics import Statistics
 from n2d2py.quant.types.choose import TensorTypes

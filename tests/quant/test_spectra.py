@@ -9,6 +9,8 @@ from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.cli import main
+from n2d2py.contracts.functions import FUNCTIONS, Clip, Log, Sqrt
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import Precision
 from n2d2py.operators.activation import Activation
@@ -16,12 +18,10 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import FUNCTIONS, Clip, Log, Sqrt
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions

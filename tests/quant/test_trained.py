@@ -1,6 +1,6 @@
 """Networks trained with quantization (SAT, LSQ): their integers against formulas in NumPy, their files, their errors.
 
-They look at `n2d2py.frontend.ini.quantizers` and `n2d2py.frontend.ini.trained`.
+They look at `n2d2py.contracts.ini.quantizers` and `n2d2py.contracts.ini.trained`.
 """
 
 import json

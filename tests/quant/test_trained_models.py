@@ -1,6 +1,6 @@
 """N2D2's own networks trained with quantization (../shared/data/qat): scores of its integer export, compiled integers equal.
 
-They look at `n2d2py.frontend.ini.quantizers` and `n2d2py.frontend.ini.trained`.
+They look at `n2d2py.contracts.ini.quantizers` and `n2d2py.contracts.ini.trained`.
 """
 
 from pathlib import Path

@@ -11,6 +11,8 @@ from support import report_networks as networks
 from support.errors import error_line
 
 from n2d2py import log
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import KernelChoice
 from n2d2py.files import json_text
 from n2d2py.graph import Graph, Node, Precision
@@ -18,8 +20,6 @@ from n2d2py.operators.lrn import LRN
 from n2d2py.quant.calibration import prepare, quantize
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.corrections import BiasCorrections
-from n2d2py.quant.observe.histogram import Histogram
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.report import side_by_side
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
+from n2d2py.contracts.functions import Clip
 from n2d2py.exports import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
@@ -14,7 +15,6 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.simulator import simulate
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
+from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Real, Table, Weighted, form_of
 from n2d2py.memory.plan import Plane
@@ -17,7 +18,6 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding

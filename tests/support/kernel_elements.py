@@ -6,8 +6,7 @@ from itertools import cycle
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
-from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
-from n2d2py.operators.functions import (
+from n2d2py.contracts.functions import (
     Abs,
     Elu,
     Erf,
@@ -22,6 +21,7 @@ from n2d2py.operators.functions import (
     Sqrt,
     Tanh,
 )
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax

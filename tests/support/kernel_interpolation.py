@@ -3,10 +3,7 @@
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Table
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import (
+from n2d2py.contracts.functions import (
     Abs,
     Elu,
     Erf,
@@ -25,8 +22,11 @@ from n2d2py.operators.functions import (
     Swish,
     Tanh,
 )
-from n2d2py.quant.contract import LayerTypes, quantize_layer
-from n2d2py.quant.options import QuantOptions
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
+from n2d2py.graph import Node
+from n2d2py.graph.forms import Table
+from n2d2py.operators.activation import Activation
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 

@@ -1,8 +1,8 @@
 """Cases of every kernel that can run line by line, one or two lines at a call."""
 
 from n2d2py.arithmetic import FLOAT32
+from n2d2py.contracts.functions import Swish
 from n2d2py.memory.plan import OpPlan
-from n2d2py.operators.functions import Swish
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases

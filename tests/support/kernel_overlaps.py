@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from n2d2py.arithmetic import FLOAT32
+from n2d2py.contracts.functions import LeakyRectifier, Swish
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import OpPlan
-from n2d2py.operators.functions import LeakyRectifier, Swish
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases

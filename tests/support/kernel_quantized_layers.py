@@ -6,6 +6,7 @@ from itertools import cycle
 import numpy as np
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
+from n2d2py.contracts.functions import Tanh
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Dequantized, Real, Table, Weighted
 from n2d2py.operators.activation import Activation
@@ -14,7 +15,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Tanh
 from n2d2py.operators.pool import Pool
 from support import kernel_cases as cases
 from support import kernel_harness as harness

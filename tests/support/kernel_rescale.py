@@ -3,7 +3,7 @@
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, Rescale
-from n2d2py.exports.cpp.parts import Array
+from n2d2py.contracts.cpp.parts import Array
 
 CLAMPS = {
     "std::uint8_t": (0, 255),

@@ -1,9 +1,9 @@
 """The Winograd form of a layer on every instruction set that can have it."""
 
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, sets_with
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, sets_with
+from n2d2py.contracts.cpp.layer import layer_code
 
 SETS = sets_with(WINOGRAD)
 """The instruction sets that have the form; those of FOURS have it in tiles of four by four only."""

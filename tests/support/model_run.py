@@ -9,7 +9,7 @@ import pytest
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
-from n2d2py.frontend.ini.contract import layer_types
+from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.graph.describe import describe
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network

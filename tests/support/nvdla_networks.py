@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

@@ -8,11 +8,11 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper, parser
 
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision, QuantGraph
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from zlib import crc32
 
 from n2d2py import log
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import ExportChoices, layer_code
+from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.graph import Graph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network

@@ -3,20 +3,20 @@
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import LayerComparison
-from n2d2py.quant.observe.histogram import Histogram
 from n2d2py.quant.observe.level_counts import LevelCounts
 from n2d2py.quant.observe.worst import StimulusComparison
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.report import ReportData

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 
 

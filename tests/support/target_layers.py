@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.functions import FUNCTIONS, Clip, HardSwish, LeakyRectifier, Tanh
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.operators.activation import Activation
@@ -17,7 +18,6 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import DepthToSpace
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import FUNCTIONS, Clip, HardSwish, LeakyRectifier, Tanh
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape

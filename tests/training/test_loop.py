@@ -13,7 +13,7 @@ from support.e2e_run import needs_compiler
 from support.programs import run_command
 
 from n2d2py import cli
-from n2d2py.frontend.ini.recipes import SolverSettings
+from n2d2py.contracts.ini.recipes import SolverSettings
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
 from n2d2py.training.checkpoint import write_weights

@@ -14,6 +14,7 @@ import pytest
 from support.chain_networks import Case, form_cases, ini_cases, line_cases, real_cases, text_cases, tflite_cases
 from support.tables import run_rows
 
+from n2d2py.contracts.reference import NoOnnxForm
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target
 from n2d2py.graph import Graph
@@ -21,7 +22,6 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.simulator import simulate
-from n2d2py.reference.contract import NoOnnxForm
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.calibrate import calibrate_stage

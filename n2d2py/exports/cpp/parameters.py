@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from n2d2py.exports.cpp.identifiers import KEYWORDS
+from n2d2py.contracts.cpp.identifiers import KEYWORDS
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.params import parameter
 from n2d2py.ini.schema import Key, Schema

@@ -11,19 +11,19 @@ import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.contracts.cpp.arrays import is_file
+from n2d2py.contracts.cpp.code import LayerCode, plane_struct, share_constants
+from n2d2py.contracts.cpp.identifiers import Identifiers, mangled, namespace_name
+from n2d2py.contracts.cpp.isa import FAMILIES, InstructionSet, dispatched, instruction_sets
+from n2d2py.contracts.cpp.text import comment, file_stems, literal
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.audio_input import AudioView, audio_view
-from n2d2py.exports.cpp.code import LayerCode, plane_struct, share_constants
 from n2d2py.exports.cpp.frame_input import FrameView, frame_view
-from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
-from n2d2py.exports.cpp.isa import FAMILIES, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.library import API_VERSION
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts, used_ranges
 from n2d2py.exports.cpp.sensor_input import SensorView, sensor_view
-from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, state_views
 from n2d2py.exports.cpp.weights_file import WeightsFile

@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
+from n2d2py.contracts.cpp.arrays import is_string
+from n2d2py.contracts.cpp.byte_sums import PRODUCT_TIMES
+from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp.identifiers import Identifiers, namespace_name
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
+from n2d2py.contracts.cpp.parts import Array
+from n2d2py.contracts.cpp.scratch import scratch_needs
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
-from n2d2py.exports.cpp.arrays import is_string
-from n2d2py.exports.cpp.byte_sums import PRODUCT_TIMES
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
-from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, WEIGHTS_FORMATS, CppParameters
-from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.processors import lacks_byte_products
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.project_view import namespace_of
 from n2d2py.exports.cpp.runner import CompiledExport, cpu_info
-from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register

@@ -17,9 +17,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from n2d2py import log
+from n2d2py.contracts.cpp.isa import exact_condition, instruction_sets
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_error, need_make, run_make
-from n2d2py.exports.cpp.isa import exact_condition, instruction_sets
 from n2d2py.files import write_text
 
 TUNED_FILE = "statistics/tuned.ini"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, sets_with
+from n2d2py.contracts.cpp.isa import CHANNEL_PAIRS, sets_with
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp.forms.channel_pairs import ChannelPairs
+from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_sets, sets_with
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
+from n2d2py.contracts.cpp.parts import Array, Stream
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_sets, sets_with
-from n2d2py.exports.cpp.layer import ExportChoices, layer_code
-from n2d2py.exports.cpp.parts import Array, Stream
 from n2d2py.exports.cpp.project import Project, wanted_names
 from n2d2py.exports.mcu.boards import BOARDS, CORES, HARDWARE, Board, board, transforming_cores
 from n2d2py.exports.mcu.mlperf import benchmark_view

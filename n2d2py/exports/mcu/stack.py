@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from n2d2py.arithmetic.multiples import round_up
-from n2d2py.exports.cpp.isa import PORTABLE, InstructionSet, instruction_sets
+from n2d2py.arithmetic.exact import round_up
+from n2d2py.contracts.cpp.isa import PORTABLE, InstructionSet, instruction_sets
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.mcu.boards import CORES
 from n2d2py.graph.shapes import channels

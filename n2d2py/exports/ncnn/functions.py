@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
+from n2d2py.contracts import functions
 from n2d2py.exports.ncnn.file import Value
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.operators import functions
 
 
 @dataclass(frozen=True)

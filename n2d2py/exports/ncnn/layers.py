@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.contracts.functions import Sqrt
 from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
 from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
@@ -15,7 +16,6 @@ from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.graph.shapes import Shape, axis_along
-from n2d2py.operators.functions import Sqrt
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5

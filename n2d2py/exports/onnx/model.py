@@ -16,14 +16,14 @@ import onnx
 import onnx.version_converter
 from onnx import helper
 
+from n2d2py.contracts.quant.quantizer import QUANTIZERS
+from n2d2py.contracts.reference import NoOnnxForm
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.exports.onnx.target import OnnxParameters
+from n2d2py.exports.onnx.parameters import OnnxParameters
 from n2d2py.exports.onnx.writer import QdqWriter
 from n2d2py.exports.real_weights import RealWeights, real_weights
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
-from n2d2py.quant.contract import QUANTIZERS
-from n2d2py.reference.contract import NoOnnxForm
 
 _WIDE_OPSET = 21
 """The first opset whose QuantizeLinear has 16- and 4-bit integers."""

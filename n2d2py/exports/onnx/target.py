@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,10 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import require
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.model_file import computed_tensors, model_file, type_fields, write_rendered
+from n2d2py.exports.onnx.parameters import OnnxParameters
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, parameter
 from n2d2py.reference.engine import open_session
 from n2d2py.runtime.runner import PackageRunner
 
@@ -91,25 +90,6 @@ def _model_inputs(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> d
 
 def _stored(values: np.ndarray, kind: NumType) -> np.ndarray:
     return kind.quantize(values) if values.dtype.kind == "f" else np.clip(values, kind.qmin, kind.qmax).astype(kind.dtype)
-
-
-_TEXTS = """
-Opset: Version of the ONNX operator set, 13 to 23. 0: 17, or 21 if 4-bit or 16-bit integers are stored.
-IntegerIO: 1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.
-ExactRange: 1: limit int8 to -127 to 127 with a Clip (QCDQ) of each tensor. 0: -128 to 127, as in QuantizeLinear.
-    Pre-quantized models keep their range.
-Int4Weights: 1: store weights of up to 4 bits as INT4. 0: store them as INT8, which more runtimes support.
-"""
-
-
-@dataclass(frozen=True)
-class OnnxParameters(ExportParameters, texts=_TEXTS):
-    """The export parameters of ONNX."""
-
-    opset: int = parameter("Opset", Kind.UINT, 0, maximum=23)
-    integer_io: bool = parameter("IntegerIO", Kind.BOOL, False)
-    exact_range: bool = parameter("ExactRange", Kind.BOOL, False)
-    int4_weights: bool = parameter("Int4Weights", Kind.BOOL, False)
 
 
 _MAX_INLINE_BYTES = 1 << 30

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.tflite.file import PROBABILITIES, Grid
 from n2d2py.exports.tflite.writer import Layers, channels_last
@@ -13,7 +14,6 @@ from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Shifted
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.matmul.op import View, view_positions
-from n2d2py.quant.contract import QUANTIZERS
 
 _MOST_AXES = 4
 """Largest rank that every operator with broadcasting supports."""

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 from n2d2py.errors import ErrorList
 from n2d2py.exports.model_file import NoForm, unsupported
 from n2d2py.exports.tflite import arrays
@@ -15,7 +16,6 @@ from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, ModelF
 from n2d2py.exports.tflite.writer import Layers, channels_last, fused_name
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, axis_along
-from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
 Lowering = Callable[[Layers, QuantNode], None]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip, FunctionRow
 from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
@@ -15,7 +16,6 @@ from n2d2py.exports.tflite.xnnpack import weight_scales
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Clip, FunctionRow
 
 
 def channels_last(shape: Sequence[int]) -> tuple[int, ...]:

@@ -30,16 +30,16 @@ from functools import partial
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, StepRescale
+from n2d2py.contracts.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
+from n2d2py.contracts.quant.file_rounding import doubling, mean_rescale, multiplied
+from n2d2py.contracts.quant.forming import peak
+from n2d2py.contracts.quant.quantizer import QUANTIZERS
+from n2d2py.contracts.quant.weighted import WeightedQuantizer
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned, Custom, Dequantized, Rescaled, Table, Weighted
-from n2d2py.operators.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
 from n2d2py.operators.resize import Resize
-from n2d2py.quant.contract import QUANTIZERS
-from n2d2py.quant.forming import peak
-from n2d2py.quant.weights.file_rounding import doubling, mean_rescale, multiplied
-from n2d2py.quant.weights.weighted import WeightedQuantizer
 
 _BITS = 31
 """Multiplier width of the rescale type."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.exports.cpp.packing import zero_padded
+from n2d2py.contracts.cpp.packing import zero_padded
 from n2d2py.exports.vulkan.dispatch import (
     Dispatch,
     GpuLayer,

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.arithmetic.multiples import round_up
+from n2d2py.arithmetic.exact import round_up
+from n2d2py.contracts.cpp.arrays import is_file
+from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp.packing import zero_padded
+from n2d2py.contracts.cpp.parts import Array
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.arrays import is_file
-from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.packing import zero_padded
 from n2d2py.exports.cpp.parameters import CppParameters
-from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.view import ArrayView, LayerView
 from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches, overlaps

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.ini.keys import FLOATS
+from n2d2py.contracts.ini.layers import LayerContext, LayerType, layer_types, refuse_to_run
+from n2d2py.contracts.ini.quantizers import quantize_output
+from n2d2py.contracts.ini.recipes import read_recipe
+from n2d2py.contracts.ini.trained import check_trained_keys, warn_about_unused_quantizer_keys
+from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
-from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types, refuse_to_run
-from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
-from n2d2py.frontend.ini.quantizers import quantize_output
-from n2d2py.frontend.ini.recipes import read_recipe
-from n2d2py.frontend.ini.trained import check_trained_keys, warn_about_unused_quantizer_keys
-from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document, Section

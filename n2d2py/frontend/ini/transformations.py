@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.activation import OPERATIONS, Activation, threshold_function
 from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.padding import Padding

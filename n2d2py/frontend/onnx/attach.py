@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 
 from n2d2py import log
+from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
@@ -15,7 +16,6 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.graph import Graph, Node, Shape
-from n2d2py.operators.base import make_operator
 
 
 def attach_onnx(

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import onnx
 
+from n2d2py.contracts.onnx.skeleton import skeleton
+from n2d2py.contracts.onnx.tensors import Unsupported
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import folding
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
-from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import Shape
 
 _TOLERANCE = 0.02

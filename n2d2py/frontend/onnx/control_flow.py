@@ -8,11 +8,10 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from n2d2py.contracts.onnx.skeleton import subgraphs
+from n2d2py.contracts.onnx.tensors import Tensors, Unsupported, refuse_misfits, tensors_read
 from n2d2py.frontend.onnx.model import to_array
 from n2d2py.frontend.onnx.parts import Parts
-from n2d2py.frontend.onnx.skeleton import subgraphs
-from n2d2py.frontend.onnx.tensors import Tensors, tensors_read
-from n2d2py.frontend.onnx.unsupported import Unsupported, refuse_misfits
 
 LOOPS = ("Loop", "Scan")
 SEQUENCES = (

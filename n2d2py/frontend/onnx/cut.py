@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import onnx
 
+from n2d2py.contracts.onnx.skeleton import skeleton, subgraphs
 from n2d2py.errors import Location, N2D2Error, suggest
-from n2d2py.frontend.onnx.skeleton import skeleton, subgraphs
 
 
 @dataclass(frozen=True)

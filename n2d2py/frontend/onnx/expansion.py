@@ -7,8 +7,8 @@ from functools import partial
 import onnx
 
 from n2d2py import log
+from n2d2py.contracts.onnx.nodes import find_converter
 from n2d2py.errors import Location
-from n2d2py.frontend.onnx.contract import find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.trial import run_limited

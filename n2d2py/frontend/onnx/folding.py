@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.contracts.onnx.tensors import Unsupported
 
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends only on the shape of their input."""

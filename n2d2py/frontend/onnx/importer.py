@@ -15,10 +15,11 @@ import numpy as np
 import onnx
 
 from n2d2py import log
+from n2d2py.contracts.onnx.nodes import MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
+from n2d2py.contracts.onnx.tensors import MIXED_BATCH, refuse_misfits
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
 from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
-from n2d2py.frontend.onnx.contract import MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
 from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
@@ -26,8 +27,6 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_state_images
-from n2d2py.frontend.onnx.tensors import MIXED_BATCH
-from n2d2py.frontend.onnx.unsupported import refuse_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.nan_constants import nan_constants
@@ -318,7 +317,7 @@ class _Walk:
         self._rename(proto.input[0], proto.output[0])
 
     def _rename(self, source: str, result: str) -> None:
-        """Alias a constant or tensor; an unknown one stays unknown."""
+        """Give a constant or tensor another name; an unknown one stays unknown."""
         builder = self.builder
         if source in builder.constants:
             builder.constants[result] = builder.constants[source]

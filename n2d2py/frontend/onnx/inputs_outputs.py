@@ -11,8 +11,8 @@ from onnx import TensorProto
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.onnx.nodes import Builder
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Node, Shape, Tensor
 from n2d2py.graph.port import FilePort

@@ -15,11 +15,11 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.onnx.skeleton import skeleton
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
-from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.frontend.onnx.trial import run_limited
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
 from n2d2py.graph.shapes import MAX_TENSOR

@@ -17,8 +17,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from n2d2py.frontend.onnx.contract import OnnxNode, Unsupported
-from n2d2py.frontend.onnx.tensors import Tensors
+from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
+from n2d2py.contracts.onnx.tensors import Tensors
 from n2d2py.graph.shapes import Shape
 from n2d2py.registry import Registry
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 
+from n2d2py.contracts.onnx.nodes import Unsupported, operator_key
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.contract import Unsupported, operator_key
 from n2d2py.frontend.onnx.model import OnnxModel
 
 _REMEDIES = {

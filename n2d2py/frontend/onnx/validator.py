@@ -10,11 +10,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
+from n2d2py.contracts.onnx.tensors import Tensors, Unsupported
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.folding import MAX_SHAPE_SIZE
-from n2d2py.frontend.onnx.tensors import Tensors
 from n2d2py.frontend.onnx.trial import check_terminates
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.frontend.onnx.validation import definition_version, misfit_error
 from n2d2py.graph.graph import check_size
 from n2d2py.graph.shapes import MAX_TENSOR, Shape

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import CELL_LIMIT
+from n2d2py.contracts.onnx.nodes import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import fused_limits

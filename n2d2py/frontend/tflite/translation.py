@@ -16,8 +16,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py import log
+from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8

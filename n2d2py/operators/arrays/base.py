@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
 
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:

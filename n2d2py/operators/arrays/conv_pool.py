@@ -7,12 +7,12 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
-from n2d2py.exports.cpp.layer import Call, Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.layer import Call, Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.base import register
 
 Triple = tuple[int, int, int]
 

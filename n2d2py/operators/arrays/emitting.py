@@ -7,10 +7,10 @@ from functools import reduce
 
 import numpy as np
 
+from n2d2py.contracts.reference import OnnxWriter
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import memory_axes
 from n2d2py.operators.arrays.base import kind_dtype
-from n2d2py.reference.contract import OnnxWriter
 
 
 def emit_constant(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:

@@ -7,17 +7,17 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
-from n2d2py.operators.base import register
 from n2d2py.operators.concat import concatenate
-from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.tensors import Value, element_dtype
+from n2d2py.contracts.onnx.tensors import Value, element_dtype
 from n2d2py.operators.arrays.matmul.onnx import add_matmul
 from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import AxisOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
-from n2d2py.operators.base import register
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

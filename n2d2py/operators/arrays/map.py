@@ -10,14 +10,15 @@ import numpy as np
 
 from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import broadcast_strides, loop_type, operand_pointers
-from n2d2py.operators.base import register
-from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -232,3 +233,23 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         raise NoOnnxForm(f"the function {op.function} of arrays has no ONNX form")
     attributes = {"to": writer.element(kind_dtype(op.result))} if op.function == "Cast" else {}
     emit_flat(writer, writer.emit(op.function, emit_operands(writer, node, op.shapes), None, **attributes), output)
+
+
+# ---- Layers with infinite results for a zero, or a number rounded to it -------------------------
+def function_name(node: Node) -> str:
+    """Return the element-wise function that a layer computes, as ArrayMap names it; "" for any other layer."""
+    if isinstance(node.op, Activation):
+        return node.op.function.kind
+    return node.op.function if isinstance(node.op, ArrayMap) else ""
+
+
+def divisor_tensor(node: Node) -> str | None:
+    """Return the tensor that a layer divides by or takes the logarithm of; None for any other layer."""
+    function, op = function_name(node), node.op
+    if function in ("Log", "Reciprocal"):
+        return node.inputs[0]
+    if function == "Div" and op.slots[1] >= 0:
+        return node.inputs[op.slots[1]]
+    if function == "Pow" and op.slots == (0, -1) and (node.params["operand1"] < 0).any():
+        return node.inputs[0]
+    return None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py import log
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
-from n2d2py.operators.base import register
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

@@ -8,15 +8,15 @@ import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call, loop_type
 from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
-from n2d2py.operators.base import register
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 def _last(function):

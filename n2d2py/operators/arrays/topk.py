@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import AxisOp, around_axis
@@ -12,8 +14,6 @@ from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
-from n2d2py.operators.base import register
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
 @register

@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, apply_function, onnx
-from n2d2py.frontend.onnx.tensors import MIXED_BATCH, Value, check_positions, check_size, constant_kind
+from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, apply_function, onnx
+from n2d2py.contracts.onnx.tensors import MIXED_BATCH, Value, check_positions, check_size, constant_kind
+from n2d2py.contracts.operator import Op
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
-from n2d2py.operators.base import Op
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose, transpose_source

@@ -15,11 +15,7 @@ from math import isclose, sqrt
 import numpy as np
 from numpy.polynomial import polynomial
 
-from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
-from n2d2py.operators.functions import (
+from n2d2py.contracts.functions import (
     FUNCTIONS,
     GELU_POLYNOMIAL,
     Clip,
@@ -31,6 +27,10 @@ from n2d2py.operators.functions import (
     HardSwish,
     Tanh,
 )
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 
 _MAX_STEPS = 6
 """Largest number of consecutive layers that compute a polynomial."""

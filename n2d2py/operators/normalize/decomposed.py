@@ -19,7 +19,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode
+from n2d2py.contracts.onnx.nodes import Builder, OnnxNode
 from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.normalize.op import SMALLEST_NORM, Normalize
 

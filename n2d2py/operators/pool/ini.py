@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py import log
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
-from n2d2py.frontend.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
+from n2d2py.contracts.functions import FunctionRow
+from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
+from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import FunctionRow
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
 

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from n2d2py.contracts.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.contracts.cpp.forms.select import vectors
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.parts import Call, Expression
+from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.exports.cpp.forms.select import vectors
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.exports.cpp.parts import Call, Expression
-from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.graph.forms import Rescaled
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
-from n2d2py.operators.base import Op, register
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 MAX_DIVISOR = 2**14
 """Largest divisor of an axis' integer weights, which 16 bits hold."""

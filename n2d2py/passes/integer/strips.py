@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from n2d2py.contracts.operator import make_operator
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
 from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
 from n2d2py.graph.shapes import channels, width
@@ -28,7 +29,6 @@ from n2d2py.memory.strips import (
     strip_name,
     window_columns,
 )
-from n2d2py.operators.base import make_operator
 
 _WINDOWS = ("Conv", "Pool")
 _POINTWISE = ("Activation", "Affine", "ElemWise", "Quantize", "Convert")

@@ -19,6 +19,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
+from n2d2py.contracts.functions import ChannelClip, Clip
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import in_memory_order
@@ -26,7 +27,6 @@ from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
 from n2d2py.operators.normalize import Normalize
 from n2d2py.quant.correct.equalize import takes_channels

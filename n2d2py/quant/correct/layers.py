@@ -9,15 +9,15 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import run_both
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
-from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.correct.holdout import Holdout, gain, split
 from n2d2py.quant.correct.sequential import refinable_tensors, refined_type
 from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error
 from n2d2py.quant.observe.moments import has_moments
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_layer, layer_types, typed_graph
 from n2d2py.quant.types.choose import TensorTypes
 from n2d2py.quant.types.guards import coarse_tensors

@@ -10,9 +10,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.functions import ChannelClip
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.types.choose import TensorTypes, shared_tensors
 

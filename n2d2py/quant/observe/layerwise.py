@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
+from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.functions import Clip
 from n2d2py.quant.observe.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 

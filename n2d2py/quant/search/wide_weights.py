@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph
 from n2d2py.quant.correct.layers import alternatives
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import typed_graph
 from n2d2py.quant.search.bits import width_errors
 from n2d2py.quant.search.mixed import Roundings, measuring_samples

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
+from n2d2py.arithmetic.histogram import LEAST_RANGE, Histogram
+from n2d2py.arithmetic.thresholds import activation_threshold
+from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Tanh
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -15,13 +19,9 @@ from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.observe.corrections import BiasCorrections
-from n2d2py.quant.observe.histogram import LEAST_RANGE, Histogram
-from n2d2py.quant.observe.thresholds import activation_threshold
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types.concat import CoarseConcat, choose_concat_types, fill_values, widen_to_fills
 from n2d2py.quant.types.float_fallback import float_tensors
 from n2d2py.quant.types.guards import coarse_tensors

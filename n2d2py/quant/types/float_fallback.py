@@ -12,10 +12,14 @@ Functions without an integer form use `arithmetic/functions.py`, so every export
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.quant.quantizer import refusal, refused
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.precision import TargetForm
+from n2d2py.graph.precision import Precision, TargetForm
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
@@ -24,12 +28,11 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.concat import is_real_concat
+from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
-from n2d2py.quant.contract import refusal, refused
 from n2d2py.quant.types.float_inputs import input_layers
 from n2d2py.quant.types.guards import divisor_layers
 from n2d2py.quant.types.spectra import power_layers
@@ -257,3 +260,32 @@ def _check_float_kernel(node: Node) -> None:
     reason = refused(node)
     if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
         raise refusal(node, reason)
+
+
+def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Graph:
+    """Return a copy of a fused float graph with the target's form of each layer, for targets with weighted layers in integers only.
+
+    A layer for which `in_integers` is true quantizes its input and returns its accumulators as real numbers; everything between
+    stays in floating point. If only integer convolutions consume the result of a convolution, the result is quantized once.
+    """
+    chosen = {
+        node.name
+        for node in graph.nodes
+        if in_integers(node) and refused(node) is None and graph.precision(node).quantize is not False
+    }
+    result = graph.copy()
+    for node in result.nodes:
+        form = TargetForm.REAL
+        if node.name in chosen:
+            form = TargetForm.INTEGERS if _stays_integer(result, node, chosen) else TargetForm.SUMS
+        result.precisions[node.name] = replace(result.precisions.get(node.name, Precision()), target=form)
+    return result
+
+
+def _stays_integer(graph: Graph, node: Node, chosen: set[str]) -> bool:
+    """True for a convolution whose result only integer convolutions consume."""
+
+    def is_chosen(one: Node) -> bool:
+        return isinstance(one.op, Conv) and one.name in chosen
+
+    return node.output not in graph.outputs and is_chosen(node) and graph.feeds_only(node.output, is_chosen)

@@ -16,19 +16,19 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import LEAST_RANGE
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.base import Op
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip
 from n2d2py.operators.linear import padded_reader, scale_inputs, weighted_readers
 from n2d2py.operators.view import MemoryView
-from n2d2py.quant.observe.histogram import LEAST_RANGE
 from n2d2py.quant.types.guards import EXACT_FUNCTIONS
 from n2d2py.quant.types.ranges import interval_type
 

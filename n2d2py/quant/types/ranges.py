@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.quant.observe.histogram import BINS, Histogram
+from n2d2py.arithmetic.histogram import BINS, Histogram
 
 Function = Callable[[np.ndarray], np.ndarray]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.arithmetic.recurrent import STATE_BITS
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
-from n2d2py.quant.observe.histogram import Histogram
 
 
 @dataclass(frozen=True)

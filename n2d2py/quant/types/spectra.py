@@ -7,6 +7,7 @@ stay in floating point: squares, their sums, a filter bank, limits.
 
 from __future__ import annotations
 
+from n2d2py.contracts.functions import Clip, Log, Sqrt
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
@@ -20,7 +21,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, Log, Sqrt
 from n2d2py.operators.pool import Pool
 
 _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)

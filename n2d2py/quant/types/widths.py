@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import elements
@@ -16,8 +18,6 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.quant.observe.histogram import Histogram
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
 from n2d2py.quant.types.spectra import is_magnitude
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic.weights import Rounding, least_level
 from n2d2py.quant.observe.covariance import BLOCK, Covariance, shrinkage, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments
-from n2d2py.quant.weights.integers import Rounding, least_level
 
 _SWEEPS = 4
 _RATIOS = np.linspace(1.0, 0.3, 36)

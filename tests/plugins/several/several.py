@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from n2d2py.operators.windows import pad
+from n2d2py.contracts.windows import pad
 from n2d2py.plugin import Function, Integers, Operator, attribute, chain, function, kernel, operator, plugin_header
 
 

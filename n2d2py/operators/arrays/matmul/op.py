@@ -8,21 +8,21 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.exports.cpp.epilogue import epilogue
-from n2d2py.exports.cpp.isa import PRODUCT, sets_with
-from n2d2py.exports.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.exports.cpp.parts import NATIVE, Call, Expression
-from n2d2py.exports.cpp.selection import ChosenKernel, Selection
-from n2d2py.exports.cpp.text import float_literal
+from n2d2py.contracts.cpp.epilogue import epilogue
+from n2d2py.contracts.cpp.isa import PRODUCT, sets_with
+from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp.parts import NATIVE, Call, Expression
+from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
+from n2d2py.contracts.cpp.text import float_literal
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.quant.forming import peak, rescaled_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, strides
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_operands, emit_take
 from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output_pointer
-from n2d2py.operators.base import register
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import peak, rescaled_layer
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 View = tuple[int, ...]
 """(size, first, stride of each axis) of an operand in a vector of `size` elements; () for row-major."""

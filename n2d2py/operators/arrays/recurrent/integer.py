@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic.recurrent import GATE_BITS, LARGEST_SHIFT, SMALLEST_SHIFT, STATE_BITS, knots
+from n2d2py.arithmetic.weights import range_nearest
+from n2d2py.contracts.quant.forming import peak, rescaled_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Custom
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.quant.forming import peak, rescaled_layer
-from n2d2py.quant.weights.integers import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
 _MIN_FRACTION = 8

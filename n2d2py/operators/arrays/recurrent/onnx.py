@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import CELL_LIMIT, OnnxNode, Unsupported
+from n2d2py.contracts.onnx.nodes import CELL_LIMIT, OnnxNode, Unsupported
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
 from n2d2py.operators.arrays.values import Arrays, Value, onnx_array

@@ -8,13 +8,13 @@ import numpy as np
 
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
+from n2d2py.contracts.operator import register
+from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.graph.forms import Custom
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
-from n2d2py.operators.base import register
-from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Number of gates of a cell, in the order of ONNX: i, o, f, c; z, r, h; h."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.contracts.functions import FunctionRow
+from n2d2py.contracts.operator import operator_kinds
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Moved, Rescaled, Table, Weighted
-from n2d2py.operators.base import operator_kinds
-from n2d2py.operators.functions import FunctionRow
 from n2d2py_nvdla.export.hardware import EmuLayer, Region
 from n2d2py_nvdla.export.lowering import HardwareTensor, Lowering, flat
 from n2d2py_nvdla.extension import Extension, Port

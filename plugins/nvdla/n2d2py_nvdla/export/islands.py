@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.operators.functions import Clip
 from n2d2py_nvdla.export.arithmetic import Post
 from n2d2py_nvdla.export.lowering import HardwareTensor, Lowering, is_in_bytes, lowering, refuse
 

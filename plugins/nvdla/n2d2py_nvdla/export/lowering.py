@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier
 from n2d2py.registry import Registry
 from n2d2py_nvdla.config import HardwareConfig
 from n2d2py_nvdla.export.arithmetic import Post, one_pass, plan_sdp

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.functions import Clip, Logistic
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, Logistic
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip, FunctionRow
+from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.registry import Registry
 
 SIZE = 16

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.contracts.functions import FUNCTIONS
+from n2d2py.contracts.operator import operator_kinds
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
-from n2d2py.operators.base import operator_kinds
-from n2d2py.operators.functions import FUNCTIONS
 from n2d2py_nvdla.extension import Extension
 from n2d2py_nvdla.firmware import INT8
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip, LeakyRectifier
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Table
-from n2d2py.operators.functions import Clip, LeakyRectifier
 from n2d2py_nvdla.export.arithmetic import Post
 from n2d2py_nvdla.export.layers.weighted import fold_followers
 from n2d2py_nvdla.export.lowering import HardwareTensor, Lowering, int8_table, lowering, refuse

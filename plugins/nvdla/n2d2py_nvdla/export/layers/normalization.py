@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.contracts.operator import make_operator
 from n2d2py.graph import QuantNode
-from n2d2py.operators.base import make_operator
 from n2d2py_nvdla import firmware
 from n2d2py_nvdla.export.arithmetic import fixed_point
 from n2d2py_nvdla.export.hardware import HwOp

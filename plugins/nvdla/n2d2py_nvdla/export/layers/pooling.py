@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip
 from n2d2py.graph import QuantNode
-from n2d2py.operators.functions import Clip
 from n2d2py_nvdla import firmware
 from n2d2py_nvdla.config import widest_pool
 from n2d2py_nvdla.export.arithmetic import Post, fixed_point

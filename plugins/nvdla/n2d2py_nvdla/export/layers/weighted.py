@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from n2d2py.contracts.functions import Clip, LeakyRectifier
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Table
-from n2d2py.operators.functions import Clip, LeakyRectifier
 from n2d2py_nvdla.export.arithmetic import Post, one_pass
 from n2d2py_nvdla.export.convolution import ConvolutionWindow, split
 from n2d2py_nvdla.export.layers.wide_fc import pieces, summed_maps, wide_chains

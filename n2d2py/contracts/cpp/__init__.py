@@ -1,0 +1,1 @@
+"""Contract of C++: how a layer becomes code."""

@@ -1,0 +1,109 @@
+"""Constant arrays as C++ initializers: numbers, string literals that compile about twenty times faster, or binary files."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from n2d2py.contracts.cpp.parts import Array
+from n2d2py.contracts.cpp.text import float_literal
+
+LARGE = 65536
+"""Elements above which WeightsFormat=auto writes 8-bit arrays as string literals if it writes no files."""
+FILES = {"auto": 1 << 16, "binary": 4096, "once": 4096}
+"""Bytes from which arrays are separate files, by WeightsFormat; "once": in big networks, with one order of each."""
+_COLUMNS = 100
+_PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\?')
+_ESCAPED = [chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in range(256)]
+_SHORT = [chr(byte) if byte in _PLAIN else f"\\{byte:o}" for byte in range(256)]
+
+
+def is_file(values: np.ndarray, weights_format: str) -> bool:
+    """True if `values` are written as a binary file, which the assembler includes."""
+    return values.nbytes >= FILES.get(weights_format, values.nbytes + 1)
+
+
+def file_bytes(values: np.ndarray) -> bytes:
+    """Return the content of the file, little-endian."""
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+
+
+def is_string(values: np.ndarray, weights_format: str) -> bool:
+    """True if `values` are written as a string literal, which requires 8-bit integers."""
+    if is_file(values, weights_format):
+        return False
+    if values.dtype.kind not in "iu" or values.dtype.itemsize != 1:
+        return False
+    return weights_format == "string" or (weights_format != "text" and values.size > LARGE)
+
+
+def initializer(values: np.ndarray, as_string: bool) -> str:
+    """Return the text right of ``=`` for flat `values`; a string literal has one more element, a zero.
+
+    Values that are not finite need <limits>.
+    """
+    if as_string:
+        return _string(values)
+    return "{\n" + _wrapped(_numbers(values)) + "\n}"
+
+
+def _numbers(values: np.ndarray) -> list[str]:
+    if values.dtype.kind == "f":
+        ctype, digits, suffix = ("float", ".9g", "f") if values.dtype.itemsize == 4 else ("double", ".17g", "")
+        if not np.isfinite(values).all():
+            return [float_literal(value, ctype) for value in values]
+        texts = [format(value, digits) for value in values.tolist()]
+        return [text + suffix if "." in text or "e" in text else f"{text}.0{suffix}" for text in texts]
+    lowest = {-(2**31): "(-2147483647 - 1)", -(2**63): "(-9223372036854775807LL - 1)"}
+    suffix = "" if values.dtype.itemsize < 8 else "ULL" if values.dtype.kind == "u" else "LL"
+    return [lowest.get(value) or f"{value}{suffix}" for value in values.tolist()]
+
+
+def _wrapped(words: list[str]) -> str:
+    """Return the lines of as many words as the widest ones would fill."""
+    each = max(1, (_COLUMNS - 4) // (max(map(len, words), default=0) + 2))
+    return ",\n".join("    " + ", ".join(words[start : start + each]) for start in range(0, len(words), each)) + ","
+
+
+def _string(values: np.ndarray) -> str:
+    """Return adjacent string literals, one in a line.
+
+    Special bytes (quotes, backslash, ``?`` for its trigraphs, unprintable ones) are octal escapes, with three digits before a
+    digit.
+    """
+    data = values.tobytes()
+    lines: list[str] = []
+    line: list[str] = []
+    columns = 0
+    for byte, following in pairwise(data + b" "):
+        text = _ESCAPED[byte] if following in b"01234567" else _SHORT[byte]
+        if columns + len(text) > _COLUMNS - 6:
+            lines.append("".join(line))
+            line, columns = [], 0
+        line.append(text)
+        columns += len(text)
+    lines.append("".join(line))
+    return "\n    " + "\n    ".join(f'"{text}"' for text in lines)
+
+
+# Orders that the build makes of the panels of SIMD kernels (`dnn/derive.cpp`): a line of `dnn/parameters/derived.list` names both files.
+def panel_file(name: str) -> str:
+    """Return the file of an array's panels, the first of its forms."""
+    return f"{name}_1.bin"
+
+
+def row_derivation(array: Array) -> str:
+    """Return the line that derives the rows of the portable kernel; "" if the export must hold them."""
+    order = array.order
+    if order is None or not array.forms or not all(is_file(one, "once") for one in (array.values, array.forms[0].values)):
+        return ""
+    sizes = f"{order.rows} {order.inputs} {order.outputs} {order.each} {int(order.filled)} {array.values.dtype.itemsize}"
+    return f'derive rows "{array.name}.bin" "{panel_file(array.name)}" {sizes}'
+
+
+def winograd_derivation(name: str, weights: Array, tile: int) -> str:
+    """Return the line that derives the Winograd weights `name` for tiles of this size from the direct `weights`."""
+    if weights.order is None:
+        return ""
+    return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9} {tile}'

@@ -1,0 +1,253 @@
+"""C++ code of one layer: configs, constant arrays, calls; and the struct of a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from n2d2py.contracts.cpp.arrays import row_derivation, winograd_derivation
+from n2d2py.contracts.cpp.isa import InstructionSet, instruction_sets
+from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen, substituted
+from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
+from n2d2py.contracts.cpp.text import comment
+from n2d2py.contracts.cpp.winograd import Winograd
+from n2d2py.errors import InternalError
+from n2d2py.graph import QuantNode, QuantTensor
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.memory.plan import OpPlan, Plane
+from n2d2py.resources import templates
+
+
+@dataclass(frozen=True)
+class LayerCode:
+    """Code of one layer for the project generator.
+
+    Attributes:
+        identifier: the layer's C identifier.
+        run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows where it
+            has partial results.
+        headers: kernel headers to include, such as "n2d2/convolution.hpp".
+        structs: configs of its kernels and constants they name, defined in the network's namespace after planes and `arrays`.
+        calls: statements over in0, in1, ... (const unsigned char*) and out (unsigned char*).
+        arrays: the constant data.
+        selection: its kernels in addition to the portable one.
+    """
+
+    node: QuantNode
+    identifier: str
+    run: OpPlan
+    headers: tuple[str, ...]
+    structs: tuple[LayerConfig | Constants, ...]
+    calls: tuple[Call, ...]
+    arrays: tuple[Array, ...]
+    selection: Selection
+
+    @property
+    def streamed(self) -> bool:
+        """True if it runs row by row."""
+        return self.run.streamed
+
+    @property
+    def sum(self) -> str:
+        """The layer whose sum is fused into `calls`; "" for none."""
+        return self.node.residual.layer if self.node.residual else ""
+
+    @property
+    def winograd(self) -> Winograd | None:
+        """Its Winograd form, which some instruction sets may use instead of `calls`."""
+        return self.selection.winograd
+
+    @property
+    def weights(self) -> Array | None:
+        """The weights in the order of the portable kernel, if it has any."""
+        return next((array for array in self.arrays if array.name == f"{self.identifier}_weights"), None)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights; 0 if another layer has them."""
+        return self.weights.bytes if self.weights else 0
+
+    @property
+    def config(self) -> str:
+        """`structs` in C++."""
+        return "\n".join(each.text for each in self.structs)
+
+    @property
+    def call(self) -> str:
+        """`calls` in C++."""
+        return "\n".join(map(str, self.calls))
+
+    def configured(self, change: Callable[[LayerConfig], LayerConfig]) -> LayerCode:
+        """Return the same layer with other configs."""
+        return replace(self, structs=tuple(change(each) if isinstance(each, LayerConfig) else each for each in self.structs))
+
+    @property
+    def statement(self) -> str:
+        """`calls`, or the Winograd call on instruction sets that use it, in C++. With -DN2D2_TUNE both are timed."""
+        form = self.winograd if self.winograd and self.winograd.sets else None
+        return (
+            templates("cpp")
+            .get_template("layers/statement.cpp.j2")
+            .render(direct=self.call, where=form.where if form else "", winograd=form.call(self.calls[0]) if form else "")
+        )
+
+    @property
+    def constants(self) -> tuple[Array, ...]:
+        """`arrays`, and the separate weights of the Winograd form, each under its condition."""
+        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack:
+            return self.arrays
+        direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
+        return (
+            *(replace(array, where=direct) if array.name == self.winograd.direct else array for array in self.arrays),
+            self.winograd.array(),
+        )
+
+    @property
+    def own_constants(self) -> tuple[Array, ...]:
+        """`constants` without those that another layer defines."""
+        return tuple(array for array in self.constants if not array.borrowed)
+
+    @property
+    def added_bytes(self) -> int:
+        """Bytes of constants that the Winograd form adds."""
+        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack or self.winograd.borrowed:
+            return 0
+        return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
+
+    @property
+    def added(self) -> str:
+        """`added_bytes` as a C++ expression."""
+        return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
+
+    @property
+    def winograd_sets(self) -> tuple[str, ...]:
+        return self.winograd.sets if self.winograd else ()
+
+    def deriving(self) -> LayerCode:
+        """Return the layer with one order of its weights in the export; the build derives the others."""
+        arrays = tuple(replace(array, derivation=row_derivation(array)) for array in self.arrays)
+        form = self.winograd
+        weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
+        if form and weights and not form.on_stack:
+            form = replace(form, derivation=winograd_derivation(form.name, weights, form.tile))
+        return replace(self, arrays=arrays, selection=replace(self.selection, winograd=form))
+
+    def with_weights_apart(self) -> LayerCode:
+        """Return the layer with its weights in the weights file, except those named by types of its configs."""
+        hosts = {row.name for row in instruction_sets() if not row.microcontroller}
+
+        def moved(array: Array) -> Array:
+            forms = tuple(form for form in array.forms if hosts & set(form.sets))
+            weights = array.name.startswith(f"{self.identifier}_weights") and not array.typed
+            return replace(array, forms=forms, apart=True) if weights and len(forms) <= 1 else array
+
+        winograd = self.winograd and replace(self.winograd, apart=True)
+        return replace(self, arrays=tuple(map(moved, self.arrays)), selection=replace(self.selection, winograd=winograd))
+
+    def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
+        """Return the layer with its Winograd form for exactly the instruction sets that are True."""
+        if self.winograd is None:
+            return self
+        sets = tuple(one for one in self.winograd.possible if choices.get(one, one in self.winograd.sets))
+        return replace(self, selection=replace(self.selection, winograd=replace(self.winograd, sets=sets)))
+
+    def tiled(self, constants: Mapping[str, str]) -> LayerCode:
+        """Return the layer with measured tiles (`tiles.tile_constants`), if it works in tiles."""
+        if not self.selection.kernel.tiled:
+            return self
+        return self.configured(lambda config: replace(config, constants={**constants, **config.constants}))
+
+    def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
+        """Return the layer without parts for other instruction sets."""
+        names = {row.name for row in sets}
+        streams = self.selection.streams[::-1]
+        streamed = [name for one in streams for name in one.form.sets]
+        left = tuple(dict.fromkeys(name for name in (*streamed, *self.selection.kernel.sets) if name in names))
+        problems = [f"no {one.kernel}: {one.problem}" for one in streams if one.problem]
+        if not left:
+            code, reason = self.portable(), "; ".join(problems) or "there is no other kernel for it"
+            return replace(code, selection=replace(code.selection, reason=reason))
+
+        def kept(array: Array) -> Array:
+            return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
+
+        kernel = "; ".join(one.kernel for one in streams if names & set(one.form.sets))
+        reason = "; ".join(["bytes, sums that are proved", *problems])
+        code = self
+        if not kernel:
+            kernel, reason = self.selection.kernel.name, self.selection.reason
+            if names - set(left):  # some have the portable kernel
+                code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
+        arrays = tuple(map(kept, self.arrays))
+        known = replace(self.selection.kernel, name=kernel, sets=left)
+        return replace(code, arrays=arrays, selection=replace(self.selection, kernel=known, winograd=None, reason=reason))
+
+    def reading_copy(self, name: str, copy: str) -> LayerCode:
+        """Return the same layer, whose calls read the array `name` at the address `copy`."""
+        return replace(self, calls=tuple(substituted(call, {name: copy}) for call in self.calls))
+
+    def borrowing(self, arrays: Mapping[str, Array]) -> LayerCode:
+        """Return the layer with `arrays` in the place of those with these names; those of other names belong to other layers."""
+        names = {name: array.name for name, array in arrays.items() if name != array.name}
+        if not names:
+            return self
+        form = self.winograd
+        winograd = form and replace(
+            form,
+            name=names.get(form.name, form.name),
+            direct=names.get(form.direct, form.direct),
+            borrowed=form.borrowed or form.name in names,
+        )
+        return replace(
+            self,
+            calls=tuple(substituted(call, arrays) for call in self.calls),
+            structs=tuple(substituted(struct, arrays) for struct in self.structs),
+            arrays=tuple(
+                replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in self.arrays
+            ),
+            selection=replace(self.selection, winograd=winograd),
+        )
+
+    def portable(self) -> LayerCode:
+        """Return the layer with the portable kernel only."""
+        code = self.configured(lambda config: replace(config, isa=PORTABLE))
+        arrays = tuple(replace(array, forms=()) for array in self.arrays)
+        selection = replace(self.selection, kernel=ChosenKernel(), reason="SIMD=none", winograd=None, streams=())
+        return replace(code, arrays=arrays, selection=selection)
+
+
+def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:
+    """Return the struct `<identifier>_plane` that describes the memory of a tensor to the kernels.
+
+    Raises:
+        InternalError: if plane and tensor disagree.
+    """
+    size = quant.type.bytes
+    c, h, w = channels(quant.shape), height(quant.shape), width(quant.shape)
+    wanted = (c * size, w, h)
+    if (plane.size, plane.length, plane.count) != wanted or plane.stride % size:
+        raise InternalError(
+            f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
+            f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
+        )
+    lines, wrap = plane.lines_before_wrap, plane.wrap_offset
+    if plane.ring_rows is not None and plane.ring_rows < h:
+        lines, wrap = plane.ring_rows, plane.offset
+    sizes = {"Height": h, "Width": w, "Channels": c, "Stride": plane.stride // size, "Lines": lines}
+    sizes |= {} if plane.pitch is None else {"Pitch": plane.pitch // size}
+    wrap = wrap if lines < h else plane.offset
+    template = templates("cpp").get_template("layers/plane.hpp.j2")
+    return template.render(tensor=comment(tensor), name=identifier, type=quant.type.cpp, sizes=sizes, plane=plane, wrap=wrap)
+
+
+def share_constants(codes: Sequence[LayerCode]) -> list[LayerCode]:
+    """Return the layers with one array for all of the same values and conditions, such as those of one layer in several strips."""
+    known: dict[Hashable, Array] = {}
+    return [
+        code.borrowing({array.name: known.setdefault(_content(array), array) for array in code.constants}) for code in codes
+    ]
+
+
+def _content(array: Array) -> Hashable:
+    forms = tuple((form.sets, form.values.tobytes()) for form in array.forms)
+    return array.ctype, array.where, array.values.tobytes(), forms

@@ -1,0 +1,1 @@
+"""Contract of INI sections: how they become layers."""

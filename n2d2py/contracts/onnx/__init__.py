@@ -1,0 +1,1 @@
+"""Contract of ONNX nodes: how they become layers."""

@@ -1,0 +1,1 @@
+"""Contract of quantization: how a layer gets its integer form."""

@@ -1,0 +1,154 @@
+"""Declaration of the ONNX form of an operator: a function that writes the ONNX nodes of a layer.
+
+    @onnx_emitter("Concat")
+    def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+        writer.emit("Concat", node.inputs, output, axis=1)
+
+Plug-ins and built-in operators use the same declaration. NumPy computes an operator without emitter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n2d2py.contracts.functions import FunctionRow
+from n2d2py.contracts.windows import Pads
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import Shape
+from n2d2py.naming import numbered_name
+from n2d2py.registry import Registry
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
+
+
+class NoOnnxForm(Exception):
+    """A layer cannot be written in ONNX; the message has the layer and the reason."""
+
+
+class OnnxWriter:
+    """The model under construction."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.nodes: list[NodeProto] = []
+        self.initializers: list[TensorProto] = []
+        self._names = set(graph.tensors)
+
+    def fresh(self, stem: str) -> str:
+        """Return an unused name that starts with `stem`."""
+        name = numbered_name(stem, self._names.__contains__, first=1)
+        self._names.add(name)
+        return name
+
+    def emit(self, op_type: str, inputs: Iterable[str], output: str | None = None, **attributes) -> str:
+        """Add a node; return its output, a fresh name unless given."""
+        from onnx import helper
+
+        output = output or self.fresh(f"{op_type.lower()}_of")
+        self.nodes.append(helper.make_node(op_type, list(inputs), [output], **attributes))
+        return output
+
+    def emit_all(self, op_type: str, inputs: Iterable[str], count: int, **attributes) -> list[str]:
+        """Add a node with `count` outputs; return their fresh names."""
+        from onnx import helper
+
+        outputs = [self.fresh(f"{op_type.lower()}_{index}_of") for index in range(count)]
+        self.nodes.append(helper.make_node(op_type, list(inputs), outputs, **attributes))
+        return outputs
+
+    def constant(self, values: np.ndarray | float | list, stem: str = "constant") -> str:
+        """Add an initializer; floating-point values become float32."""
+        array = np.asarray(values)
+        array = array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64)
+        return self.exact(np.ascontiguousarray(array), stem)
+
+    def exact(self, values: np.ndarray, stem: str = "constant") -> str:
+        """Add an initializer of the array's own type."""
+        from onnx import numpy_helper
+
+        name = self.fresh(stem)
+        self.initializers.append(numpy_helper.from_array(values, name))
+        return name
+
+    @staticmethod
+    def element(dtype: np.dtype | type) -> int:
+        """Return ONNX's number of an element type: `to` of Cast."""
+        from onnx import helper
+
+        return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+    def per_channel(self, values: np.ndarray, shape: Shape) -> str:
+        """Add an initializer (C) that broadcasts over the positions of a tensor of `shape`."""
+        return self.constant(np.asarray(values, np.float32).reshape(-1, *(1,) * (len(shape) - 2)))
+
+    def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
+        """Add the weights (O, ...) of a layer, in ONNX's order by `ordered`.
+
+        `axis`: output axis in that order, None if there is none; a QDQ writer has scales along it.
+        """
+        values = node.params["weights"]
+        return self.constant(values if ordered is None else ordered(values), f"{node.name}_weights")
+
+    def bias(self, node: Node) -> str:
+        """Add the bias (O) of a layer."""
+        return self.constant(node.params["bias"], f"{node.name}_bias")
+
+    def pad(self, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
+        """Write padding of `fill` around the images of x, or a crop; return the tensor."""
+        top, left, bottom, right = pads
+        amounts = self.constant([0, 0, top, left, 0, 0, bottom, right])
+        return self.emit("Pad", [x, amounts, self.constant(fill)], output)
+
+    def padded(self, x: str, pads: Pads, limit: tuple[int, int] | None, fill: float = 0.0) -> tuple[str, list[int]]:
+        """Return (tensor, pads attribute); pads that the attribute cannot express become a Pad before.
+
+        `limit`: the attribute must stay below these (vertical, horizontal) amounts.
+        """
+        fits = min(pads) >= 0 and (limit is None or all(p < limit[i % 2] for i, p in enumerate(pads)))
+        return (x, list(pads)) if fits else (self.pad(x, pads, fill), [0, 0, 0, 0])
+
+    def apply(self, function: FunctionRow, x: str, y: str) -> None:
+        """Write y = function(x).
+
+        Raises:
+            NoOnnxForm: the function has no ONNX form.
+        """
+        try:
+            function.emit(self, x, y)
+        except ValueError as error:
+            raise NoOnnxForm(str(error)) from error
+
+    def write(self, node: Node) -> None:
+        """Write one layer with its activation.
+
+        Raises:
+            NoOnnxForm: the operator has no ONNX form.
+        """
+        if node.op.kind not in EMITTERS or len(node.outputs) != 1:
+            raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) has no ONNX form")
+        if node.activation is None:
+            EMITTERS[node.op.kind](self, node, node.output)
+            return
+        linear = self.fresh(f"{node.output}_linear")
+        EMITTERS[node.op.kind](self, node, linear)
+        self.apply(node.activation, linear, node.output)
+
+
+Emitter = Callable[[OnnxWriter, Node, str], None]
+"""Function that writes the ONNX nodes of one layer; the result is the tensor of the given name."""
+
+EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
+"""ONNX emitters by operator kind."""
+
+
+def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:
+    """Return a decorator that registers an emitter for operators of these kinds.
+
+    Raises:
+        InternalError: another emitter has a kind.
+    """
+    return EMITTERS.declare(*kinds)
