@@ -92,9 +92,7 @@ class SensorSource(StreamSource):
         return (features * factor + offset).astype(np.float32)
 
     def stored(self, values: np.ndarray) -> np.ndarray:
-        """Return the samples, int16, of real values (n, axes) in the measure of `unit`, such as m/s^2; those beyond 16 bits are
-        clipped.
-        """
+        """Return the samples, int16, of real values (n, axes) in multiples of `unit`, such as m/s^2, clipped to 16 bits."""
         return np.clip(np.floor(values / np.array(self.unit) + 0.5), -32768, 32767).astype(np.int16)
 
 

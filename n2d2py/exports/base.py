@@ -253,9 +253,7 @@ class Target(Generic[ResultT]):
         return {}
 
     def constant_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Sequence[Constant] | None:
-        """Return the constants of a planned network, which the memories of `Memories` hold; None if the export does not place
-        them.
-        """
+        """Return the constants of a planned network for the memories of `Memories`; None if the export does not place them."""
         return None
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:

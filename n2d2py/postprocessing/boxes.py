@@ -240,9 +240,7 @@ def _table(info: TensorInfo) -> np.ndarray:
 
 
 def _by_box(table: np.ndarray, info: TensorInfo, family: _Family, names: tuple[str, ...]) -> np.ndarray:
-    """Return the table with a row for each box: the axis of the values is that which fits the names of the classes, else the
-    shorter one.
-    """
+    """Return the table with a row for each box: the axis of values fits the names of the classes, else is the shorter one."""
     fitting = [axis for axis in (0, 1) if not names or family.labelled or family.classes(table.shape[axis]) == len(names)]
     if not fitting:
         raise misfit(

@@ -47,9 +47,7 @@ class KernelConfig:
 
     @staticmethod
     def of(decoder: Any, reads: Mapping[str, int], tables: Mapping[str, Sequence[int]], **constants: int) -> KernelConfig:
-        """Return the constants of the fields of a decoder and of the dataclasses in it: numbers (rows_first is RowsFirst) and
-        conversions.
-        """
+        """Return the constants of the fields of a decoder and of dataclasses in it: numbers (rows_first: RowsFirst), conversions."""
         values = dict(_fields_of(decoder))
         numbers = {name.title().replace("_", ""): int(one) for name, one in values.items() if isinstance(one, int)}
         scales = {name: one or FixedScale() for name, one in values.items() if one is None or isinstance(one, FixedScale)}

@@ -110,9 +110,7 @@ def comparison_text(comparisons: Sequence[LayerComparison], width: int | None = 
 
 
 def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
-    """Return the same with full precision; `identical` is 1, 0 or empty, `worst_stimulus` the position of a compared stimulus,
-    counted from 0.
-    """
+    """Return the CSV with full precision; `identical` is 1, 0 or empty, `worst_stimulus` a position, counted from 0."""
     order = "layer tensor sqnr_db cosine max_error saturated_percent identical alone_sqnr_db alone_max_error unused_percent "
     return column_csv(_COLUMNS, comparisons, order + "worst_stimulus worst_sqnr_db")
 
@@ -200,9 +198,7 @@ _LEVELS = (250.0, 84.0)
 
 
 def draw_levels(levels: LevelCounts) -> str:
-    """Return a figure of the counts of float values (filled) and of integers (line) over the same steps, logarithmic, without
-    its own colours.
-    """
+    """Return a figure of the counts of float values (filled) and of integers (line) over the same steps, logarithmic."""
     width, height = _LEVELS
     bottom, edges = height - 16, levels.edges
     span = float(edges[-1] - edges[0])

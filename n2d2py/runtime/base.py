@@ -341,9 +341,7 @@ class Network:
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _batches(self, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
-        """Return the inputs as samples of the same number in the network's shapes, and whether they are those of one run of the
-        file.
-        """
+        """Return the inputs as equally many samples in the network's shapes, and whether they are one run of the file."""
         if len(inputs) != len(self.info.inputs):
             raise ArrayError(
                 f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",

@@ -64,9 +64,7 @@ class Latency:
 
 
 def read_profile(text: str) -> tuple[tuple[LayerTime, ...], tuple[float, float] | None]:
-    """Return the layers that `run_export -profile` printed, and the machine's (G multiply-accumulates/s, GB/s) where it knows
-    them.
-    """
+    """Return the layers that `run_export -profile` printed, and the machine's (G multiply-accumulates/s, GB/s) if known."""
     layers = []
     for line in text.splitlines()[1:]:
         row = _ROW.fullmatch(line.strip())
@@ -139,9 +137,7 @@ class Runner:
         return None
 
     def conversion_cost(self, inferences: int) -> str:
-        """Return the instructions, or the time where `inferences` are timed, of the conversion of a frame or a sound; empty
-        where not measured.
-        """
+        """Return the instructions, or the time of `inferences`, of converting a frame or a sound; empty if not measured."""
         return ""
 
     def built_with(self) -> str:

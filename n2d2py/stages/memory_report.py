@@ -144,9 +144,7 @@ def _curves(graph: QuantGraph, params: Params) -> str:
 
 
 def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
-    """Return a table of savings by MaxExtraMacs: bytes against repeated work, with the number of strips of each segment; "" if
-    there are none.
-    """
+    """Return a table of savings by MaxExtraMacs: bytes, repeated work, strips of each segment; "" if there are none."""
     params = params.with_values({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
     trials = StripTrials(graph, params, scratch_planner(params, target.scratch_needs))
     lines, least = [], 0

@@ -77,9 +77,7 @@ def found_boxes(detector: Detector, outputs: Sequence[np.ndarray]) -> list[np.nd
 def detection_score(
     names: tuple[str, ...], detections: Sequence[np.ndarray], stimuli: Stimuli, indices: np.ndarray | None = None
 ) -> Score:
-    """Return the score of the detections of stimuli, whose numbers in their set are `indices`; `names` are those of the
-    classes.
-    """
+    """Return the score of detections in stimuli with the numbers `indices` in their set; `names` are those of the classes."""
     count = len(stimuli)
     labelled = tuple(np.zeros((0, 6)) if one is None else one for one in stimuli.boxes or ())
     numbers, none = np.arange(count) if indices is None else indices, np.full(count, -1, np.int64)

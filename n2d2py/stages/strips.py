@@ -78,9 +78,7 @@ class StripTrials:
         return best
 
     def within_budget(self) -> StripTrial | None:
-        """Return the fitting trial with the least repeated work, else the one with the least scratch on the stack; None if
-        there is none.
-        """
+        """Return the fitting trial with the least repeated work, else the least scratch on the stack; None if none fits."""
         tried: list[StripTrial] = []
         for point in self.points():
             trial = self.make(point, self.budget if self.settings.mode == "Small" else None)

@@ -52,9 +52,7 @@ class GraphModule(nn.Module):
         fixed: Collection[str],
         barriers: Collection[str],
     ):
-        """Make a module of a graph. `fixed`: layers that are not trained; `barriers`: layers whose inputs get no gradients
-        (BackPropagate=0).
-        """
+        """Make a module of a graph. `fixed` layers are not trained; inputs of `barriers` get no gradients (BackPropagate=0)."""
         super().__init__()
         self.barriers = frozenset(barriers)
         self.fixed = frozenset(fixed)

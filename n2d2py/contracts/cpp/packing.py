@@ -56,9 +56,7 @@ class Storage:
         return self._bytes(zero_padded(self._raw(rows), len(rows), round_up(rows.shape[1], each)))
 
     def run(self, weights: np.ndarray) -> np.ndarray:
-        """Return the integers as bytes, in one run; zeros among odd numbers, which fill up panels, are replaced there when it
-        is unpacked.
-        """
+        """Return the integers as bytes in one run; zeros that fill up panels of odd numbers change when it is unpacked."""
         return self.rows(weights.reshape(1, -1))
 
     def _raw(self, weights: np.ndarray) -> np.ndarray:

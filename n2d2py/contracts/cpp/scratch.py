@@ -34,9 +34,7 @@ _CONSTANTS = 384
 
 
 def scratch(*kinds: str) -> Callable[[ScratchFunction], ScratchFunction]:
-    """Return decorator: register a function of the planned layer as the scratch of operator kinds. Raise InternalError if one
-    has it.
-    """
+    """Register the decorated function of a planned layer as the scratch of operator kinds. A second one is an InternalError."""
     return _NEEDS.declare(*kinds)
 
 
@@ -62,9 +60,7 @@ def _window_bytes(layer: Layer, inputs: int) -> int:
 
 
 def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> ScratchNeed:
-    """Return the bytes of `kernels/n2d2/panels/panel_convolution.hpp`: windows of some tiles, or lines of input with their
-    padding.
-    """
+    """Return the bytes of `panels/panel_convolution.hpp`: windows of some tiles, or lines of input with their padding."""
     shape, (_, _, lines, columns) = layer.input_shape, layer.output_shape
     depth = channels(shape) // groups
     window = _window_bytes(layer, kernel[0] * kernel[1] * depth)
@@ -93,9 +89,7 @@ def depthwise_scratch(layer: Layer) -> ScratchNeed | None:
 
 
 def input_scratch(layer: Layer) -> ScratchNeed:
-    """Return the bytes of `kernels/n2d2/panels/panel_fullyconnected.hpp`: the input as a window, and as it was before it was
-    arranged.
-    """
+    """Return the bytes of `panels/panel_fullyconnected.hpp`: the input as a window, and before it was arranged."""
     shape = layer.input_shape
     inputs = channels(shape) * height(shape) * width(shape)
     window = (_window_bytes(layer, inputs) + 127) // 64 * 64

@@ -96,9 +96,7 @@ class Selection:
         return (*(self.winograd.headers if self.winograd else ()), *kept, *self.kernel.headers)
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
-        """Return the forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed
-        bytes.
-        """
+        """Return the forms of an array: `panels` for the sets of the kernel, `signed` for sets that multiply signed bytes."""
         if panels is None:
             return ()
         first = () if signed is None else (LayerForm(self.kernel.signed_sets, signed),)

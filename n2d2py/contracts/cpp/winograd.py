@@ -268,9 +268,7 @@ def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, st
 
 
 def byte_positions(weights: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Return the transformed weights (O, C) of (O, 3, 3, C) in the 46 positions of that kernel, and the largest inputs of each,
-    moved above 0.
-    """
+    """Return the transformed weights (O, C) of (O, 3, 3, C) at 46 positions, and the largest inputs of each, moved above 0."""
     w = weights.astype(np.int64)
     g = _points(w[:, 0], w[:, 1], w[:, 2])  # six points of the lines, each (O, 3, C)
     taps = [_points(each[:, 0], each[:, 1], each[:, 2]) for each in g]

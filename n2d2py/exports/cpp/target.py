@@ -173,9 +173,7 @@ class CppTarget(Target[Project]):
         }
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
-        """Return the bytes of the sections of each layer's arrays, for the instruction set that needs most; low-bit weights are
-        packed.
-        """
+        """Return the bytes of the sections of each layer's arrays for the largest set; low-bit weights are packed."""
         weights_format = prepared.result.weights_format
         return {
             layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.own_constants)

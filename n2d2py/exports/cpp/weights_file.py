@@ -60,9 +60,7 @@ class WeightsFile:
 
     @staticmethod
     def of(arrays: Iterable[Array], network: str) -> WeightsFile:
-        """Return the file of those of `arrays` that are apart: of each the form of its kernels, else the order of the portable
-        ones.
-        """
+        """Return the file of the `arrays` that are apart, in the form of their kernels, else of the portable ones."""
         separate = [array for array in arrays if array.apart]
         conditions = dict.fromkeys(form.where for array in separate for form in array.forms)
         offset, table, stored, parts = _HEADER + 16 * len(separate), b"", list[StoredArray](), list[bytes]()

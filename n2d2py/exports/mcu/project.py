@@ -62,17 +62,13 @@ def constants_of(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices, po
 
 
 def most_bytes(array: Array) -> int:
-    """Return the bytes of an array for the instruction set that needs most, with the zero that ends a string literal, in whole
-    words.
-    """
+    """Return the bytes of an array for the largest set, in whole words, with the zero that ends a string literal."""
     largest = max(values.nbytes for values in (array.values, *(form.values for form in array.forms)))
     return (largest + (array.values.itemsize == 1) + 3) // 4 * 4
 
 
 def copyable(code: LayerCode) -> str:
-    """Return the name of the array that a layer may read from a copy: its weights, where its calls are given their address. ""
-    for none.
-    """
+    """Return the name of the weights that a layer may read from a copy; "" if its calls are not given their address."""
     name = f"{code.identifier}_weights"
     is_argument = any(name in map(str, call.arguments) for call in code.calls)
     return name if is_argument and not any(array.typed for array in code.arrays if array.name == name) else ""
@@ -273,9 +269,7 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
 
 
 def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:
-    """Return the stimulus `index` of the stored `values` by tensor: the inputs, then the layers in `order`, all in HWC,
-    little-endian.
-    """
+    """Return stimulus `index` of stored `values` by tensor: the inputs, then the layers in `order`, in HWC, little-endian."""
     outputs = {node.name: node.output for node in graph.nodes}
     tensors = [*graph.user_inputs, *(outputs[name] for name in order)]
     arrays = (hwc(values[name][index]) for name in tensors)

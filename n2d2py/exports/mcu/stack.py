@@ -81,9 +81,7 @@ def _portable_bytes(layer: LayerView, row: InstructionSet) -> int:
 
 
 def _window_bytes(layer: LayerView, row: InstructionSet, wide: int) -> int:
-    """Return the bytes of the windows, sums and unpacked weights of a portable convolution (`kernels/n2d2/convolution.hpp`,
-    `depthwise.hpp`).
-    """
+    """Return the bytes of windows, accumulators and unpacked weights of `convolution.hpp` and `depthwise.hpp`."""
     node, weights = layer.node, layer.node.params["weights"]
     size, inputs, outputs = layer.graph.type(node.inputs[0]).bytes, weights[0].size, len(weights) // node.op.groups
     if node.op.is_depthwise(node):

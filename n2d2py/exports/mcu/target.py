@@ -56,9 +56,7 @@ class McuTarget(CppTarget):
         return constants_of(graph, plan, self.choices(own), own.portable)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """Return the details for the runner: the core, the layers in the order in which they run; the layers whose time the
-        data change.
-        """
+        """Return the details for the runner: the core, the layers in execution order, and those whose time varies."""
         request = prepared.request
         return {
             **super().details(prepared),

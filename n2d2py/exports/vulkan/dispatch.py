@@ -128,9 +128,7 @@ class GpuLayer:
         return KINDS[code]
 
     def operand(self, index: int = 0, suffix: str = "", zero: int = 0) -> dict[str, int]:
-        """Return the constants of an input whose zero point counts as `zero`: Height, Width, Stride and Pitch (in bytes), Kind,
-        Aligned, Zero.
-        """
+        """Return the constants of an input with a zero point: Height, Width, Stride, Pitch (bytes), Kind, Aligned, Zero."""
         return {
             **self._geometry(self.node.inputs[index], f"In{{}}{suffix}"),
             f"InKind{suffix}": self.kind(self.inputs[index]),

@@ -28,9 +28,7 @@ def source(shader: str) -> Path:
 
 @cache
 def constant_defaults(shader: str) -> dict[str, int]:
-    """Return the specialization constants of a shader after those of its work group, in the order of their numbers, with their
-    defaults.
-    """
+    """Return the specialization constants of a shader after those of its work group, by number, with their defaults."""
     constants = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(_text(source(shader))))
     return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in constants}
 

@@ -73,9 +73,7 @@ def _recurrent_layer(
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
-    """Add an LSTM layer. Inputs: x; weights of i, f, c, o; recurrent weights; peepholes; biases; projection and its bias; states h, c;
-    norms.
-    """
+    """Add an LSTM. Inputs: x; weights of i, f, c, o; recurrent ones; peepholes; biases; projection, bias; states; norms."""
     if _has(operator, 16) or _has(operator, 17):
         raise RefusedOperator("a projection of the states is not supported")
     if any(_has(operator, index) for index in range(20, 24)):

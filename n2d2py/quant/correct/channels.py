@@ -101,9 +101,7 @@ def _scalables(graph: Graph) -> list[_Scalable]:
 
 
 def _consumer_after_products(graph: Graph, node: Node) -> WeightedReaders:
-    """Return the only weighted consumer of a linear layer after products with other tensors, if it sees each channel once;
-    else nothing.
-    """
+    """Return the only weighted consumer of a linear layer after products with other tensors, if it sees each channel once."""
     if graph.precision(node).target is TargetForm.SUMS or "weight_scales" in node.params:
         return []
     shape = graph.shape(node.output)

@@ -75,9 +75,7 @@ class CompensatedRounding:
         return target if self._shift is None else target + np.matmul(target, self._shift)
 
     def _error_of_magnitudes(self, rows: np.ndarray, magnitudes: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the output error (O) for magnitudes (O), and the magnitudes, within a fifth, for which the same integers
-        have the least error.
-        """
+        """Return the output error (O) for magnitudes (O), and those within a fifth with the least error of equal integers."""
         scales = np.maximum(magnitudes / levels, 1e-300)
         target = self._target(rows / scales[:, None])
         integers = round_compensated(target, self._covariance, levels)

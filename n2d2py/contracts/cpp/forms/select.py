@@ -97,9 +97,7 @@ def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
 
 
 def _with_cores(facts: KernelFacts, selection: Selection) -> Selection:
-    """Return `selection` with the constants for microcontrollers. Of two forms of an instruction set the last, cheaper one is
-    used.
-    """
+    """Return `selection` with the constants for microcontrollers. Of two forms of a set it uses the last, cheaper one."""
     if facts.storage is not None:
         return replace(selection, streams=(Stream("kernel of microcontrollers", (), problem="its weights are packed"),))
     streams = (_stream(one, facts) for one in reversed(candidates(facts, Role.CORE)) if isinstance(one, CoreForm))
@@ -115,9 +113,7 @@ def _stream(one: CoreForm, facts: KernelFacts) -> Stream:
 
 # Kernels whose constants have one order in all instruction sets.
 def vectors(layer: Layer, *more: str) -> Selection:
-    """Return the kernel of the instruction set for a layer whose constants have the same order in all; `more`: of sets that
-    have these too.
-    """
+    """Return the kernel of the set for a layer whose constants have the same order in all; `more`: of sets that share them."""
     if not layer.integer:
         return layer.portable
     sets = tuple(dict.fromkeys(name for which in (RUNS, *more) for name in sets_with(which)))

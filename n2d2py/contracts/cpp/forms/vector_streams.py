@@ -41,9 +41,7 @@ def pair_of_outputs_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndar
 
 
 def one_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Return the same for the kernel of one pixel: for every four outputs their biases, 16 weights of each and so on, their
-    words.
-    """
+    """Return the stream for the kernel of one pixel: for every four outputs their biases, then 16 weights of each in turn."""
     filled, first, factors = _filled(weights, bias, words, 4)
     vectors = filled.reshape(len(filled) // 4, 4, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 4, -1)
     return joined_bytes(first.reshape(-1, 4), vectors, *(one.reshape(-1, 4) for one in factors))
