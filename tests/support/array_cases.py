@@ -240,9 +240,9 @@ class Arrays:
         made, turn = [], cycle(range(share))
         for function in REDUCTIONS:
             real = function in ("L2", "LogSum", "LogSumExp")
-            for kind in REALS if real else NUMBERS:
-                if next(turn) == 0:
-                    made.append(self.reduction(function, element(kind), result_kind(kind)))
+            kinds = REALS if real else NUMBERS
+            for kind in [kind for kind in kinds if next(turn) == 0] or kinds[:1]:
+                made.append(self.reduction(function, element(kind), result_kind(kind)))
             if function.startswith("Arg"):
                 made.append(self.reduction(function, QUANTIZED[len(made) % len(QUANTIZED)], "int64"))
         for kind in NUMBERS:
