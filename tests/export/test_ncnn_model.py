@@ -212,7 +212,7 @@ def test_blobs_have_one_reader_and_outputs_can_be_taken_in_any_order(tmp_path):
     graph.outputs = ["b", "same", "w", "y"]
     typed = float_graph(graph, -32)
     runner, _ = _written(typed, tmp_path)
-    words = [line.split() for line in (tmp_path / "binary.param").read_text().splitlines()[2:]]
+    words = [line.split() for line in next(tmp_path.glob("*.param")).read_text().splitlines()[2:]]
     read = [name for line in words for name in line[4 : 4 + int(line[2])]]
     made = [name for line in words for name in line[4 + int(line[2]) : 4 + int(line[2]) + int(line[3])]]
     assert len(read) == len(set(read)) and len(made) == len(set(made)) and set(graph.outputs) <= set(made) - set(read)

@@ -150,8 +150,9 @@ def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):
     assert load_params("./low_memory")["MemoryAlignment"] == 32
 
 
-def test_an_unknown_preset_lists_those_there_are():
+@pytest.mark.parametrize(("typed", "named"), [("low_memry", ("low_memory",)), ("xyz", preset_names())])
+def test_an_unknown_preset_names_the_nearest_or_all(typed, named):
     with pytest.raises(N2D2Error) as caught:
-        load_params("low_memry")
-    assert headline(str(caught.value)) == "N2D2-E101: low_memry"
-    assert caught.value.remedy and all(name in caught.value.remedy for name in preset_names())
+        load_params(typed)
+    assert headline(str(caught.value)) == f"N2D2-E101: {typed}"
+    assert caught.value.remedy and all(name in caught.value.remedy for name in named)

@@ -497,11 +497,11 @@ def floats(sweep: Sweep) -> list[Case]:
     return cases
 
 
-def sweep_cases(seed: int, convolutions: int) -> list[Case]:
+def sweep_cases(seed: int, count: int) -> list[Case]:
     """The whole sweep."""
     sweep = Sweep(seed)
     return [
-        *convolutions(sweep, convolutions),
+        *convolutions(sweep, count),
         *fully_connected(sweep),
         *pools(sweep),
         *pointwise(sweep),

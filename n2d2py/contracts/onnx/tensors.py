@@ -55,7 +55,8 @@ def constant_kind(array: np.ndarray) -> str:
         return name
     if name in ("float16", "float32", "float64", "bfloat16"):
         return ""
-    raise Unsupported(f"it holds values of type {name}")
+    what = "texts" if name == "object" else f"values of type {name}"
+    raise Unsupported(f"it holds {what} instead of numbers", "export the model again")
 
 
 @dataclass(frozen=True)
