@@ -78,8 +78,6 @@ def detection_score(
     names: tuple[str, ...], detections: Sequence[np.ndarray], stimuli: Stimuli, indices: np.ndarray | None = None
 ) -> Score:
     """Return the score of detections in stimuli with the numbers `indices` in their set; `names` are those of the classes."""
-    count = len(stimuli)
     labelled = tuple(np.zeros((0, 6)) if one is None else one for one in stimuli.boxes or ())
-    numbers, none = np.arange(count) if indices is None else indices, np.full(count, -1, np.int64)
-    table = (tuple(stimuli.names), numbers, none, np.zeros((count, 1), np.int64), np.zeros((count, 1)), none)
-    return Score(TARGET, names, 1, *table, detections=Boxes(tuple(detections), labelled))
+    numbers = np.arange(len(stimuli)) if indices is None else indices
+    return Score.of_detections(TARGET, names, tuple(stimuli.names), numbers, Boxes(tuple(detections), labelled))

@@ -67,11 +67,9 @@ def read_recordings(folder: Path, network: LoadedNetwork) -> list[Recording]:
 def word_score(running: Network, recordings: Sequence[Recording], names: tuple[str, ...]) -> Score:
     """Return the score of the decisions that `running`, with its pipeline, makes in the recordings."""
     heard = tuple(_words(running.stream(one.samples), names) for one in recordings)
-    count = len(recordings)
-    none = np.full(count, -1, np.int64)
-    given = (tuple(one.name for one in recordings), np.arange(count), none, np.zeros((count, 1), np.int64))
     words = Words(heard, tuple(one.words for one in recordings))
-    return Score(TARGET, names, 1, *given, np.zeros((count, 1)), none, detections=words)
+    files = tuple(one.name for one in recordings)
+    return Score.of_detections(TARGET, names, files, np.arange(len(files)), words)
 
 
 def _words(decisions: Sequence[Decision], names: tuple[str, ...]) -> tuple[int, ...]:

@@ -60,6 +60,15 @@ class Score:
     detections: Boxes | Words | None = None
     margins: np.ndarray | None = None
 
+    @staticmethod
+    def of_detections(
+        target: str, classes: tuple[str, ...], names: tuple[str, ...], indices: np.ndarray, detections: Boxes | Words
+    ) -> Score:
+        """Return the score of boxes or words in samples of these names and numbers, without labels of single outputs."""
+        count = len(names)
+        none, best = np.full(count, -1, np.int64), np.zeros((count, 1), np.int64)
+        return Score(target, classes, 1, names, indices, none, best, np.zeros((count, 1)), none, detections=detections)
+
     def __repr__(self) -> str:
         value = (
             ""

@@ -131,7 +131,7 @@ def test_integers_may_be_moved_before_they_are_restored():
 
 @pytest.mark.parametrize("dims", [(2, 4, 16), (1, 4, 2, 4, 4), (128,)])
 def test_arrays_of_any_rank_are_rounded(dims):
-    """As attention over windows and frames has them: more axes than an image, or a first one that is no batch."""
+    """As attention over windows and frames has them: more axes than an image, or a first one that is not a batch."""
     model = Model((8, 16))
     split = model.rounded(model.add("Reshape", model.rounded("x", 0.02, 3), model.constant(np.array(dims))), 0.02, 3)
     turned = model.add("Transpose", model.add("Neg", split), perm=list(range(len(dims)))[::-1])

@@ -45,7 +45,7 @@ _NO_COLLECTION = ("--param", "ggc-min-heapsize=2000000", "--param", "ggc-min-exp
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong."""
+    """The first difference of a network, or its error."""
 
     kind: str
     text: str

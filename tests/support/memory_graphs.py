@@ -198,7 +198,7 @@ def _line_step(net: Net, rng: random.Random, x: str, peers: list[str]) -> str:
 
 
 def packed(seed: int) -> MemoryProblem:
-    """Tensors of few bits between layers of bytes: what packs and unpacks them."""
+    """Low-bit tensors between layers of bytes, with the layers that pack and unpack them."""
     rng = random.Random(seed)
     net = Net(rng.randint(6, 16), rng.randint(3, 8), rng.randint(2, 8))
     x = net.input
