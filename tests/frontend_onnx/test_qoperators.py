@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.contracts.onnx.nodes import weight_scales
@@ -54,14 +54,9 @@ def built(body: str, **others: np.ndarray) -> onnx.ModelProto:
 
 @every("case", BODIES)
 def test_as_onnx_runtime_computes(case):
-    import onnxruntime
-
     model = built(BODIES[case])
     x = np.random.default_rng(3).normal(size=(2, 4, 6, 6)).astype(F)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {"x": x})
+    (wanted,) = runtime_outputs(model, x, optimize=False)
     (found,) = run_graph(import_onnx(model), {"x": x.astype(np.float64)}).values()
     step = 0.01 if "Sigmoid" in BODIES[case] else 0.0373
     away = np.abs(found - wanted) / step
