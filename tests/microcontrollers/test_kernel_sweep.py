@@ -10,6 +10,7 @@ import pytest
 from support.board_export import make, need_core
 from support.export_networks import request, separate_plan
 from support.kernel_rescale import doubling
+from support.tables import few_fast
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.contracts.cpp.forms import channel_pairs
@@ -284,7 +285,7 @@ def test_channels_of_vectors(option, tmp_path):
     assert "23 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
 
 
-@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55", "rv32imc", pytest.param("rv32imc_zve32x", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("core", few_fast(["cortex-m4", "rv32imc", "cortex-m55", "rv32imc_zve32x"], 2))
 def test_fully_connected(core, tmp_path):
     need_core(core)
     layers = Layers(5)
