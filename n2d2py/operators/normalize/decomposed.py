@@ -111,9 +111,9 @@ def _add_softmax(a: Arrays) -> bool:
         return False
     name = powers.inputs[0]
     axes = _reduced_axes(a, total, name)
-    if axes is None or len(axes) > 1 or not _is_kept(a, a.node.inputs[1], name, axes) or a.builder.kind_of(name):
+    if axes is None or len(axes) != 1 or not _is_kept(a, a.node.inputs[1], name, axes) or a.builder.kind_of(name):
         return False
-    (axis,) = axes
+    axis = axes[0]
     less = _producer(a, name, "Sub")
     if less is not None and a.builder.is_tensor(less.inputs[0]) and _is_kept(a, less.inputs[1], less.inputs[0], axes):
         name = less.inputs[0]
