@@ -42,7 +42,7 @@ _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "doubl
 _INTEGER_OPERATORS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
-    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample ArgMax ArgMin
+    Identity Dropout DepthToSpace SpaceToDepth Pad Resize Upsample ArgMax ArgMin
     """.split()
 )
 """Operators that may read quantized integers: they move, average or rank values. All but the last two keep scale and zero point."""
