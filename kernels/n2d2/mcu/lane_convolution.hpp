@@ -113,7 +113,7 @@ N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, cons
 
 // `window`: inputs words. `bytes`: inputs bytes where pixels are not words, else kernelWidth * channels.
 // `results`: two pixels of outputs, rounded up to four, where these are not words. `lines`: 2 * kernelHeight.
-template <bool Signed, int Rounding>
+template <bool Signed, int Rounding, bool Clamped>
 N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                                std::uint32_t* window, unsigned char* bytes, unsigned char* results, const unsigned char** lines,
                                int begin, int end) {
@@ -149,7 +149,7 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
         work.first = whole ? a.out : results;
         work.second = whole ? b.out : results + 4 * work.blocks;
         if (both)
-            Kernels<Rounding>::template two<>(&work);
+            Clamped ? Kernels<Rounding>::template twoClamped<>(&work) : Kernels<Rounding>::template two<>(&work);
         else
             Kernels<Rounding>::template one<>(&work);
         if (!whole) {
@@ -184,7 +184,8 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         std::uint32_t bytes[(Bytes + 3) / 4];
         std::uint32_t results[!Cfg::WordOutput || O % 4 ? 2 * ((O + 3) / 4) : 1];
         const unsigned char* lines[2 * Cfg::KernelHeight];
-        lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
+        constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
+        lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding, clamped>(
             shape, in, out, elementsOf<std::uint32_t>(weights), window, reinterpret_cast<unsigned char*>(bytes),
             reinterpret_cast<unsigned char*>(results), lines, rows.begin, rows.end);
     }
