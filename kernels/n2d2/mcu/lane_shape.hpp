@@ -6,7 +6,7 @@
 
 // Functions that must be fast at -Os too.
 #if defined(__GNUC__) && !defined(__clang__)
-#define N2D2_MCU_FAST __attribute__((optimize("O2"), noinline))
+#define N2D2_MCU_FAST __attribute__((optimize("O2"), noinline, noclone))
 #else
 #define N2D2_MCU_FAST __attribute__((noinline))
 #endif
