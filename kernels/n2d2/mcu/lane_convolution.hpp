@@ -72,7 +72,7 @@ template <bool Signed>
 N2D2_MCU_FAST void spreadAny(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
     gather(s, place, bytes);
     for (int i = 0; i < s.inputs; i += 4, bytes += 4, window += 4)
-        window[0] = pairOf<Signed>(bytes[0], bytes[2]), window[2] = pairOf<Signed>(bytes[1], bytes[3]);
+        halves<Signed>(alignedWord(bytes), window[0], window[2]);
 }
 
 // The same of layers whose channels are not words.
@@ -111,6 +111,27 @@ N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, cons
     }
 }
 
+template <int Rounding, bool Clamped>
+N2D2_INLINE void two(Work& work) {
+    Clamped ? Kernels<Rounding>::template twoClamped<>(&work) : Kernels<Rounding>::template two<>(&work);
+}
+
+// Pairs of pixels of a line, of a layer of 1 x 1 windows whose pixels are words.
+template <bool Signed, int Rounding, bool Clamped>
+N2D2_INLINE void pointwise(const Shape& s, PixelWalk<2>& walk, Work& work, std::uint32_t* window) {
+    const int step = s.reverse ? -1 : 1, next = step * s.out.stride, move = step * s.strideWidth * s.in.stride;
+    const int quads = s.channels >> 2, pixels = walk.x & ~1;
+    const unsigned char* from = walk.place.lines[0] + walk.place.left * s.in.stride;
+    unsigned char* to = walk.place.out;
+    walk.skip(pixels);
+    for (const unsigned char* const end = walk.place.out; to != end; to += 2 * next, from += 2 * move) {
+        spread<Signed>(from, from + move, quads, window);
+        work.first = to;
+        work.second = to + next;
+        two<Rounding, Clamped>(work);
+    }
+}
+
 // `window`: inputs words. `bytes`: inputs bytes where pixels are not words, else kernelWidth * channels.
 // `results`: two pixels of outputs, rounded up to four, where these are not words. `lines`: 2 * kernelHeight.
 template <bool Signed, int Rounding, bool Clamped>
@@ -135,8 +156,13 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
     for (int i = 0; i < s.inputs; ++i)
         window[i] = 0;
     Place places[2];
-    PixelWalk<2> walk(s, in, out, lines, begin, end);
-    for (bool both = walk.count > 1; walk.next(places); both = walk.count > 1) {
+    PixelWalk<2> walk(s, in, out, lines, begin, end, point && s.flat);
+    for (;;) {
+        if (point && whole && walk.x > 1)
+            pointwise<Signed, Rounding, Clamped>(s, walk, work, window);
+        const bool both = walk.count > 1;
+        if (!walk.next(places))
+            return;
         const Place &a = places[0], &b = places[1];
         if (point) {
             spread<Signed>(a.lines[0] + a.left * s.in.stride, b.lines[0] + b.left * s.in.stride, s.channels >> 2, window);
@@ -149,7 +175,7 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
         work.first = whole ? a.out : results;
         work.second = whole ? b.out : results + 4 * work.blocks;
         if (both)
-            Clamped ? Kernels<Rounding>::template twoClamped<>(&work) : Kernels<Rounding>::template two<>(&work);
+            two<Rounding, Clamped>(work);
         else
             Kernels<Rounding>::template one<>(&work);
         if (!whole) {

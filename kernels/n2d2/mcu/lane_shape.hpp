@@ -58,6 +58,7 @@ struct Shape {
     unsigned char padding;  // the input's zero point
     bool reverse, packed;
     bool point;         // 1 x 1 without padding
+    bool flat;          // of a stride of 1, between tensors that are runs of bytes
     bool nines;         // 3 x 3 windows of three channels, whose lines are runs of bytes
     bool quads, whole;  // pixels of the input, of the output are words
 };
@@ -88,6 +89,8 @@ constexpr Shape shapeOf(int inputs) {
                  Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
                      (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
                      (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width),
+                 Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 && static_cast<int>(PlaneTraits<typename Cfg::Input>::Whole) &&
+                     static_cast<int>(PlaneTraits<typename Cfg::Output>::Whole),
                  static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1 &&
                      Cfg::DilationHeight == 1 && Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::Input::Channels == 3,
                  Cfg::WordInput != 0 && Cfg::Input::Channels % 4 == 0,
