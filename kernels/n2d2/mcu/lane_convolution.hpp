@@ -67,9 +67,19 @@ N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, c
     to[24] = pair(c[6], c[8]), to[26] = pair(c[7], 0);
 }
 
-// The window of a pixel, to every other word of that of two; `bytes`: those of a window.
+// The window of a pixel, to every other word of that of two; `bytes`: those of a window. Lines of four bytes need no copy.
 template <bool Signed>
 N2D2_MCU_FAST void spreadAny(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
+    const int run = s.kernelWidth * s.channels, left = place.left * s.channels;
+    if (s.packed && run == 4 && left >= 0 && place.left + s.kernelWidth <= s.in.width) {
+        for (int u = 0; u < s.kernelHeight; ++u, window += 4) {
+            const unsigned char* const p = place.lines[u] + left;
+            const bool there = place.lines[u] != nullptr;
+            window[0] = there ? pairOf<Signed>(p[0], p[2]) : pairOf<Signed>(s.padding, s.padding);
+            window[2] = there ? pairOf<Signed>(p[1], p[3]) : pairOf<Signed>(s.padding, s.padding);
+        }
+        return;
+    }
     gather(s, place, bytes);
     for (int i = 0; i < s.inputs; i += 4, bytes += 4, window += 4)
         halves<Signed>(alignedWord(bytes), window[0], window[2]);

@@ -50,7 +50,7 @@ struct Lines {
 
 struct Shape {
     Lines in, out;
-    std::int32_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
+    std::int16_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
     std::int32_t channels, outputs;
     std::int32_t inputs;  // of a window, a multiple of 8
     std::int32_t zero;

@@ -36,6 +36,7 @@ struct Pair {
     std::uint32_t* to;                // 16: its words of the first column
     std::int32_t left, inner, right;  // 20: columns outside the input, inside, outside
     std::uint32_t zeros;              // 32: two zero points
+    std::int32_t moves[2];            // to the next channels, which the assembly does not read
 };
 
 // The arguments of the products.
@@ -279,15 +280,15 @@ N2D2_INLINE void store(const lanes::Shape& s, const std::uint32_t* results, int 
         lanes::storeWord(to, Clamped ? limited(s, *results) : *results);
 }
 
-template <int Stride, class Kernels>
-N2D2_INLINE void products(const Turn& turn, bool odd) {
-    if (Stride == 1)
+template <class Kernels>
+N2D2_INLINE void products(const Turn& turn, int stride, bool odd) {
+    if (stride == 1)
         odd ? Kernels::template odd1<>(&turn) : Kernels::template even1<>(&turn);
     else
         odd ? Kernels::template odd2<>(&turn) : Kernels::template even2<>(&turn);
 }
 
-// A layer while it runs.
+// A layer while it runs. Stride: along a line; 0 for one function that has both.
 template <bool Signed, int Stride, class Kernels, bool Clamped>
 struct Layer {
     const lanes::Shape& s;
@@ -309,12 +310,15 @@ struct Layer {
         turn.results = results;
         turn.zero = s.zero;
     }
+    N2D2_INLINE int stride() const { return Stride ? int(Stride) : s.strideWidth; }
+    // Outputs of a chunk.
+    N2D2_INLINE int most() const { return stride() == 1 ? int(Chunk) : Chunk / 2; }
     // A chunk that begins with output x.
     N2D2_INLINE void place(int x) {
-        outputs = least<int>(s.out.width - x, Chunk / Stride);
-        turn.turns = ((outputs + 3 - Stride) / (4 - Stride) - 1) * 65536;
+        outputs = least<int>(s.out.width - x, most());
+        turn.turns = ((stride() == 1 ? (outputs + 2) / 3 : (outputs + 1) / 2) - 1) * 65536;
         turn.stream = stream;
-        const int left = x * Stride - s.padLeft, count = (outputs - 1) * Stride + 3;
+        const int left = x * stride() - s.padLeft, count = (outputs - 1) * stride() + 3;
         begin = largest(left, 0);
         pairs[0].left = begin - left;
         pairs[0].inner = least<int>(s.in.width - begin, count - pairs[0].left);
@@ -324,28 +328,34 @@ struct Layer {
     N2D2_INLINE void row(Pair& pair, int u, const unsigned char* line) {
         pair.rows[u] = line ? line + begin * s.in.stride : reinterpret_cast<const unsigned char*>(&padding);
         pair.steps[u] = line ? s.in.stride : 0;
+        pair.moves[u] = line ? 4 : 0;
     }
     N2D2_INLINE const unsigned char* line(const unsigned char* in, int y) const {
         return y < 0 || y >= s.in.height ? nullptr : in + s.in.at(y);
     }
     N2D2_INLINE void expand(const Pair& pair) { (Signed ? expandSigned<> : expandUnsigned<>)(&pair); }
-    // Outputs of line y and, if there are two, y + 1.
-    N2D2_INLINE void finish(bool odd, int y, int count, int offset) {
-        turn.both = count == 2;
-        products<Stride, Kernels>(turn, odd);
+    N2D2_INLINE void expandNext(Pair& pair) {
+        expand(pair);
+        pair.rows[0] += pair.moves[0];
+        pair.rows[1] += pair.moves[1];
+    }
+    // Outputs of a line or two, whose second one may be null.
+    N2D2_INLINE void finish(bool odd, unsigned char* to, unsigned char* second) {
+        turn.both = second != nullptr;
+        products<Kernels>(turn, stride(), odd);
         turn.stream += int(Kernels::Constants);
-        const std::uint32_t* from = results;
-        for (; count > 0; --count, ++y, from += Results)
-            store<Clamped>(s, from, outputs, out + s.out.at(y) + offset);
+        store<Clamped>(s, results, outputs, to);
+        if (second)
+            store<Clamped>(s, results + Results, outputs, second);
     }
 };
 
 // All lines of some channels.
-template <int Stride, class Layer>
+template <class Layer>
 N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int end) {
     const lanes::Shape& s = l.s;
     const int lines = s.strideHeight == 1 ? 2 : 1, first = begin * s.strideHeight - s.padTop;
-    for (int x = 0; x < s.out.width; x += Chunk / Stride) {
+    for (int x = 0; x < s.out.width; x += l.most()) {
         l.place(x);
         for (int channel = 0; channel < s.channels; channel += 4) {
             bool odd = true;
@@ -358,7 +368,8 @@ N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int en
                 if (y < begin)
                     continue;
                 l.turn.stream = stream;
-                l.finish(odd, y, least<int>(lines, end - y), x * s.out.stride + channel);
+                unsigned char* const to = l.out + x * s.out.stride + channel;
+                l.finish(odd, to + s.out.at(y), lines == 2 && y + 1 < end ? to + s.out.at(y + 1) : nullptr);
             }
         }
     }
@@ -366,7 +377,7 @@ N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int en
 
 // All channels of some lines. Of two lines the one that is stored first may lie over what only the other one reads (memory/overlap.py):
 // that line of inputs is copied to `copy`.
-template <int Stride, class Layer>
+template <class Layer>
 N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy, int begin, int end) {
     const lanes::Shape& s = l.s;
     const int covered = s.reverse ? 3 : 0;
@@ -377,19 +388,19 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
         const bool copied = count == 2 && copy && first;
         if (copied)
             copyBytes(copy, first, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
-        for (int x = 0; x < s.out.width; x += Chunk / Stride) {
+        for (int x = 0; x < s.out.width; x += l.most()) {
             l.place(x);
             l.pairs[1] = l.pairs[0];
             l.pairs[1].to = l.columns + 4;
             for (int u = 0; u < 4; ++u)
                 l.row(l.pairs[u >> 1], u & 1, copied && u == covered ? copy : l.line(in, top + u));
-            for (int channel = 0; channel < s.channels; channel += 4) {
-                for (int p = 0; p < 2; ++p) {
-                    l.expand(l.pairs[p]);
-                    for (int u = 0; u < 2; ++u)
-                        l.pairs[p].rows[u] += l.pairs[p].steps[u] ? 4 : 0;
-                }
-                l.finish(false, y, count, x * s.out.stride + channel);
+            unsigned char* to = l.out + s.out.at(y) + x * s.out.stride;
+            unsigned char* second = count == 2 ? l.out + s.out.at(y + 1) + x * s.out.stride : nullptr;
+            for (int left = s.channels; left > 0; left -= 4, to += 4) {
+                l.expandNext(l.pairs[0]);
+                l.expandNext(l.pairs[1]);
+                l.finish(false, to, second);
+                second += second ? 4 : 0;
             }
         }
     }
@@ -400,9 +411,9 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
                              const Buffers& buffers, int begin, int end) {
     Layer<Signed, Stride, Kernels, Clamped> layer(s, out, stream, buffers.columns);
     if (Serial)
-        byLines<Stride>(layer, in, buffers.copy, begin, end);
+        byLines(layer, in, buffers.copy, begin, end);
     else
-        byChannels<Stride>(layer, in, begin, end);
+        byChannels(layer, in, begin, end);
 }
 
 }  // namespace rowpairs
@@ -433,8 +444,8 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
         typedef rowpairs::Kernels<Cfg::Rounding, int(Cfg::Rounding) != int(lanes::HighWord) || Cfg::LaneZero != 0> Kernels;
         constexpr bool serial = Cfg::Serial || Cfg::Reverse || Cfg::StrideHeight > 2;
         constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
-        rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::StrideWidth, Kernels, clamped, serial>(
-            shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
+        rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, serial ? int(Cfg::StrideWidth) : 0, Kernels,
+                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
     }
 };
 
