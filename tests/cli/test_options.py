@@ -215,7 +215,7 @@ APART = ("flash-budget", "no-mixed-precision", "calib-reload")
 def test_options_that_choose_integers_are_warned_of(apart, tmp_path, caplog):
     model = Model((4, 6, 6))
     model.outputs.append(model.rounded(model.add("Sigmoid", model.rounded("x", 0.03, 5)), 0.0079, -20))
-    onnx.save(model.proto(), tmp_path / "net.onnx")
+    onnx.save(model.built(), tmp_path / "net.onnx")
     chosen = [option for option in OPTIONS if option.name in CHOICES and (option.name in APART) == apart]
     words = [str(tmp_path / "net.onnx"), "-export", "CPP", "-o", str(tmp_path)]
     for option in chosen:
