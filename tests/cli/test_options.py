@@ -179,6 +179,7 @@ def fully_convolutional(tmp_path):
     ("options", "code"),
     [
         (("-export", "CPP"), "E507"),
+        (("-export", "CPP", "-compare", "2"), "E507"),
         (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-test"), "E452"),
         (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-labels", "beyond.npy"), "E451"),
         (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-o", "/proc/none"), "E712"),

@@ -109,6 +109,9 @@ _FIRST_VERSIONS = {
     "CAST": 1,
     "SELECT": 1,
     "SELECT_V2": 1,
+    "REDUCE_ANY": 1,
+    "REDUCE_ALL": 1,
+    **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "REAL", "IMAG"), 1),
 }
 """The version of operators, where it is another one than that of a file of integers, or of real numbers."""
 
