@@ -10,7 +10,7 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import read_database
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import ErrorList
 
 
 @pytest.fixture
@@ -277,8 +277,7 @@ def test_numpy_with_wide_integers(tmp_path, kind, read):
     items = read("Numpy", DataPath="d.npz").items
     assert items.read(0).dtype == np.int32
     assert items.read(0).reshape(-1).tolist() == [0, 7, 2**31 - 1]
-    with pytest.raises(N2D2Error, match="E414"):
-        items.read(1)
+    assert "E414" in error_line(items.read, 1)
 
 
 def test_numpy_without_labels(tmp_path, read):

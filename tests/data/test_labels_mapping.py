@@ -7,7 +7,7 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import LabelsMapping, read_labels_mapping
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import ErrorList
 
 NAMES = ("/cat", "/dog", "/big dog", "/bird")
 
@@ -76,5 +76,4 @@ def test_all_malformed_lines_together(mapping):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(N2D2Error, match="E401"):
-        read_labels_mapping(tmp_path / "gone", NAMES)
+    assert "E401" in error_line(read_labels_mapping, tmp_path / "gone", NAMES)

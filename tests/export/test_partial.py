@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.board_export import export_for_boards
+from support.errors import error_line
 from support.export_build import make
 from support.export_networks import S8, U8, Builder, chain, request, residual, write_export
 from support.programs import need, run_command
@@ -261,5 +262,4 @@ def test_lines_from_a_function_leave_no_choice(tmp_path, monkeypatch):
     network = n2d2py.load_export(tmp_path / "export_CPP_int8")
     x = stored(network.info.inputs, 1)[0]
     assert len(network.run_raw(x)) == 4
-    with pytest.raises(n2d2py.N2D2Error, match="all of its outputs at once"):
-        network.run_raw(x, outputs="left")
+    assert "all of its outputs at once" in error_line(network.run_raw, x, outputs="left")

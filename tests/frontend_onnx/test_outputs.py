@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from support.e2e_run import compiled_at_once
+from support.errors import refused
 from support.tables import every
 
 from n2d2py import load_simulator
@@ -163,5 +164,4 @@ def test_a_branch_with_another_number_of_outputs_is_refused(model, tmp_path):
         condition=np.array(True),
     )
     onnx.save(built, tmp_path / "net.onnx")
-    with pytest.raises(N2D2Error, match=r"E310|E302"):
-        import_onnx(tmp_path / "net.onnx")
+    assert refused(r"E310|E302", import_onnx, tmp_path / "net.onnx")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
@@ -159,14 +160,9 @@ def test_a_key_given_twice_warns_and_the_last_value_is_used(load, warned):
 
 
 def test_missing_property(load):
-    import pytest
-
-    from n2d2py.errors import N2D2Error
 
     section = load("[a]\nKernelSize=3\n").section("a")
-    with pytest.raises(N2D2Error) as caught:
-        section.text("KernelSzie")
-    assert headline(str(caught.value)) == ("N2D2-E108: net.ini:1 [a]")
+    assert headline(error_line(section.text, "KernelSzie")) == ("N2D2-E108: net.ini:1 [a]")
 
 
 def test_unused_sections_are_noticed(load, capsys):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
@@ -136,9 +137,7 @@ def test_malformed_text(text, message):
 
 
 def test_missing_file():
-    with pytest.raises(N2D2Error) as caught:
-        load_params("folder/none.ini")
-    assert headline(str(caught.value)) == "N2D2-E101: folder/none.ini"
+    assert headline(error_line(load_params, "folder/none.ini")) == "N2D2-E101: folder/none.ini"
 
 
 def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
-"""What a call says when it is refused."""
+"""The message of a call that is refused."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,3 +14,8 @@ def error_line(call: Callable[..., Any], *arguments: Any, **keys: Any) -> str:
     with pytest.raises(N2D2Error) as caught:
         call(*arguments, **keys)
     return caught.value.line()
+
+
+def refused(pattern: str, call: Callable[..., Any], *arguments: Any, **keys: Any) -> bool:
+    """True if the call raises an N2D2Error whose line has the pattern."""
+    return re.search(pattern, error_line(call, *arguments, **keys)) is not None
