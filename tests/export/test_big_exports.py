@@ -72,7 +72,6 @@ def test_each_weight_is_there_once(all_big, tmp_path):
 
 @pytest.mark.parametrize("integer", [True, False])
 def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatch):
-    need("g++")
     arrays = {}
     derivation = array_module.row_derivation
 
@@ -125,7 +124,6 @@ def test_the_simulator_reads_the_weights_of_the_kernels(integer, all_big, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("integer", [True, False])
 def test_every_target_gives_the_same_bits(integer, all_big, tmp_path):
-    need("g++", "make")
     graph = network(integer)
     made, out = exported(tmp_path, graph)
     for arch in ("-march=x86-64", "-march=x86-64-v2", "-march=x86-64-v3"):
@@ -144,7 +142,6 @@ def test_every_target_gives_the_same_bits(integer, all_big, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix, target", [("aarch64-linux-gnu-", "aarch64"), ("riscv64-linux-gnu-", "riscv64")])
 def test_foreign_processors_derive_on_this_one(prefix, target, all_big, tmp_path):
-    need(f"{prefix}g++", f"qemu-{target}", "g++", "make")
     graph = network()
     made, out = exported(tmp_path, graph)
     make(out, "OPT=-O1", f"TARGET={target}")

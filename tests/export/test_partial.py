@@ -131,7 +131,6 @@ def test_what_outputs_need():
 
 @pytest.mark.parametrize("compiler", few_fast(["g++", "clang++"]))
 def test_layers_that_nobody_wants_do_not_run(tmp_path, compiler):
-    need(compiler, "make", "nm")
     graph = towers()
     folder = write_export(tmp_path / "out", request(graph, external=("env2", "left", "right")))
     make(folder, "lib", f"CXX={compiler}", "OPT=-O0", "OPENMP=0", "CXXFLAGS=-Werror -finstrument-functions")
@@ -196,7 +195,6 @@ def test_plans_of_the_whole_network_serve(planned):
 
 
 def test_in_one_file_for_microcontrollers(tmp_path):
-    need("g++")
     folder = export_for_boards(HERE / "partial.ini", tmp_path, parameters="SingleFile=1\nMemoryMode=Minimum\n")
     (tmp_path / "one.cpp").write_text(f'#define partial_IMPLEMENTATION\n#include "{folder}/src/partial.hpp"\n')
     flags = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fno-exceptions", "-O1"]

@@ -38,7 +38,6 @@ def exported(path, graph, **parameters):
 
 @pytest.mark.parametrize("network", few_fast([residual, chain, lambda integer: winograd_net()]))
 def test_the_program_reads_its_weights(network, tmp_path):
-    need("g++", "make")
     graph = network(True)
     made, out = exported(tmp_path / "out", graph)
     make(out, "OPT=-O0")
@@ -53,7 +52,6 @@ def test_the_program_reads_its_weights(network, tmp_path):
 @pytest.mark.slow
 @x86
 def test_floats_and_other_processors(tmp_path):
-    need("g++", "clang++", "make")
     for integer in (True, False):
         graph = residual(integer)
         made, out = exported(tmp_path / f"simd{integer}", graph)
@@ -169,7 +167,6 @@ int main(int argc, char** argv) {
 
 def test_no_wrong_file_is_taken(tmp_path):
     """In C and in C++, under sanitizers: cut off, damaged, misplaced files, that of another network, none."""
-    need("gcc", "g++", "make")
     _, out = exported(tmp_path / "out", chain(True))
     _, other = exported(tmp_path / "other", chain(True, seed=2))
     same = [(folder / "dnn/parameters/weights.bin").stat().st_size for folder in (out, other)]
@@ -186,7 +183,6 @@ def test_no_wrong_file_is_taken(tmp_path):
 
 
 def test_two_networks_have_two_files(tmp_path):
-    need("g++", "make")
     graphs = {"Digits_1": chain(True), "wino": winograd_net()}
     folders = {name: exported(tmp_path / name, graph)[1] for name, graph in graphs.items()}
     lines = []

@@ -13,7 +13,6 @@ from support.kernel_lines import by_lines
 from support.kernel_overlaps import over
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_winograd import forced, having_form
-from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
@@ -159,13 +158,11 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
 
 @pytest.mark.parametrize("isa, level", few_fast(zip(X86, ("-Os", "-O0"), strict=True)))
 def test_winograd(tmp_path, winograd, isa, level):
-    need("g++")
     harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all
 
 
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
-    need("g++")
     harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
@@ -184,7 +181,6 @@ def test_winograd_builds_of_avxvnni_emulated(tmp_path, winograd, flags):
     ids=["O0", "O3", "Os", "O3-all-loops-parallel", "sanitizers"],
 )
 def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
-    need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")
     harness.check_all(winograd(2), tmp_path, compiler, (*flags, *need_isa(isa)))

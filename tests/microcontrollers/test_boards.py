@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
-from support.programs import need, run_command
+from support.programs import run_command
 from support.streaming_networks import NETWORKS, stimuli
 from support.tables import few_fast
 
@@ -289,7 +289,6 @@ def test_lines_that_arrive_one_by_one(name, tmp_path):
 @pytest.mark.slow
 def test_cmake_builds_and_tests(small, tmp_path):
     need_core("cortex-m4")
-    need("cmake", "ctest")
     build = tmp_path / "build"
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={small}/cmake/cortex-m4.cmake"
     for command in (["cmake", "-S", str(small), "-B", str(build), toolchain], ["cmake", "--build", str(build)]):

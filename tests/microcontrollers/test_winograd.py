@@ -11,7 +11,6 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from support.board_export import INPUTS, compiled, counted, export_for_boards, make, need_core, tool
-from support.programs import need
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
 chain (float[1,8,11,13] x) => (float[1,20,11,13] y) {
@@ -69,7 +68,6 @@ def test_instructions(option, exported):
 
 def test_clang(exported, tmp_path):
     """clang aligns functions to two bytes: the products are entered where they should."""
-    need("clang++")
     folder = copytree(exported, tmp_path / "export")
     clang = "CXX=clang++ --target=arm-none-eabi -isystem /usr/include/newlib"
     assert "3 vectors, 6 layers: identical" in make(folder, "cortex-m4", "test", clang)
@@ -138,7 +136,6 @@ def test_a_build_for_another_core_says_so(exported):
 
 def test_cmake_for_another_core_says_so(exported, tmp_path):
     need_core("cortex-m3")
-    need("cmake")
     for name, said in (("cortex-m3", True), ("cortex-m4", False)):
         toolchain = f"-DCMAKE_TOOLCHAIN_FILE={exported}/cmake/{name}.cmake"
         done = run(["cmake", "-S", exported, "-B", tmp_path / name, toolchain], capture_output=True, text=True, check=True)
