@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
-from support.errors import error_line, refused
+from support.errors import error_line, error_of, refused
 from support.programs import run_command
 
 import n2d2py
-from n2d2py import CalibrationOptions, ExportOptions, LoadOptions, N2D2Error, ScoreOptions, log
+from n2d2py import CalibrationOptions, ExportOptions, LoadOptions, ScoreOptions, log
 from n2d2py.cli import main
 from n2d2py.options import parse_arguments, run_options
 
@@ -149,9 +149,7 @@ def test_networks_show_their_layers(tmp_path):
 def test_labels_that_do_not_fit_are_refused(tmp_path):
     net, (x, y) = n2d2py.load(model(tmp_path / "small.onnx")), data()
     for labels in (y[:5], 3, y + 0.5):
-        with pytest.raises(N2D2Error) as caught:
-            n2d2py.score(net, x, labels)
-        assert caught.value.code in ("E410", "E414")
+        assert error_of(n2d2py.score, net, x, labels).code in ("E410", "E414")
 
 
 def test_nothing_is_printed_but_warnings(tmp_path, capfd):

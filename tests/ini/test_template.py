@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
-from support.errors import refused
+from support.errors import error_line, refused
 from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.ini.lexer import SourceLine
 from n2d2py.ini.template import Renderer
 
@@ -22,9 +21,7 @@ def render(text: str, **parameters: str) -> str:
 
 
 def failure(text: str, **parameters: str) -> str:
-    with pytest.raises(N2D2Error) as caught:
-        render(text, **parameters)
-    return headline(str(caught.value))
+    return headline(error_line(render, text, **parameters))
 
 
 @every(

@@ -6,12 +6,11 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from support.errors import error_line
+from support.errors import error_line, error_of
 from support.quantized_models import Model, reference
 from support.tables import every
 
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.operators.quantize import Quantize
@@ -193,9 +192,7 @@ def test_operators_of_qonnx_that_are_refused(operator, words):
 
 
 def refused(model: Model) -> str:
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(model.built())
-    return caught.value.errors[0].line()
+    return error_of(lambda: import_onnx(model.built())).errors[0].line()
 
 
 def test_scales_of_blocks_are_refused_with_their_size():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.errors import error_line, refused
+from support.errors import error_line, error_of, refused
 from support.small_graphs import graph_of
 from support.tables import every
 
@@ -10,7 +10,6 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.fc import Fc
@@ -111,6 +110,5 @@ def test_all_layers_without_integers_are_refused_together():
         graph.add(Node(name, LRN(), ["x"], [name]))
     graph.outputs = ["one", "two"]
     types = TensorTypes(dict.fromkeys(graph.tensors, NumType(8, scale=0.1)), {})
-    with pytest.raises((N2D2Error, ErrorList)) as caught:
-        form_integers(graph, types, QuantOptions(), {})
-    assert ["'one'" in caught.value.errors[0].what, "'two'" in caught.value.errors[1].what] == [True, True]
+    error = error_of(lambda: form_integers(graph, types, QuantOptions(), {}))
+    assert ["'one'" in error.errors[0].what, "'two'" in error.errors[1].what] == [True, True]
