@@ -10,7 +10,9 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
+from n2d2py.frontend.tflite.array_operators import ARRAY_LOWERINGS
 from n2d2py.frontend.tflite.control_flow import inline_graphs
+from n2d2py.frontend.tflite.dilations import mark_dilations
 from n2d2py.frontend.tflite.file import TfliteFile, damaged_error, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
@@ -32,9 +34,9 @@ def load_tflite(
     """
     file = read_tflite(Path(path))
     try:
-        file = inline_graphs(file)
+        file = mark_dilations(inline_graphs(file))
         translation = Translation(file)
-        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
+        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **ARRAY_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged_error(file.path, damage) from None
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
