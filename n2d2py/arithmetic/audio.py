@@ -32,6 +32,7 @@ from n2d2py.arithmetic import micro_frontend, pcen, power_spectrum
 from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.choices import Wrong, option_error, read_settings, require_known
+from n2d2py.errors import Location
 
 WINDOWS = ("hann", "hamming", "povey")
 _SIZES = (32, 4096)
@@ -395,14 +396,15 @@ class AudioSource(StreamSource):
         return x + (1 << less >> 1) >> less, 14 - less
 
 
-def read_audio(text: str, option: str = "-audio") -> AudioSource:
-    """Return the source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
+def read_audio(text: str, where: Location | None = None) -> AudioSource:
+    """Return the source of KIND:KEY=VALUE,... of -audio, or of the INI section at `where`; keys that are absent have the value of
+    the preset.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
-    wrong = option_error(option, text)
-    kind, settings = read_settings(text, dict.fromkeys(_OF_KINDS, _KEYS), wrong)
+    wrong = option_error("-audio", text, where)
+    kind, settings = read_settings(text, dict.fromkeys(_OF_KINDS, KEYS), wrong)
     preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
     if kind != "log_mel" and PRESETS[preset].adapts:
@@ -444,7 +446,8 @@ _DEFAULTS: Mapping[str, Any] = {
     "input_rate": 0,
     **{one.name: one.default for one in fields(AudioSource) if one.name in _OF_KINDS["pcen"]},
 }
-_KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
+KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
+"""Keys of -audio."""
 
 
 def _problem(source: AudioSource) -> str:
