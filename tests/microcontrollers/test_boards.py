@@ -14,6 +14,7 @@ from onnx import numpy_helper, parser
 from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
 from support.programs import need, run_command
 from support.streaming_networks import NETWORKS, stimuli
+from support.tables import few_fast
 
 from n2d2py.cli import main
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
@@ -97,7 +98,7 @@ static inline void late_wait() {
 """DMA that copies as late as it may."""
 
 
-@pytest.mark.parametrize("copies", ["single", "double"])
+@pytest.mark.parametrize("copies", few_fast(["double", "single"]))
 def test_constants_lie_in_the_memories_of_the_board(tmp_path, copies):
     """Those that start-up copies have another address in the flash."""
     need_core("cortex-m4")
