@@ -72,22 +72,9 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
         MatMulToConv(),
         GroupedMatMul(),
     ]
-    if integer:
-        order += [
-            RemoveNanGuard(),
-            RemoveSoftplusTail(),
-            FuseMask(),
-            FuseGate(),
-            FuseMagnitude(),
-            ProductOperand(),
-            ProductResult(),
-            FuseNorm(),
-            MergeGains(arrays=True),
-            ArraySums(),
-            RemoveGain(),
-            GainsOfParts(),
-            SplitActivation(),
-        ]
+    order += [RemoveNanGuard(), FuseMask(), FuseMagnitude()] if integer else []
+    order += [RemoveSoftplusTail(), FuseGate(), ProductOperand(), ProductResult(), FuseNorm(), MergeGains(arrays=True)]
+    order += [ArraySums(), RemoveGain(), GainsOfParts(), SplitActivation()] if integer else []
     order += [DropSoftmax()] if logits else []
     return order + _declared_passes(integer=integer, last=True)
 

@@ -108,3 +108,35 @@ g (float[N, S] x) => (float[N, S] y) {
     y = Sub (x, top)
 }
 """
+
+_RATES = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, S] x, int64 sr) => (float[N, S] y)
+<int64 fast = {16000}> {
+    is_fast = Equal (sr, fast)
+    y = If (is_fast) <
+        then_branch = a () => (float[N, S] p) { p = Relu (x) },
+        else_branch = b () => (float[N, S] q) { q = Neg (x) }
+    >
+}
+"""
+_BRANCH = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, 4] x) => (int64[2, M] y) {
+    r = Relu (x)
+    s = Sigmoid (r)
+    y = NonZero (s)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [(_RATES, ["-input-shape", "x=64", "-constants", "sr:16000"]), (_BRANCH, ["-outputs", "s"])]
+)
+def test_a_message_proposes_options_that_work(text, wanted, tmp_path, monkeypatch, capsys):
+    """Every open size and the constant of a condition in one message, else the end of the network before what is refused."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(text), "net.onnx")
+    assert main(["net.onnx", "-describe"]) != 0
+    assert " ".join(wanted) in capsys.readouterr().err
+    assert main(["net.onnx", "-describe", *wanted]) == 0

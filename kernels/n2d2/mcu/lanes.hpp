@@ -62,6 +62,10 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 #define N2D2_DOUBLED_DOWN(x, m) "smmla " x ", " x ", " m ", " x "\n\t"
 #define N2D2_AWAY(x) "add " x ", " x ", " x ", asr #31\n\t"
 #define N2D2_AS_IT_IS(x)
+// Four bytes between their limits.
+#define N2D2_LIMITED(x, low, room)  \
+    "uqsub8 " x ", " x ", " low "\n\t" "uadd8 " x ", " x ", " low "\n\t" \
+    "uqadd8 " x ", " x ", " room "\n\t" "usub8 " x ", " x ", " room "\n\t"
 
 // Of four outputs of two pixels, in r4 to r11; of two outputs, whose first words are in r2 and r3.
 #define N2D2_LANES_STEP_OF2(scaled, first, second, a, b, c, d)  \
@@ -136,19 +140,17 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     N2D2_LANES_STEP2(64) N2D2_LANES_STEP2(72) N2D2_LANES_STEP2(80) N2D2_LANES_STEP2(88)        \
     N2D2_LANES_STEP2(96) N2D2_LANES_STEP2(104) N2D2_LANES_STEP2(112) N2D2_LANES_LAST2
 
-// Four results of both pixels between their limits, and turned.
+// Four results of both pixels between their limits, and turned; the constants of that to the stack.
+#define N2D2_LANES_CLAMPS2            \
+    "ldrd   r6, r7, [r0, #32]\n\t"    \
+    "strd   r6, r7, [sp, #36]\n\t"    \
+    "str    r9, [sp, #32]\n\t"
 #define N2D2_LANES_CLAMP2             \
     "ldr    r6, [sp, #32]\n\t"        \
     "ldr    r8, [sp, #36]\n\t"        \
     "ldr    r9, [sp, #40]\n\t"        \
-    "uqsub8 r4, r4, r8\n\t"           \
-    "uqsub8 r5, r5, r8\n\t"           \
-    "uadd8  r4, r4, r8\n\t"           \
-    "uadd8  r5, r5, r8\n\t"           \
-    "uqadd8 r4, r4, r9\n\t"           \
-    "uqadd8 r5, r5, r9\n\t"           \
-    "usub8  r4, r4, r9\n\t"           \
-    "usub8  r5, r5, r9\n\t"           \
+    N2D2_LIMITED("r4", "r8", "r9")    \
+    N2D2_LIMITED("r5", "r8", "r9")    \
     "eor    r4, r4, r6\n\t"           \
     "eor    r5, r5, r6\n\t"
 
@@ -156,7 +158,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 // r0 and r1 are a word before the next one. On the stack: 0 results of the first pixel, 4 from behind them to those of the second, 8 their
 // end; 12 the window and 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
 // 28 Work::zero and what follows it.
-#define N2D2_LANES_TWO(name, scaled, clamped)                                                      \
+#define N2D2_LANES_TWO(name, scaled, clamps, clamped)                                                      \
     template <int FrameBytes = 84>                                                                 \
     __attribute__((naked, noinline, aligned(4))) static void name(Work*) {                         \
         __asm__ volatile(                                                                          \
@@ -170,9 +172,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "sub    r7, r7, #4\n\t"                                                                \
             "stm    sp, {r6, r7}\n\t"                                                              \
             "str    r5, [sp, #8]\n\t"                                                              \
-            "strd   r8, r9, [sp, #28]\n\t"                                                         \
-            "ldrd   r6, r7, [r0, #32]\n\t"                                                         \
-            "strd   r6, r7, [sp, #36]\n\t"                                                         \
+            "str    r8, [sp, #28]\n\t"                                                             \
+            clamps                                                                                 \
             "ldrd   r3, r6, [r0, #40]\n\t"                                                         \
             "sub    r2, r2, r3\n\t"                                                                \
             "sub    r2, r2, #4\n\t"                                                                \
@@ -286,10 +287,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "orr    r8, r8, r10, lsl #8\n\t"                \
             "orr    r4, r4, r8, lsl #16\n\t"                \
             "ldrd   r6, r8, [sp, #16]\n\t"                  \
-            "uqsub8 r4, r4, r6\n\t"                         \
-            "uadd8  r4, r4, r6\n\t"                         \
-            "uqadd8 r4, r4, r8\n\t"                         \
-            "usub8  r4, r4, r8\n\t"                         \
+            N2D2_LIMITED("r4", "r6", "r8")                  \
             "eor    r4, r4, r12\n\t"                        \
             "str    r4, [r11], #4\n\t"
 
@@ -335,8 +333,8 @@ struct Kernels;
 #define N2D2_LANES_KERNELS(rounding, ofTwo, ofOne)                              \
     template <>                                                             \
     struct Kernels<rounding> {                                              \
-        N2D2_LANES_TWO(two, ofTwo, "")                                        \
-        N2D2_LANES_TWO(twoClamped, ofTwo, N2D2_LANES_CLAMP2)                  \
+        N2D2_LANES_TWO(two, ofTwo, "", "")                                        \
+        N2D2_LANES_TWO(twoClamped, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)                  \
         N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)        \
         N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)      \
         N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \
@@ -354,6 +352,13 @@ N2D2_INLINE std::uint32_t alignedWord(const void* at) {
 }
 
 N2D2_INLINE void storeWord(void* at, std::uint32_t word) { std::memcpy(__builtin_assume_aligned(at, 4), &word, 4); }
+
+// Four results between their limits, and turned; Limits has `low`, `room` and `mask` as Work.
+template <class Limits>
+N2D2_INLINE std::uint32_t limited(const Limits& s, std::uint32_t four) {
+    __asm__(N2D2_LIMITED("%0", "%1", "%2") : "+r"(four) : "r"(s.low), "r"(s.room));
+    return four ^ s.mask;
+}
 
 // clang-format off
 // The words in the registers a and b of two pixels, to four words from `at` on.
