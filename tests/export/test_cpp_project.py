@@ -29,7 +29,7 @@ pytestmark = needs("make")
 
 @pytest.mark.parametrize(
     "network, compiler, integer",
-    few_fast([(chain, "g++", True), (residual, "clang++", True), *product((chain, residual), ("g++", "clang++"), (False,))], 2),
+    few_fast([(chain, "g++", True), (residual, "clang++", True), *product((chain, residual), ("g++", "clang++"), (False,))]),
 )
 def test_it_gives_the_simulated_integers(network, integer, compiler, tmp_path):
     graph = network(integer)

@@ -55,6 +55,7 @@ def rate(text, row):
     return float(found)
 
 
+@pytest.mark.slow  # the fast run has the tutorial of these commands
 def test_one_command_to_scores(digits, tmp_path, capsys):
     """Class folders label the pictures, and they calibrate without -calib."""
     network = ROOT / "models" / "MobileNet.onnx"

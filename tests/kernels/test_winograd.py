@@ -133,7 +133,10 @@ def extreme_cases(seed: int, channels: int = 34) -> Iterator[harness.Case]:
             yield case
 
 
-@pytest.fixture(params=["twos", "fours", "stack"])
+FORMS = ["fours", "twos", "stack"]
+
+
+@pytest.fixture(params=FORMS)
 def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
     """Lets the kernel harness use the Winograd form wherever there is one, in tiles of two, or of four where they are exact, or of four with
     weights on the stack; a function from seeds to cases.
@@ -161,6 +164,7 @@ def test_winograd(tmp_path, winograd, isa, level):
     harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all
 
 
+@pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
     harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
@@ -186,6 +190,7 @@ def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
     harness.check_all(winograd(2), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
+@pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
 def test_winograd_neon(tmp_path, winograd):
     """Two on one target; the slow builds take all on both."""
     check_arm([winograd(3)[9], line_cases(cases.Sweep(3))[1]], "aarch64", tmp_path, "-O0")

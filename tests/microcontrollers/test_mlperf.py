@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.board_export import SHARED, compiled, export_for_boards, make
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.mcu.boards import board, core
@@ -126,12 +127,15 @@ def check(export: Path, benchmark: str, name: str, folder: Path, blue_first: boo
 
 @pytest.mark.parametrize(
     "benchmark, name",
-    [
-        ("ic01", "cortex-m4"),
-        ("ad01", "rv32imc"),
-        *(pytest.param(one, core, marks=pytest.mark.slow) for one, core in (("kws01", "rv32imc"), ("vww01", "cortex-m4"))),
-        *(pytest.param("kws01", one, marks=pytest.mark.slow) for one in ("cortex-m0", "cortex-m33", "cortex-m55")),
-    ],
+    few_fast(
+        [
+            ("ic01", "cortex-m4"),
+            ("ad01", "rv32imc"),
+            ("kws01", "rv32imc"),
+            ("vww01", "cortex-m4"),
+            *(("kws01", core) for core in ("cortex-m0", "cortex-m33", "cortex-m55")),
+        ]
+    ),
 )
 def test_results_over_the_serial_line(small, tmp_path, benchmark, name):
     rate, score = check(small(benchmark), benchmark, name, tmp_path, benchmark in ("ic01", "vww01"))

@@ -172,7 +172,8 @@ def test_rust(packed, tmp_path):
     assert np.array_equal(np.array(json.loads(reals), np.float32), real)
 
 
-@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m0", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0"])
 def test_clang_for_arm(packed, tmp_path, core):
     """The compilers of Arm and IAR are not here; clang stands in for them, without a C++ library."""
     need_core("cortex-m4")
