@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from support.errors import refused
 from support.nvdla_networks import RELU, Net, compiled, half_error, samples, steps
 
 from n2d2py.contracts.functions import Clip
@@ -174,12 +173,6 @@ def test_the_nearest_neighbour_is_exact(config, size, activation):
 @pytest.mark.parametrize("shape, size", [((40, 1, 3), (1, 2)), ((40, 1, 1), (2, 3)), ((40, 3, 1), (2, 1)), ((9, 1, 5), (1, 1))])
 def test_single_pixels_are_copied_atom_by_atom(config, shape, size):
     assert steps(lambda net: net.add("r", Resize(size), "x"), shape, config)[0].max() < 1e-6
-
-
-def test_interpolation_is_refused_by_name():
-    net = Net((6, 14, 13))
-    graph = net.done(net.add("r", Resize((28, 26), "Bilinear"), net.conv("a", "x", 8)))
-    assert refused(r"E715.*'r'.*resampling of mode Bilinear", lambda: compiled(graph, "nv_small", 0, samples((6, 14, 13))))
 
 
 @pytest.mark.parametrize("inputs, outputs", [(4, 8), (5, 7), (7, 5), (6, 4), (3, 1), (1, 5), (13, 13)])
