@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.contracts.onnx.nodes import weight_scales
@@ -60,16 +60,6 @@ def built(body: str, step: str = "", **others: np.ndarray) -> onnx.ModelProto:
     return text_model(ENDS, text, {**CONSTANTS, **others}, domains='"com.microsoft" : 1', has_shapes=False)
 
 
-def run_onnx_runtime(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(
-        None, {"x": x}
-    )[0]
-
-
 @every("mode", ["linear", "cubic"])
 @every("zero", ["z", "zu"])
 def test_a_resize_of_integers_is_rounded_to_them(mode, zero):
@@ -78,7 +68,8 @@ def test_a_resize_of_integers_is_rounded_to_them(mode, zero):
     model = built(f"qu = QuantizeLinear (x, s, {zero})\n r = {resize} (qu, , larger)", step=f"s, {zero}")
     x = np.random.default_rng(3).normal(size=(2, 4, 6, 6)).astype(F)
     real = f"qu = QuantizeLinear (x, s, {zero})\n d = DequantizeLinear (qu, s, {zero})\n e = {resize} (d, , larger)"
-    wanted = run_onnx_runtime(built(f"{real}\n r = QuantizeLinear (e, s, {zero})", step=f"s, {zero}"), x)
+    real_model = built(f"{real}\n r = QuantizeLinear (e, s, {zero})", step=f"s, {zero}")
+    (wanted,) = runtime_outputs(real_model, x, optimize=False)
     (found,) = run_graph(import_onnx(model), {"x": x.astype(np.float64)}).values()
     away = np.abs(found - wanted) / CONSTANTS["s"]
     assert found.shape == (2, 4, 9, 9) and away.max() < 1.01 and (away > 0.01).mean() < 0.06  # ties of linear means
@@ -88,7 +79,7 @@ def test_a_resize_of_integers_is_rounded_to_them(mode, zero):
 def test_as_onnx_runtime_computes(case):
     model = built(BODIES[case])
     x = np.random.default_rng(3).normal(size=(2, 4, 6, 6)).astype(F)
-    wanted = run_onnx_runtime(model, x)
+    (wanted,) = runtime_outputs(model, x, optimize=False)
     (found,) = run_graph(import_onnx(model), {"x": x.astype(np.float64)}).values()
     step = 0.01 if "Sigmoid" in BODIES[case] else 0.0373
     away = np.abs(found - wanted) / step

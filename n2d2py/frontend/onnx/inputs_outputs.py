@@ -199,13 +199,16 @@ def _output_port(builder: Builder, name: str) -> FilePort:
 
 
 def _separate_outputs(builder: Builder) -> None:
-    """Insert an Identity before each output whose tensor is also an input of the network or another output."""
+    """Name each output's tensor as the output; insert an Identity where it is also an input of the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
     for index, (name, tensor) in enumerate(zip(names, shared, strict=True)):
         named_so = tensor in names and shared[names.index(tensor)] == tensor
         owner = names.index(tensor) if named_so else shared.index(tensor)
         if index == owner and tensor not in graph.inputs:
+            if not named_so and name not in graph.tensors:
+                _rename_tensor(builder, tensor, name)
+                graph.outputs[index] = name
             continue
         graph.aliases.pop(name, None)
         copy = name if name not in graph.tensors else builder.fresh(f"{name}_output")
@@ -251,8 +254,9 @@ def _rename_tensor(builder: Builder, old: str, new: str) -> None:
     graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)
     for node in graph.nodes:
         node.inputs = [new if name == old else name for name in node.inputs]
-        if node.outputs == [old]:
-            node.name, node.outputs, node.source = new, [new], [new]
+        node.outputs = [new if name == old else name for name in node.outputs]
+        if node.outputs == [new]:
+            node.name, node.source = new, [new]
     graph.outputs = [new if name == old else name for name in graph.outputs]
     graph.aliases.pop(new, None)
     for table in (builder.arrays, builder.names, graph.aliases):

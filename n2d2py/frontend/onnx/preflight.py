@@ -22,6 +22,7 @@ _REMEDIES = {
     "Scan": "export the model without control flow",
     "If": "export the model without it",
 }
+_OTHER_SIZES = "give the sizes that the model is made for with -input-shape; or "
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 
 
@@ -37,7 +38,8 @@ class Preflight:
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
         """Record a node that no converter supports."""
         key = operator_key(proto.op_type, proto.domain), refusal.reason
-        remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
+        default = f"{_OTHER_SIZES * self._model.has_given_sizes}{_DEFAULT_REMEDY}"
+        remedy = refusal.remedy or _REMEDIES.get(proto.op_type, default)
         self._refused.setdefault(key, (remedy, []))[1].append(next(filter(None, proto.output), ""))
 
     def fail(self, error: N2D2Error) -> None:
