@@ -52,6 +52,12 @@ def test_arrays(tmp_path, save, dtype, expected):
     assert stimuli.labels.tolist() == ([-1, -1] if save == "npy" else [4, 2])
 
 
+def test_a_csv_file_of_another_width_is_told_by_its_columns(tmp_path):
+    np.savetxt(tmp_path / "d.csv", np.zeros((8, 640)), delimiter=",")
+    with pytest.raises(N2D2Error, match=r"E414.*640 columns.*192 values"):
+        open_source(tmp_path / "d.csv", (3, 8, 8))
+
+
 @pytest.mark.parametrize("port", [None, FilePort((1, 2, 3)), FilePort((2, 3), None), FilePort((2, 1, 3), 1)])
 def test_a_line_of_a_csv_file_is_a_sample_in_the_order_of_the_model_file(tmp_path, port):
     x = np.random.default_rng(3).normal(size=(5, 6)).astype(np.float32)

@@ -182,8 +182,10 @@ def test_a_circle_of_links(tmp_path):
 
 
 def test_all_that_cannot_be_read_are_listed(tmp_path):
+    """A file that is not there only once."""
     (tmp_path / "data.bin").write_bytes(BYTES)
-    proto = holding(outside("a", [99]), outside("b", [3]), outside("c", [3], location="no.bin"), outside("d", [3], offset="x"))
+    lost = [outside(name, [3], location="no.bin") for name in "ce"]
+    proto = holding(outside("a", [99]), outside("b", [3]), *lost, outside("d", [3], offset="x"))
     found = error_of(load_external_data, proto, tmp_path / "net.onnx")
     assert [error.what for error in found.errors] == [
         "'data.bin' ends before the data of 'a'",

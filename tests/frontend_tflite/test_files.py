@@ -166,6 +166,20 @@ def test_all_unsupported_operators_at_once(tmp_path):
     assert "m.tflite [1 UNIQUE b]" in lines[1]
 
 
+@pytest.mark.parametrize("compiler", ["ethos-u", "edgetpu-custom-op"])
+def test_the_result_of_a_compiler_is_told_as_such(compiler, tmp_path):
+    """Its operator reads scratch memory that no other one writes."""
+    m = Small()
+    y = m.add("RELU", [m.x, m.tensor("scratch", (1, 64), IN)], (1, 8, 6, 4), IN, name="y")
+
+    def change(schema, model) -> None:
+        model.operatorCodes[0].builtinCode = model.operatorCodes[0].deprecatedBuiltinCode = 32
+        model.operatorCodes[0].customCode = compiler
+
+    (line,) = failure(rewritten(m.write(tmp_path, y), change))
+    assert "E310" in line and compiler in line and "compiler" in line.split("; ")[-1]
+
+
 def _refused(**change) -> tuple[Small, int]:
     m = Small()
     made = m.add("RELU", [m.x], (1, 8, 6, 4), IN, name="y")
