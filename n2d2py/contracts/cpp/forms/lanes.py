@@ -18,7 +18,7 @@ _OUTPUTS = 4
 _INPUTS = {"convolution": 4, "fullyConnected": 8}
 """Of a step of the kernel."""
 _LIMIT = 2**23
-_CHUNK, _FEWEST_PIXELS = 24, 3
+_CHUNK, _FEWEST_PIXELS = 24, 4
 """Columns of a chunk of `row_pair_depthwise.hpp`; outputs of a line from which on it is faster than by pairs of taps."""
 
 
