@@ -40,6 +40,7 @@ def attention(seed: int, every: int = 1) -> Cases:
     """Products, softmaxes, normalisations and sums of attention."""
     kinds = (
         attention_cases.products,
+        attention_cases.real_products,
         attention_cases.softmaxes,
         attention_cases.masked_softmaxes,
         attention_cases.norms,
