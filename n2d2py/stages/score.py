@@ -21,10 +21,10 @@ from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference.engine import FloatEngine
-from n2d2py.runtime import Network, Runner, Simulator
+from n2d2py.runtime import FloatNetwork, Network, Runner, Simulator
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
-from n2d2py.stages.score_boxes import TARGET, FloatNetwork, detection_score, detector_of, found_boxes, with_pipeline
+from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes, with_pipeline
 from n2d2py.stages.score_words import TARGET as WORDS
 from n2d2py.stages.score_words import read_recordings, word_score
 from n2d2py.targets import Score, Scorer, write_target_files

@@ -140,6 +140,12 @@ FORMS = {
         17,
         {"s": np.array([1, 1, 1, 0.95], F)},
     ),
+    "integers between two": (
+        "float[1,2,3,4] x => float y",
+        'm = Mul (x, h) c = Cast <to = 6> (m) r = Resize <mode = "linear"> (c, , , s) y = Cast <to = 1> (r)',
+        19,
+        {"h": np.array(100, F), "s": sizes(1, 2, 6, 8)},
+    ),
     # functions by parts
     "cube by another exponent": (
         "float[1,6] x => float y",

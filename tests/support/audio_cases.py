@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.exports.cpp.audio_input import audio_view
+from support.onnx_models import text_model
 from support.post_cases import printing
 
 SPECS = (
@@ -146,14 +146,9 @@ struct Case{number} {{
 
 
 def write_model(path: str, shape: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(2)
-    count = int(np.prod(shape))
-    weights = [numpy_helper.from_array(rng.normal(0, 0.05, (count, 10)).astype(np.float32), "w")]
-    nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])
-    graph = helper.make_graph(nodes, "net", [x], [y], weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+    weights = np.random.default_rng(2).normal(0, 0.05, (int(np.prod(shape)), 10))
+    ends = f"float[{','.join(map(str, shape))}] x => float[1,10] y"
+    onnx.save(text_model(ends, "f = Flatten (x) y = MatMul (f, w)", {"w": weights}, opset=13), path)
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int, channels: int = 1) -> None:
