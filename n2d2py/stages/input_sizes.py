@@ -4,6 +4,7 @@ onnx."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -92,8 +93,11 @@ def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> N
     log.notice("the input '%s' is %s, as %s", name, "x".join(map(str, sizes)), source)
 
 
-def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
+def _shapes(given: str | int | Sequence[int] | None, names: list[str]) -> dict[str, tuple[int, ...]]:
     """Return the shapes by input name; one without name belongs to the only input."""
+    text = (
+        given if given is None or isinstance(given, str) else "x".join(map(str, [given] if isinstance(given, int) else given))
+    )
     shapes: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text is not None else ():
         name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons

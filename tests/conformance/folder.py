@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -47,7 +47,7 @@ __all__ = ["find_cases", "run_apart"]
 
 SAMPLES, CALIBRATED = 4, 8
 _ALIVE: list[Any] = []
-_PROPOSED = re.compile(r"\b(input_shape|constants|outputs)='([^']*)'")
+_PROPOSED = re.compile(r"\b(input_shape|constants|outputs)='?([^')]*)'?")
 TOLERANCE = 1e-4
 COLUMNS = ("result", "float", "int8", "peer", "C++", "MB", "s", "remark")
 
@@ -84,21 +84,27 @@ def find_cases(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite") and path.is_file())
 
 
-def open_onnx(path: Path) -> Peer:
-    """The file on ONNX Runtime."""
+def open_onnx(path: Path, constants: Mapping[str, float]) -> Peer:
+    """The file on ONNX Runtime; the inputs `constants` always have one value."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    ports, names = session.get_inputs(), [port.name for port in session.get_inputs()]
+    ports = [port for port in session.get_inputs() if port.name not in constants]
+    names = [port.name for port in ports]
     types = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(float16)": "f2", "tensor(bool)": "?"}
+
+    def dtype_of(port: Any) -> np.dtype:
+        return np.dtype(types.get(port.type) or port.type[7:-1])
+
+    fixed = {p.name: np.full(p.shape, constants[p.name], dtype_of(p)) for p in session.get_inputs() if p.name in constants}
     return Peer(
         names,
         [[size if isinstance(size, int) and size > 0 else None for size in port.shape] for port in ports],
-        [np.dtype(types.get(port.type) or port.type[7:-1]) for port in ports],
+        [dtype_of(port) for port in ports],
         [port.name for port in session.get_outputs()],
-        lambda arrays: [np.asarray(y) for y in session.run(None, dict(zip(names, arrays, strict=True)))],
+        lambda arrays: [np.asarray(y) for y in session.run(None, {**fixed, **dict(zip(names, arrays, strict=True))})],
     )
 
 
@@ -192,8 +198,11 @@ class Examined:
     def __init__(self, path: Path, size: int):
         self.path = path
         self.model, self.option = load(path, size)
+        chosen = re.search(r"-constants (\S+)", self.option)
+        pairs = [pair.split(":") for pair in chosen[1].split(",")] if chosen else []
+        self.constants = {name: float(value) for name, value in pairs}
         try:
-            self.peer = (open_onnx if path.suffix == ".onnx" else open_tflite)(path)
+            self.peer = open_onnx(path, self.constants) if path.suffix == ".onnx" else open_tflite(path)
         except Exception as error:  # neither has a class of its own for errors
             raise PeerRefuses(f"the peer refuses the file: {str(error)[:100]}") from error
         _ALIVE.append(self.peer)
@@ -273,7 +282,7 @@ class Examined:
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
                     write_static(self.path, made, stimuli, activations="QInt8")
-                return decibels(self.by(open_onnx(made)), self.wanted)
+                return decibels(self.by(open_onnx(made, self.constants)), self.wanted)
             except Exception as error:  # its quantizer does not take every file
                 return type(error).__name__
 

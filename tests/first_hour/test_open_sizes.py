@@ -6,6 +6,7 @@ import onnx.parser
 import pytest
 from support.onnx_models import text_model
 
+import n2d2py
 from n2d2py.cli import main
 
 
@@ -28,6 +29,13 @@ def test_on_the_command_line(network, capsys):
     network()
     assert main(["net.onnx", "-describe", "-input-shape", "3x10x12"]) == 0
     assert "12x10x3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shape", ["3x10x12", (3, 10, 12), [3, 10, 12]], ids=str)
+def test_in_python(network, shape):
+    network()
+    net = n2d2py.load("net.onnx", options=n2d2py.LoadOptions(input_shape=shape))
+    assert [one.shape for one in net.info.inputs] == [(1, 3, 10, 12)]
 
 
 def test_of_several_inputs(network, capsys):
