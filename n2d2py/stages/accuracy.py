@@ -55,7 +55,8 @@ class CheckedOutputs:
     @cached_property
     def real(self) -> Mapping[str, np.ndarray]:
         """The float outputs."""
-        return _outputs(self.observed.checked, FloatEngine(self.observed.graph, threads=1).run)
+        engine, several = FloatEngine.for_batches(self.observed.graph, ())
+        return _outputs(self.observed.checked, engine.run, several)
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Return the figure of the worst integer output; `unseen`: the samples were not used for calibration."""
@@ -120,8 +121,10 @@ def check_accuracy(
     log.warning("W508", f"{what}; layer '{layer}' costs most: {cause}", remedy=remedy)
 
 
-def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    parts = list(ordered_map(run, batches))
+def _outputs(
+    batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[str, np.ndarray]], threads: bool = True
+) -> dict[str, np.ndarray]:
+    parts = list(ordered_map(run, batches, threads))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -3,10 +3,9 @@
 from functools import cache
 
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from support.model_run import MODELS
+from support.onnx_models import ModelBuilder, decibels, runtime_outputs
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -176,37 +175,23 @@ READERS = {
 def network(reader: list) -> bytes:
     """x (4, 8, 8) -> 1x1 convolution c -> SiLU s -> reader, as an ONNX file."""
     generator = np.random.default_rng(4)
-    arrays = {
+    constants = {
         "w0": generator.normal(0, 1.2, (4, 4, 1, 1)),
         "w1": generator.normal(0, 0.5, (4, 1, 1, 1)),
         "w3": generator.normal(0, 0.3, (4, 4, 3, 3)),
         "d3": generator.normal(0, 0.5, (4, 1, 3, 3)),
         "t2": generator.normal(0, 0.5, (4, 4, 2, 2)),
         "f": generator.normal(0, 0.1, (256, 5)),
-        "scales": np.array([1, 1, 2, 2]),
+        "scales": np.array([1.0, 1, 2, 2]),
     }
-    indices = {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "starts": [0, 1, 2, 0], "ends": [1, 3, 8, 5], "shape": [1, 1, 16, 16]}
-    nodes = [
-        helper.make_node("Conv", ["x", "w0"], ["c"]),
-        helper.make_node("Sigmoid", ["c"], ["g"]),
-        helper.make_node("Mul", ["c", "g"], ["s"]),
-    ]
-    last = "s"
-    for index, (kind, inputs, attributes) in enumerate(reader):
-        given = [last if name == "" and position == 0 else name for position, name in enumerate(inputs)]
-        last = f"r{index}" if index + 1 < len(reader) else "y"
-        nodes.append(helper.make_node(kind, given, [last], **attributes))
-    used = {name for node in nodes for name in node.input}
-    constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in arrays.items() if name in used]
-    constants += [numpy_helper.from_array(np.array(a, np.int64), name) for name, a in indices.items() if name in used]
-    graph = helper.make_graph(
-        nodes,
-        "readers",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        constants,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    constants |= {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "starts": [0, 1, 2, 0], "ends": [1, 3, 8, 5], "shape": [1, 1, 16, 16]}
+    build = ModelBuilder(opset=13)
+    build.add("Conv", "x", constants["w0"], name="c")
+    last = build.add("Mul", "c", build.add("Sigmoid", "c"), name="s")
+    for index, (kind, (first, *others), attributes) in enumerate(reader, 1 - len(reader)):
+        inputs = (first or last, *(constants.get(name, name) for name in others))
+        last = build.add(kind, *inputs, name=f"r{index}" if index else "y", **attributes)
+    return build.proto({"x": [1, 4, 8, 8]}, "y").SerializeToString()
 
 
 def quantized(file: bytes, stimuli: np.ndarray, tmp_path, options: QuantOptions):
@@ -224,15 +209,14 @@ def test_every_reader_of_a_tensor_with_a_zero_point_is_right(name, tmp_path):
     """The referee is ONNX Runtime on the float file: a reader that forgot the zero point would be far off."""
     file = network(READERS[name])
     x = np.random.default_rng(5).normal(0, 1.5, (32, 4, 8, 8)).astype(np.float32)
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    real = np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]) for one in x])
+    (real,) = runtime_outputs(file, x, batch=1)
     found = {}
     for zero_points in (True, False):
         graph = quantized(file, x, tmp_path, QuantOptions(zero_points=zero_points, output_bits=16))
         stored = simulate(graph, quantize_inputs(graph, [x]))
         (output,) = graph.outputs
         reached = graph.type(output).dequantize(stored[output]).reshape(real.shape).astype(np.float64)
-        found[zero_points] = 10 * np.log10(np.square(real, dtype=np.float64).sum() / np.square(reached - real).sum())
+        found[zero_points] = decibels(reached, real)
         shifted = [tensor.name for tensor in graph.tensors.values() if tensor.type.zero_point]
         assert bool(shifted) == zero_points, shifted
     assert found[True] > max(28.0, found[False] - 1.0), found
@@ -323,7 +307,7 @@ def lenet(name: str) -> Graph:
 
 
 @cache
-def decibels(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]:
+def ratings(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]:
     """Signal to error in dB, and the zero point, of what each function and pool gives: by the policy (None), or with zero points or without everywhere."""
     graph = lenet(name)
     histograms = collect(graph, [digits()]).histograms
@@ -347,7 +331,7 @@ def decibels(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]
 @every("name", FUNCTIONS)
 def test_the_policy_loses_little_against_the_better_type(name):
     """A smaller share costs decibels: at 0.7 up to 1.5 of them."""
-    chosen, with_one, without = (decibels(name, way) for way in (None, True, False))
+    chosen, with_one, without = (ratings(name, way) for way in (None, True, False))
     lost = {tensor: max(with_one[tensor][0], without[tensor][0]) - chosen[tensor][0] for tensor in chosen}
     worst = max(lost, key=lost.__getitem__)
     assert lost[worst] <= MOST_DB, f"{worst} loses {lost[worst]:.2f} dB"
@@ -356,7 +340,7 @@ def test_the_policy_loses_little_against_the_better_type(name):
 @every("name", FUNCTIONS)
 def test_a_zero_point_gains_enough(name):
     """A larger share pays for zero points that gain next to nothing."""
-    chosen, without = decibels(name, None), decibels(name, False)
+    chosen, without = ratings(name, None), ratings(name, False)
     gained = {tensor: chosen[tensor][0] - without[tensor][0] for tensor in chosen if chosen[tensor][1]}
     small = {tensor: f"{gain:.2f} dB" for tensor, gain in gained.items() if gain < LEAST_DB}
     assert not small, f"zero points of little gain: {small}"
@@ -366,6 +350,6 @@ def test_both_sides_of_the_policy_are_met():
     """Tensors whose squared error with a zero point is 0.7 to 0.8 of that without, and 0.8 to 0.95: they notice a move of the share."""
     shares = {}
     for name in FUNCTIONS:
-        with_one, without = decibels(name, True), decibels(name, False)
+        with_one, without = ratings(name, True), ratings(name, False)
         shares |= {(name, tensor): 10 ** ((without[tensor][0] - with_one[tensor][0]) / 10) for tensor in with_one}
     assert any(0.7 < share < 0.78 for share in shares.values()) and any(0.82 < share < 0.95 for share in shares.values())

@@ -150,19 +150,20 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
     if not (scalables or projections) or not batches:
         return {}
     measured = [*scalables, *(part for one in projections for part in _whole_and_values(one))]
-    engine = FloatEngine(graph, taps=list(dict.fromkeys(one.read for one in measured)), threads=1)
+    last = {one.read: index for index, one in enumerate(measured)}
+    engine, several = FloatEngine.for_batches(graph, last)
 
     def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int, np.ndarray]]:
         values = engine.run(batch)
         figures = []
-        for one in measured:
-            rows = one.by_channel(values[one.read])
+        for index, one in enumerate(measured):
+            rows = one.by_channel(values.pop(one.read) if last[one.read] == index else values[one.read])
             power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
             largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
             figures.append((largest.astype(np.float64), power, len(rows), np.count_nonzero(rows, axis=0)))
         return figures
 
-    parts = list(ordered_map(measure, batches))
+    parts = list(ordered_map(measure, batches if several else [x[k : k + 1] for x in batches for k in range(len(x))], several))
 
     def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
         active = np.maximum(np.sum([part[index][3] for part in parts], axis=0), 1)
