@@ -16,8 +16,8 @@ _BLOCK = 1 << 17
 _FACTORS = np.linspace(-2, 2, 5)
 _WEIGHTS = np.exp(-np.square(_FACTORS) / 2) / np.exp(-np.square(_FACTORS) / 2).sum()
 """Nodes of a normal distribution, in standard deviations, and their shares."""
-_BANDWIDTH, _TAIL = 0.8, 1.7
-"""Deviations of one value and one sample, of which N leave N^(-1/3); in units of the tail index for samples."""
+_BANDWIDTH, _TAIL = 2.3, 2.4
+"""Deviations of one value and one sample, of which N leave N^(-1/2); in units of the tail index for samples."""
 _ASSUMED_TAIL, _HEAVIEST_TAIL = 0.2, 0.5
 """Tail index that counts as one more sample, and its upper limit."""
 
@@ -171,7 +171,7 @@ class Histogram:
         upper = peaks[peaks.size // 2 :]
         tail = (float(np.log(upper / upper[0]).sum()) + _ASSUMED_TAIL) / (upper.size + 1)
         values = max(self.count - self.zeros, 1)
-        return float(np.hypot(_BANDWIDTH / np.cbrt(values), _TAIL * min(tail, _HEAVIEST_TAIL) / np.cbrt(self.peaks.size)))
+        return float(np.hypot(_BANDWIDTH / values**0.5, _TAIL * min(tail, _HEAVIEST_TAIL) / self.peaks.size**0.5))
 
     def magnitudes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return counts (BINS) of |x| with zeros in the first bin, and their BINS + 1 edges."""

@@ -311,6 +311,8 @@ def ratings(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]
     """Signal to error in dB, and the zero point, of what each function and pool gives: by the policy (None), or with zero points or without everywhere."""
     graph = lenet(name)
     histograms = collect(graph, [digits()]).histograms
+    for histogram in histograms.values():
+        histogram.peaks = np.zeros(0)  # ranges for these samples, on which the error is measured
     with pytest.MonkeyPatch.context() as patch:
         if zero_points:
             patch.setattr("n2d2py.quant.types.choose.ZERO_POINT_GAIN", 1e9)
