@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import error_of
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
@@ -30,9 +31,7 @@ from n2d2py.frontend.tflite.file import read_tflite
 
 def failure(path: Path) -> list[str]:
     """The lines of what is wrong with a file."""
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(load_model(path))
-    return [error.line() for error in caught.value.errors]
+    return [error.line() for error in error_of(lambda: import_onnx(load_model(path))).errors]
 
 
 def _network() -> tuple[Small, int]:
