@@ -93,70 +93,6 @@ struct Depthwise {
         store<Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);
     }
 
-#if N2D2_SCALAR_TILES
-    // Channels [channel, channel + Count) of columns [begin, end), whose 3 x 3 windows lie inside the input: a channel's weights stay in
-    // registers along the line.
-    template <int Count>
-    static N2D2_NOINLINE void innerLine(const In* const* rows, int begin, int end, int channel, Out* out, const Weight* weights,
-                                        const Sum* bias) {
-        constexpr int step = Cfg::DilationWidth * Input::Stride, next = Cfg::StrideWidth * Input::Stride;
-        const int left = (begin * Cfg::StrideWidth - Cfg::PadLeft) * Input::Stride;
-        for (int i = channel; i < channel + Count; ++i) {
-            const Weight* const w = weights + i;
-            const Sum first = bias[i], w0 = w[0], w1 = w[C], w2 = w[2 * C], w3 = w[3 * C], w4 = w[4 * C], w5 = w[5 * C],
-                      w6 = w[6 * C], w7 = w[7 * C], w8 = w[8 * C];
-            const In *a = rows[0] + left + i, *b = rows[1] + left + i, *c = rows[2] + left + i;
-            Out* to = out + begin * Output::Stride + i;
-            Out* const last = out + end * Output::Stride + i;
-            for (; to != last; to += Output::Stride) {
-                const Sum sum = first + a[0] * w0 + a[step] * w1 + a[2 * step] * w2 + b[0] * w3 + b[step] * w4 +
-                                b[2 * step] * w5 + c[0] * w6 + c[step] * w7 + c[2 * step] * w8;
-                store<Epilogue, 1>(&sum, i, to);
-                a += next;
-                b += next;
-                c += next;
-            }
-        }
-    }
-
-    // The same of column x, whose window may be partly outside. `zeros`: Count zero points.
-    template <int Count>
-    static N2D2_NOINLINE void outerColumn(const In* const* rows, int x, int channel, Out* out, const Weight* weights,
-                                          const Sum* bias, const In* zeros) {
-        const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
-        const In* taps[9];
-        for (int u = 0; u < 3; ++u)
-            for (int v = 0; v < 3; ++v) {
-                const int column = left + v * Cfg::DilationWidth;
-                const bool there = rows[u] && column >= 0 && column < W;
-                taps[3 * u + v] = there ? rows[u] + column * Input::Stride + channel : zeros;
-            }
-        const In *t0 = taps[0], *t1 = taps[1], *t2 = taps[2], *t3 = taps[3], *t4 = taps[4], *t5 = taps[5], *t6 = taps[6],
-                 *t7 = taps[7], *t8 = taps[8];
-        const Weight* w = weights + channel;
-        Out* const to = out + x * Output::Stride + channel;
-        for (int i = 0; i < Count; ++i, ++w) {
-            const Sum sum = bias[channel + i] + *t0++ * Sum(w[0]) + *t1++ * Sum(w[C]) + *t2++ * Sum(w[2 * C]) +
-                            *t3++ * Sum(w[3 * C]) + *t4++ * Sum(w[4 * C]) + *t5++ * Sum(w[5 * C]) + *t6++ * Sum(w[6 * C]) +
-                            *t7++ * Sum(w[7 * C]) + *t8++ * Sum(w[8 * C]);
-            store<Epilogue, 1>(&sum, channel + i, to + i);
-        }
-    }
-
-    template <int Count>
-    static N2D2_INLINE void lineByChannels(const In* const* rows, int begin, int end, int channel, Out* out,
-                                           const Weight* weights, const Sum* bias) {
-        In zeros[Count];
-        for (int i = 0; i < Count; ++i)
-            zeros[i] = static_cast<In>(Cfg::InputZero);
-        for (int x = 0; x < Output::Width; ++x)
-            if (x < begin || x >= end)
-                outerColumn<Count>(rows, x, channel, out, weights, bias, zeros);
-        if (begin < end)
-            innerLine<Count>(rows, begin, end, channel, out, weights, bias);
-    }
-#endif
-
     template <int Count>
     static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights, const Sum* bias) {
         constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = Output::Width;
@@ -167,12 +103,6 @@ struct Depthwise {
         for (int u = 0; u < KH; ++u)
             inside = inside && rows[u];
         const int innerBegin = inside ? begin : pixels, innerEnd = inside ? end : pixels;
-#if N2D2_SCALAR_TILES
-        if (KH == 3 && KW == 3 && sizeof(In) == 1 && sizeof(Sum) == 4) {
-            lineByChannels<Count>(rows, innerBegin, innerEnd, channel, out, weights, bias);
-            return;
-        }
-#endif
         for (int x = 0; x < innerBegin; ++x)
             outerPixel<Count>(rows, x, channel, out, weights, bias);
         for (int x = innerBegin; x < innerEnd; ++x)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import error_of
 from support.tables import every
 
 from n2d2py.contracts.onnx.nodes import CONVERTERS
@@ -12,10 +13,9 @@ from n2d2py.reference.executor import run_graph
 
 
 def failure(action) -> N2D2Error:
-    with pytest.raises(N2D2Error) as caught:
-        action()
-    assert "\n" not in caught.value.line() and caught.value.remedy
-    return caught.value
+    error = error_of(action)
+    assert "\n" not in error.line() and error.remedy
+    return error
 
 
 def test_truncated_at_every_length(model, tmp_path):
@@ -86,9 +86,8 @@ def test_all_unsupported_nodes_are_listed_together(model):
 
 def test_operators_behind_unknown_shapes_are_still_listed(model):
     body = "a = NonZero(x)\n b = Cast<to = 1>(a)\n c = Multinomial(b)\n y = Relu(c)"
-    with pytest.raises(ErrorList) as caught:
-        import_onnx(model("float[N,3] x => float[M,K] y", body))
-    assert [error.line().split("]: ")[1].split()[0] for error in caught.value.errors] == ["NonZero", "Multinomial"]
+    found = error_of(lambda: import_onnx(model("float[N,3] x => float[M,K] y", body)))
+    assert [error.line().split("]: ")[1].split()[0] for error in found.errors] == ["NonZero", "Multinomial"]
 
 
 def test_registry_raises_on_duplicates():
@@ -120,3 +119,23 @@ def test_registry_raises_on_duplicates():
 def test_a_divisor_a_step_or_a_scale_of_zero(one_node, operator, constants, attributes, said):
     error = failure(lambda: import_onnx(one_node(operator, ["N", 3, 6, 6], constants, **attributes)))
     assert error.code == "E310" and said in error.line()
+
+
+@every("operator", ["MaxPool", "AveragePool"])
+@every(
+    "attributes, text",
+    [
+        ({"kernel_shape": [2, 2, 2], "strides": [2, 2]}, "strides have 2 values for 3"),
+        ({"kernel_shape": [2, 2]}, "kernel_shape have 2 values for 3"),
+        ({"kernel_shape": [2, 0, 2]}, "kernel_shape are not positive"),
+        ({"kernel_shape": [2, 2, 2], "strides": [1, 2, 2**40]}, "strides are larger than any image"),
+        ({"kernel_shape": [2, 2, 2], "pads": [1, 1, 1, 1]}, "pads have 4 values instead of 6"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, -1, 0]}, "negative pads"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 2**40, 0]}, "at most 67,108,864 are supported"),
+        ({"kernel_shape": [7, 2, 2]}, "its result has no elements"),
+        ({"kernel_shape": [2, 2, 2], "pads": [2, 0, 0, 0, 0, 0]}, "some of its windows lie outside the image"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 0, 2]}, "some of its windows lie outside the image"),
+    ],
+)
+def test_pools_that_are_refused(one_node, operator, attributes, text):
+    assert text in failure(lambda: import_onnx(one_node(operator, ["N", 2, 6, 6, 6], **attributes))).line()

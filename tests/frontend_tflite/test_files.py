@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import error_of
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
@@ -30,9 +31,7 @@ from n2d2py.frontend.tflite.file import read_tflite
 
 def failure(path: Path) -> list[str]:
     """The lines of what is wrong with a file."""
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(load_model(path))
-    return [error.line() for error in caught.value.errors]
+    return [error.line() for error in error_of(lambda: import_onnx(load_model(path))).errors]
 
 
 def _network() -> tuple[Small, int]:
@@ -159,12 +158,26 @@ def test_all_unsupported_operators_at_once(tmp_path):
     """One line for each kind, with the file, the operator's index, its name and its tensor."""
     m = Small()
     a = m.add("WHERE", [m.x], (1, 8, 6, 4), IN, name="a")
-    b = m.add("L2_POOL_2D", [a], (1, 8, 6, 4), IN, name="b")
+    b = m.add("UNIQUE", [a], (1, 8, 6, 4), IN, name="b")
     c = m.add("RELU", [b], (1, 8, 6, 4), IN, name="c")
     lines = failure(m.write(tmp_path, m.add("WHERE", [c], (1, 8, 6, 4), IN, name="d")))
     assert len(lines) == 2
     assert "m.tflite [0 WHERE a]" in lines[0] and "2 operators" in lines[0] and lines[0].startswith("N2D2-E310")
-    assert "m.tflite [1 L2_POOL_2D b]" in lines[1]
+    assert "m.tflite [1 UNIQUE b]" in lines[1]
+
+
+@pytest.mark.parametrize("compiler", ["ethos-u", "edgetpu-custom-op"])
+def test_the_result_of_a_compiler_is_told_as_such(compiler, tmp_path):
+    """Its operator reads scratch memory that no other one writes."""
+    m = Small()
+    y = m.add("RELU", [m.x, m.tensor("scratch", (1, 64), IN)], (1, 8, 6, 4), IN, name="y")
+
+    def change(schema, model) -> None:
+        model.operatorCodes[0].builtinCode = model.operatorCodes[0].deprecatedBuiltinCode = 32
+        model.operatorCodes[0].customCode = compiler
+
+    (line,) = failure(rewritten(m.write(tmp_path, y), change))
+    assert "E310" in line and compiler in line and "compiler" in line.split("; ")[-1]
 
 
 def _refused(**change) -> tuple[Small, int]:

@@ -13,7 +13,6 @@ from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, U4, WEIGHTS, winograd_case
 from support.kernel_simd import each_build, need_emulated_avxvnni, need_isa
-from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
@@ -131,13 +130,11 @@ def test_the_cases_use_it():
 @pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("sse4", 5)]))
 @pytest.mark.parametrize("form", FORMS)
 def test_packed_winograd(tmp_path, form, isa, every):
-    need("g++")
     harness.check_all(FORMS[form](1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def test_packed_winograd_avxvnni_emulated(tmp_path):
     """Tiles of four; with inputs of 4 bits too this set has no other than the direct form."""
-    need("g++")
     made = [*fours_cases(1)[::4], *byte_cases(1)[::8]]
     harness.check_all(made, tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
@@ -148,7 +145,6 @@ def test_packed_winograd_avxvnni_emulated(tmp_path):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @each_build
 def test_packed_winograd_builds(tmp_path, compiler, flags, isa, form):
-    need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all(FORMS[form](2), tmp_path, compiler, (*flags, *need_isa(isa)))

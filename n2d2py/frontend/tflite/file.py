@@ -24,6 +24,8 @@ _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
 CALLS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,)}
 """Option slots with the subgraphs that an operator runs, by operator."""
+COMPILED = frozenset({"ethos-u", "edgetpu-custom-op"})
+"""Custom operators that compilers for accelerators write; they read tensors that no operator writes."""
 _WITHOUT_RESULT = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
 
 
@@ -42,7 +44,7 @@ class TfliteTensor:
         scale, zero_point: quantization of stored integers, one or one for each index of `axis`; empty if not quantized.
         values: values of a constant; 4-bit values are unpacked to int8.
         refusal: the reason why the tensor is unusable, or "".
-        is_open: True if the file leaves a size open, for which `shape` has a default.
+        is_open: True if the file leaves a size after the batch open, for which `shape` has a default.
     """
 
     name: str
@@ -59,6 +61,11 @@ class TfliteTensor:
     def is_quantized(self) -> bool:
         """True if its integers have a scale."""
         return self.scale.size > 0 and self.dtype.kind in "iu"
+
+    @property
+    def is_plain(self) -> bool:
+        """True for floats, truth values, and integers without a scale."""
+        return self.scale.size == 0
 
     def real_values(self) -> np.ndarray:
         """Return the dequantized values of a constant, float32. Raise RefusedOperator if the tensor is computed."""
@@ -101,7 +108,8 @@ class RecurrentCell:
 class TfliteOperator:
     """An operator: its position and name, the indexes of its tensors (-1: absent), its options.
 
-    `custom_options`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes.
+    `custom_options`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes. `dilation`:
+    (vertical, horizontal) of a convolution of a batch of blocks, and of the operators around it (`mark_dilations`).
     """
 
     index: int
@@ -112,6 +120,7 @@ class TfliteOperator:
     custom: bool = False
     custom_options: bytes = b""
     cell: RecurrentCell | None = None
+    dilation: tuple[int, int] = (1, 1)
 
     @property
     def input(self) -> int:
@@ -326,7 +335,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
     if len(known) < len(inputs):
         raise DamagedFile("an input is listed twice")
     for operator in operators:
-        for index in operator.inputs:
+        for index in operator.inputs if operator.code not in COMPILED else ():
             constant = tensors[index].values is not None or not prod(tensors[index].shape)  # no elements need no buffer
             if index >= 0 and index not in known and not constant and not tensors[index].refusal:
                 raise DamagedFile(f"operator {operator.index} reads '{tensors[index].name}', which no earlier operator writes")
@@ -371,7 +380,8 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
         scale, zero = scale[:0], zero[:0]
     if refusal:
         return TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
-    is_open = bool(np.any(entry.vector(7, "<i4") < 0))
+    opened = entry.vector(7, "<i4") < 0
+    is_open = bool(opened[1:].any() or (opened.any() and shape[:1] != (1,)))
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:

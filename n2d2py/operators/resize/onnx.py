@@ -57,14 +57,21 @@ def _resize(a: Arrays) -> None:
     elif mode not in ("linear", "cubic"):
         raise Unsupported(f"mode={mode} is not supported")
     elif x.image is not None and changed and _is_bilinear(a, axes, coordinates):
-        tensor = _bilinear(a, x.image, Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]))
+        tensor = a.layer(Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]), x, "linear")
     else:
-        tensor = x
+        tensor = a.cast(x, "") if changed else x  # integers are weighted as real numbers, and cut again
         for index, axis in changed.items():
             if axis.outputs > _MAX_OUTPUTS:
                 raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MAX_OUTPUTS:,}")
             tensor = _interpolate(a, tensor, index, _taps(a, [float(place) for place in places[index]], axis, mode))
-    a.bind(_extrapolate(a, tensor, changed, places))
+        tensor = a.cast(tensor, x.kind)
+    tensor = _extrapolate(a, tensor, changed, places)
+    source = x.image or x.tensor
+    grid = grid_type(a.builder.graph, source) if source is not None and node.inputs[0] in a.builder.integers else None
+    if grid is not None and mode != "nearest":
+        rounding = Quantize(grid)
+        tensor = a.layer(rounding, tensor, "integers") if tensor.image else a.add(rounding, [tensor], tensor.dims, "integers")
+    a.bind(tensor)
 
 
 def _axes(a: Arrays, x: Value) -> list[_Axis]:
@@ -165,14 +172,6 @@ def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
     )
 
 
-def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
-    grid = grid_type(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
-    result = a.builder.layer(a.node, op, [image], part="linear")
-    if grid is not None:  # round to integers again
-        result = a.builder.layer(a.node, Quantize(grid), [result], part="integers")
-    return a.image_value(result)
-
-
 def _taps(a: Arrays, coordinates: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
     """Return the input positions and their weights for each output position."""
     antialias = bool(a.node.attribute("antialias", 0)) and axis.scale < 1
@@ -218,7 +217,7 @@ def _interpolate(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], li
     positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
     weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
     dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
-    op = ArrayInterpolate(*around_axis(x.dims, axis), positions, weights, x.kind)
+    op = ArrayInterpolate(*around_axis(x.dims, axis), positions, weights)
     return a.add(op, [a.tensor(x)], dims, label="resampled")
 
 
