@@ -115,8 +115,8 @@ template <class T>
 struct Gelu : OfVectors {
     static N2D2_INLINE T apply(T x) {
         typedef typename reals::Lanes<T>::Element Real;
-        const T half = Real(0.5) * x, size = reals::magnitude(half);
-        return half - reals::rounded(size * reals::negativeErf(Real(1.41421356237309504880) * size));
+        const T half = Real(0.5) * x;
+        return half + reals::rounded(half * reals::erf(Real(0.70710678118654752440) * x));
     }
 };
 

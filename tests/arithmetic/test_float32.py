@@ -79,13 +79,13 @@ ULP = {
     "elu": 1.1,
     "sigmoid": 2.3,
     "tanh": 2.5,
-    "erf": 3.1,
+    "erf": 5.5,
     "softplus": 3.0,
     "swish": 3.0,
     "mish": 4.0,
 }
 """Largest errors in units of the last place of the result."""
-OF_INPUT = {"gelu": 1.4, "gelu_tanh": 1.9}
+OF_INPUT = {"gelu": 2.1, "gelu_tanh": 1.9}
 """Largest errors in units of the last place of the input."""
 FLUSHED = ("flushed", "sigmoid", "softplus", "swish", "mish")
 """Those that may miss 2^-126, or as much of a larger input."""
