@@ -21,10 +21,6 @@ def _largest_input(inputs: NumType, bounded: bool) -> int:
     return inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
 
 
-_SHORT = (6, 4, 3, 2)
-"""Runs of words below _FEW."""
-
-
 def _longest_run(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
     """Return the first of `runs` for which products of that many words of `weights` (rows, K) with inputs of 0 to `most` fit 16
     bits, or 0."""
@@ -43,11 +39,6 @@ def long_run(weights: np.ndarray, most: int) -> int:
     if every >= _FEW and not _longest_run(weights, most, (_FEW,)):
         return 0  # each of the runs holds whole runs of so many: seldom more than this is computed for 8-bit weights
     return _longest_run(weights, most, (every, *(words for words in _RUNS if words < every)))
-
-
-def short_run(weights: np.ndarray, most: int) -> int:
-    """Return `long_run`, or a shorter run down to 2 words."""
-    return long_run(weights, most) or _longest_run(weights, most, _SHORT)
 
 
 def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
