@@ -232,6 +232,7 @@ W303: opset newer than the tested ones | compare the results with ONNX Runtime
 W304: Ignore without a matching node | name the first output of a node
 W305: ONNX input that receives another size than declared | correct the size, or set IgnoreInputSize=1
 W306: encodings of tensors that the model does not have | give the encodings exported with this model
+W307: open batch of a network that mixes its samples | export the model with batch 1, or add -input-shape with a 1 in front
 W401: INI without a database | add a database, or give -calib-data
 W402: random stimuli | use real data
 W403: unknown sub-section of the input; it is ignored | correct its name

@@ -29,7 +29,7 @@ from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.memory.settings import Settings
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
-from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
+from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, check_ranges, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage, sensitivity_stage
 from n2d2py.stages.export import (
     check_app,
@@ -194,7 +194,9 @@ def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
 
 
 def check_before(network: LoadedNetwork, options: RunOptions) -> None:
-    """Check, before any work is done, the place of an export, its tuning and states, and say what is missing to test it."""
+    """Check, before any work is done, the place and ranges of an export, its tuning and states; say what its test lacks."""
+    if options.quantization.integer:
+        check_ranges(network, options.calibration)
     check_tuning(network, options)
     _check_states(network, options)
     check_app(network, _target(options), options.export.app)

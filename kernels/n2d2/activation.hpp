@@ -1,6 +1,7 @@
 // Activation functions of floating-point layers, element by element, in the type T of the data.
 //
 //   Linear          x
+//   Scaled          gain * x
 //   Clip            min(max(x, low), high); rectifiers and saturation
 //   LeakyRectifier  min(x < 0 ? slope * x : x, high)
 //   Logistic        1 / (1 + exp(-x))
@@ -39,6 +40,11 @@ struct Linear {
 };
 
 template <class T, class Parameters>
+struct Scaled {
+    static N2D2_INLINE T apply(T x) { return Parameters::gain() * x; }
+};
+
+template <class T, class Parameters>
 struct Clip {
     static N2D2_INLINE T apply(T x) {
         const T above = x < Parameters::low() ? Parameters::low() : x;
@@ -66,7 +72,7 @@ struct Softplus : OfVectors {
 
 template <class T>
 struct Swish : OfVectors {
-    static N2D2_INLINE T apply(T x) { return x * reals::sigmoid(x); }
+    static N2D2_INLINE T apply(T x) { return x / (typename reals::Lanes<T>::Element(1) + reals::flushedExp(-x)); }
 };
 
 template <class T, class Parameters>
@@ -109,22 +115,28 @@ template <class T>
 struct Gelu : OfVectors {
     static N2D2_INLINE T apply(T x) {
         typedef typename reals::Lanes<T>::Element Real;
-        return x * Real(0.5) * (Real(1) + reals::erf(x * Real(0.70710678118654752440)));
+        const T half = Real(0.5) * x, size = reals::magnitude(half);
+        return half - reals::rounded(size * reals::negativeErf(Real(1.41421356237309504880) * size));
     }
 };
 
+// (1 + tanh(y)) / 2 = sigmoid(2 y)
 template <class T>
 struct GeluTanh : OfVectors {
     static N2D2_INLINE T apply(T x) {
         typedef typename reals::Lanes<T>::Element Real;
-        return x * Real(0.5) *
-               (Real(1) + reals::tanh(Real(0.79788456080286535588) * (x + reals::rounded(Real(0.044715) * x * x * x))));
+        return x * reals::sigmoid(Real(1.59576912160573071176) * (x + reals::rounded(Real(0.044715) * x * x * x)));
     }
 };
 
+// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2); 1 from exp(20) on.
 template <class T>
 struct Mish : OfVectors {
-    static N2D2_INLINE T apply(T x) { return x * reals::tanh(reals::softplus(x)); }
+    static N2D2_INLINE T apply(T x) {
+        typedef typename reals::Lanes<T>::Element Real;
+        const T e = reals::flushedExp(reals::smallerOf(T() + Real(20), x)), product = reals::rounded(e * (e + Real(2)));
+        return x * (product / (product + Real(2)));
+    }
 };
 
 template <class T>

@@ -9,13 +9,6 @@
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
 
-// Registers that hold eight doubles.
-#if defined(__AVX512F__)
-#define N2D2_WIDE_DOUBLES 1
-#else
-#define N2D2_WIDE_DOUBLES 0
-#endif
-
 namespace n2d2 {
 
 // a * b for sums in W: of floats and of integers it is exact, of doubles it is rounded.
@@ -62,61 +55,6 @@ struct ProductTile {
     }
 };
 
-template <int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
-struct ProductRows : ProductTile<K, LM, LK, RK, RN, OM, ON, A, B, R> {};
-
-#if defined(__GNUC__)
-// Columns of floats side by side in vectors: their products are exact in double. The last vectors of a row overlap those before.
-template <int K, long LM, long LK, long RK, long OM>
-struct ProductVectors {
-    enum : int { Piece = 64 };
-
-    template <int Rows, int Vectors>
-    static N2D2_INLINE void run(const float* left, const float* right, double factor, float* to) {
-        Eight total[Rows][Vectors] = {};
-        double x[Rows][Piece];
-        for (int first = 0; first < K; first += Piece) {
-            const int count = least(int(Piece), K - first);
-            N2D2_UNROLL
-            for (int i = 0; i < Rows; ++i)
-                for (int k = 0; k < count; ++k)
-                    x[i][k] = static_cast<double>(left[i * LM + (first + k) * LK]);
-            for (int k = 0; k < count; ++k) {
-                Eight y[Vectors];
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v)
-                    loadEight(right + (first + k) * RK + 8 * v, y[v]);
-                N2D2_UNROLL
-                for (int i = 0; i < Rows; ++i) {
-                    N2D2_UNROLL
-                    for (int v = 0; v < Vectors; ++v)
-                        total[i][v] += y[v] * x[i][k];
-                }
-            }
-        }
-        for (int i = 0; i < Rows; ++i)
-            for (int v = 0; v < Vectors; ++v)
-                for (int j = 0; j < 8; ++j)
-                    to[i * OM + 8 * v + j] = static_cast<float>(total[i][v][j] * factor);
-    }
-
-    template <int Rows, int N>
-    static N2D2_INLINE void rows(const float* left, const float* right, double factor, float* to) {
-        constexpr int Vectors = N < 16 || !N2D2_WIDE_DOUBLES ? 1 : 2, Side = 8 * Vectors, Tail = N % Side;
-        for (long n = 0; n + Side <= N; n += Side)
-            run<Rows, Vectors>(left, right + n, factor, to + n);
-        if (Tail > 8)
-            run<Rows, Vectors>(left, right + N - Side, factor, to + N - Side);
-        else if (Tail > 0)
-            run<Rows, 1>(left, right + N - 8, factor, to + N - 8);
-    }
-};
-
-template <int K, int N, long LM, long LK, long RK, long OM>
-struct ProductRows<K, N, LM, LK, RK, 1, OM, 1, float, float, float>
-    : Choice<(N >= 8), ProductVectors<K, LM, LK, RK, OM>, ProductTile<K, LM, LK, RK, 1, OM, 1, float, float, float> >::Type {};
-#endif
-
 template <int M, int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
 struct ProductBody {
     const A* a;
@@ -124,8 +62,8 @@ struct ProductBody {
     double scale;
     R* out;
     N2D2_INLINE void operator()(long i, long j, long o, long) const {
-        typedef ProductRows<K, N, LM, LK, RK, RN, OM, ON, A, B, R> Tile;
-        constexpr int Most = N2D2_WIDE_DOUBLES ? 6 : 4, Rows = RN == 1 && M >= Most ? Most : 1, Tail = M % Rows;
+        typedef ProductTile<K, LM, LK, RK, RN, OM, ON, A, B, R> Tile;
+        constexpr int Rows = RN == 1 && M >= 4 ? 4 : 1, Tail = M % Rows;
         constexpr bool parallel = static_cast<long>(M) * K * N >= N2D2_PARALLEL_WORK && M > 1;
         const A* const left = a + i;
         const B* const right = b + j;

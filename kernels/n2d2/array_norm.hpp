@@ -53,90 +53,113 @@ N2D2_INLINE T largestOf(const T* x) {
         std::memcpy(&largest, x, sizeof largest);
         for (k = width; k < whole; k += width) {
             std::memcpy(&next, x + k * Inner, sizeof next);
-            largest = next > largest ? next : largest;
+            largest = reals::largerOf(next, largest);
         }
         std::memcpy(lanes, &largest, sizeof lanes);
     }
-    for (int i = 1; i < width && whole > 0; ++i)
-        lanes[0] = lanes[i] > lanes[0] ? lanes[i] : lanes[0];
+    N2D2_UNROLL
+    for (int half = whole > 0 ? width / 2 : 0; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i)
+            lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
     for (; k < Size; ++k)
         lanes[0] = x[k * Inner] > lanes[0] ? x[k * Inner] : lanes[0];
     return lanes[0];
 }
 
+// exp(x - highest)
+template <class T>
+struct PowerBelow {
+    T highest;
+    template <class V>
+    N2D2_INLINE V apply(V x) const {
+        return exact::Exp::apply(x - highest);
+    }
+};
+
 // Of Count elements of a line the powers, to `y` unless a logarithm is wanted, and to their sum.
 template <int Count, int Inner, bool Log, class T>
-N2D2_INLINE void softmaxPowers(const T* x, T highest, T* y, LaneSum& sum) {
-    T powers[Count];
-    for (long i = 0; i < Count; ++i)
-        powers[i] = x[i * Inner] - highest;
-    reals::apply<exact::Exp, Count>(powers, powers);
+N2D2_INLINE void softmaxPowers(const T* x, const PowerBelow<T>& power, T* y, LaneSum& sum) {
+    T gathered[Inner == 1 ? 1 : Count], apart[Inner == 1 && !Log ? 1 : Count];
+    for (long i = 0; i < Count && Inner != 1; ++i)
+        gathered[i] = x[i * Inner];
+    T* const powers = Inner == 1 && !Log ? y : apart;
+    reals::apply<PowerBelow<T>, Count>(Inner == 1 ? x : gathered, powers, power);
     sum.add<Count, false>(powers);
-    for (long i = 0; i < Count && !Log; ++i)
+    for (long i = 0; i < Count && Inner != 1 && !Log; ++i)
         y[i * Inner] = powers[i];
 }
 
+// Lines of Size elements, at most Most; each step for all, because the next one waits for its results.
 template <int Size, int Inner, bool Log, class T>
-N2D2_INLINE void softmaxLine(const T* x, T* y) {
-    constexpr int piece = 64, rest = Size % piece;
-    const T highest = largestOf<Size, Inner>(x);
-    LaneSum sum;
-    for (long k = 0; k + piece <= Size; k += piece)
-        softmaxPowers<piece, Inner, Log>(x + k * Inner, highest, y + k * Inner, sum);
-    if (rest > 0)
-        softmaxPowers<(rest > 0 ? rest : 1), Inner, Log>(x + (Size - rest) * long(Inner), highest,
-                                                         y + (Size - rest) * long(Inner), sum);
-    if (Log) {
-        const double logarithm = exact::log(sum.total());
-        for (long k = 0; k < Size; ++k)
-            y[k * Inner] = static_cast<T>(static_cast<double>(x[k * Inner]) - static_cast<double>(highest) - logarithm);
-        return;
+struct SoftmaxLines {
+    enum : int { Most = 8, Piece = 16, Rest = Size % Piece };
+
+    static N2D2_INLINE double powers(const T* x, const PowerBelow<T>& power, T* y) {
+        LaneSum sum;
+        for (long k = 0; k + Piece <= Size; k += Piece)
+            softmaxPowers<Piece, Inner, Log>(x + k * Inner, power, y + k * Inner, sum);
+        constexpr long last = static_cast<long>(Size - Rest) * Inner;
+        if (Rest > 0)
+            softmaxPowers<(Rest > 0 ? Rest : 1), Inner, Log>(x + last, power, y + last, sum);
+        return sum.total();
     }
-    const T share = static_cast<T>(1.0 / sum.total());
-    for (long k = 0; k < Size; ++k)
-        y[k * Inner] *= share;
-}
+
+    static N2D2_INLINE void run(const T* const* x, T* const* y, int count) {
+        PowerBelow<T> largest[Most];
+        double totals[Most];
+        for (int i = 0; i < count; ++i)
+            largest[i].highest = largestOf<Size, Inner>(x[i]);
+        for (int i = 0; i < count; ++i)
+            totals[i] = powers(x[i], largest[i], y[i]);
+        for (int i = 0; i < count; ++i) {
+            const double highest = static_cast<double>(largest[i].highest), logarithm = Log ? exact::log(totals[i]) : 0.0;
+            const T share = static_cast<T>(1.0 / totals[i]);
+            for (long k = 0; k < Size; ++k)
+                y[i][k * Inner] =
+                    Log ? static_cast<T>(static_cast<double>(x[i][k * Inner]) - highest - logarithm) : y[i][k * Inner] * share;
+        }
+    }
+};
 
 template <int Outer, int Size, int Inner, bool Log, class T>
 N2D2_INLINE void arraySoftmax(const T* in, T* out) {
-    constexpr int count = Outer * Inner, inner = Inner;
-    constexpr bool parallel = static_cast<long>(count) * Size * 16 >= N2D2_PARALLEL_WORK && count > 1;
-    Loop<parallel>::run(count, [=](int k) N2D2_INLINE_LAMBDA {
-        const long at = static_cast<long>(k / inner) * Size * inner + k % inner;
-        softmaxLine<Size, Inner, Log>(in + at, out + at);
+    typedef SoftmaxLines<Size, Inner, Log, T> Lines;
+    constexpr int count = Outer * Inner, inner = Inner, most = Lines::Most, blocks = (count + most - 1) / most;
+    constexpr bool parallel = static_cast<long>(count) * Size * 16 >= N2D2_PARALLEL_WORK && blocks > 1;
+    Loop<parallel>::run(blocks, [=](int block) N2D2_INLINE_LAMBDA {
+        const T* x[most];
+        T* y[most];
+        const int first = block * most, lines = least(most, count - first);
+        for (int i = 0; i < lines; ++i) {
+            const long at = static_cast<long>((first + i) / inner) * Size * inner + (first + i) % inner;
+            x[i] = in + at;
+            y[i] = out + at;
+        }
+        Lines::run(x, y, lines);
     });
 }
 
 template <int Lines, int Size, int Masks, class T>
 N2D2_INLINE void arrayMaskedSoftmax(const T* in, const std::uint8_t* mask, T* out) {
     T line[Size];
-    for (long k = 0; k < Lines; ++k) {
+    const T* const masked = line;
+    for (long k = 0; k < Lines; ++k, out += Size) {
         const MaskedElements counts(mask + (k % Masks) * ((Size + 7) / 8));
         for (int i = 0; i < Size; ++i)
             line[i] = counts[i] ? in[k * Size + i] : std::numeric_limits<T>::lowest();
-        softmaxLine<Size, 1, false>(line, out + k * Size);
+        SoftmaxLines<Size, 1, false, T>::run(&masked, &out, 1);
     }
 }
 
-// Rounded to T: of vectors GCC 12 takes a conversion to float and back to double for none.
-template <class T>
-N2D2_INLINE T differenceTo(double mean, T x) {
-    return unfused(static_cast<T>(static_cast<double>(x) - mean));
-}
-
-// x * gain + shift, both rounded to T.
-template <bool Affine, class T>
-N2D2_INLINE T affineOf(T x, const T* gains, const T* shifts, long i) {
-    return Affine ? unfused(x * gains[i]) + shifts[i] : x;
-}
-
-// The powers of the differences of Count elements to the mean.
+// The differences of Count elements to the mean, and the sum of their powers.
 template <int Count, int Power, class T>
-N2D2_INLINE void addDifferences(const T* x, double mean, LaneSum& powers) {
-    T away[Count];
+N2D2_INLINE void addDifferences(const T* x, T mean, T* away, LaneSum& powers) {
     for (int i = 0; i < Count; ++i)
-        away[i] = Power == 1 ? std::fabs(differenceTo(mean, x[i])) : differenceTo(mean, x[i]);
-    powers.add<Count, Power != 1>(away);
+        away[i] = x[i] - mean;
+    T sizes[Power == 1 ? Count : 1];
+    for (int i = 0; i < Count && Power == 1; ++i)
+        sizes[i] = std::fabs(away[i]);
+    powers.add<Count, Power != 1>(Power == 1 ? sizes : away);
 }
 
 template <int Outer, int Inner, bool Centred, int Power, bool Summed, int Part, bool Affine, class T>
@@ -144,21 +167,22 @@ N2D2_INLINE void arrayNorm(const T* in, double epsilon, double added, const T* g
     constexpr int piece = 64, rest = Inner % piece;
     for (long o = 0; o < Outer; ++o) {
         const T* const x = in + o * Inner;
+        T* const y = out + o * (Part == 0 ? Inner : 1);
+        T apart[Part == 0 ? 1 : piece];
         LaneSum sum, powers;
         if (Centred)
             sum.add<Inner, false>(x);
-        const double mean = sum.total() / Inner;
+        const T mean = static_cast<T>(sum.total() / Inner);
         for (int i = 0; i + piece <= Inner; i += piece)
-            addDifferences<piece, Power>(x + i, mean, powers);
+            addDifferences<piece, Power>(x + i, mean, Part == 0 ? y + i : apart, powers);
         if (rest > 0)
-            addDifferences<(rest > 0 ? rest : 1), Power>(x + Inner - rest, mean, powers);
+            addDifferences<(rest > 0 ? rest : 1), Power>(x + Inner - rest, mean, Part == 0 ? y + Inner - rest : apart, powers);
         const double size = powers.total() / (Summed ? 1 : Inner);
-        const double inverse = 1.0 / ((Power == 1 ? size : std::sqrt(size + epsilon)) + added);
+        const T inverse = static_cast<T>(1.0 / ((Power == 1 ? size : std::sqrt(size + epsilon)) + added));
         if (Part != 0)
-            out[o] = static_cast<T>(Part == 1 ? mean : inverse);
+            *y = Part == 1 ? mean : inverse;
         for (long i = 0; i < Inner && Part == 0; ++i)
-            out[o * Inner + i] =
-                affineOf<Affine>(static_cast<T>(static_cast<double>(differenceTo(mean, x[i])) * inverse), gains, shifts, i);
+            y[i] = Affine ? unfused(y[i] * inverse * gains[i]) + shifts[i] : y[i] * inverse;
     }
 }
 

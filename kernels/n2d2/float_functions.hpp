@@ -2,14 +2,17 @@
 //
 // V is float, or a vector of floats as GCC and Clang have them. Sums, products and quotients are rounded one by one, so every width gives
 // the same bits on every machine; n2d2py/arithmetic/float32.py repeats them. Largest errors in units of the last place, over all floats
-// (tests/arithmetic/test_float32.py): exp 1.0, expm1 1.7, sigmoid 2.1, tanh 2.5, erf 1.2, softplus 2.9. What is not a number stays so.
-// Overloads for double are those of the C++ library.
+// (tests/arithmetic/test_float32.py): exp 1.0, expm1 1.0, sigmoid 2.3, tanh 2.5, erf 3.1, softplus 3.0. Except for exp,
+// results below 2^-126 may be 0. What is not a number stays so. Overloads for double are those of the C++ library.
 #ifndef N2D2_FLOAT_FUNCTIONS_HPP
 #define N2D2_FLOAT_FUNCTIONS_HPP
 
 #include <cmath>
 
 #include "n2d2/env.hpp"
+#if defined(__SSE2__)
+#include "n2d2/x86/intrinsics.hpp"
+#endif
 
 namespace n2d2 {
 namespace reals {
@@ -76,11 +79,33 @@ N2D2_INLINE V polynomial(V x, float highest, Rest... rest) {
     return horner(x, V() + highest, rest...);
 }
 
+// The second one where one of both is not a number.
+template <class V>
+N2D2_INLINE V largerOf(V a, V b) {
+    return a > b ? a : b;
+}
+template <class V>
+N2D2_INLINE V smallerOf(V a, V b) {
+    return a < b ? a : b;
+}
+// GCC makes a comparison and a choice of these.
+#define N2D2_LIMITS(VECTOR, MM)                                                   \
+    N2D2_INLINE VECTOR largerOf(VECTOR a, VECTOR b) { return MM##_max_ps(a, b); } \
+    N2D2_INLINE VECTOR smallerOf(VECTOR a, VECTOR b) { return MM##_min_ps(a, b); }
+#if defined(__SSE2__)
+N2D2_LIMITS(__m128, _mm)
+#endif
+#if defined(__AVX__)
+N2D2_LIMITS(__m256, _mm256)
+#endif
+#if defined(__AVX512F__)
+N2D2_LIMITS(__m512, _mm512)
+#endif
+#undef N2D2_LIMITS
+
 template <class V>
 N2D2_INLINE V within(V x, float low, float high) {
-    const V least = V() + low, most = V() + high;
-    const V above = x < least ? least : x;
-    return above > most ? most : above;
+    return smallerOf(V() + high, largerOf(V() + low, x));
 }
 
 template <class V>
@@ -92,30 +117,37 @@ N2D2_INLINE V withSign(V size, V x) {
     return ofBits<V>(bitsOf(size) | (bitsOf(x) & 0x80000000u));
 }
 
-// x = count * log(2) + rest
+// x = n * log(2) + rest, |n| < 256.
 template <class V>
 struct Exponential {
     typedef typename Lanes<V>::Bits Bits;
-    Bits count;  // modulo 2^32
+    Bits count;  // n + 127 in its last bits
     V lessOne;   // exp(rest) - 1
 
-    // Rounded to a whole number by a sum in whose last bits it then stands.
+    // Rounded to a whole number by a sum in whose last bits it then stands. Its product with 0.69... is exact.
     explicit N2D2_INLINE Exponential(V x) {
-        const V shifted = rounded(rounded(x * 1.44269504f) + 12582912.0f), whole = shifted - 12582912.0f;
-        const V rest = (x - rounded(whole * 0.693359375f)) - rounded(whole * -2.12194440e-4f);
-        count = bitsOf(shifted) - 0x4B400000u;
+        const V shifted = rounded(rounded(x * 1.44269504f) + 12583039.0f), whole = shifted - 12583039.0f;
+        const V rest = (x - whole * 0.693359375f) - rounded(whole * -2.12194440e-4f);
+        count = bitsOf(shifted);
         lessOne = rest + rounded(rounded(rest * rest) * polynomial(rest, 1.3951726723e-3f, 8.3696041256e-3f, 4.1666187346e-2f,
                                                                    1.6666512191e-1f, 0.5f));
     }
-    // 2^n for n of -126 to 127.
-    static N2D2_INLINE V power(Bits n) { return ofBits<V>((n + 127u) << 23); }
+    // 2^n of n + 127: 0 for -127, infinite for 128.
+    static N2D2_INLINE V power(Bits n) { return ofBits<V>(n << 23); }
 };
 
 template <class V>
 N2D2_INLINE V exp(V x) {
     const Exponential<V> e(within(x, -104.0f, 89.0f));
-    const typename Lanes<V>::Bits half = ((e.count + 256u) >> 1) - 128u;
-    return rounded((1.0f + e.lessOne) * e.power(half) * e.power(e.count - half));
+    const typename Lanes<V>::Bits half = (((e.count - 0x4B40007Fu) + 256u) >> 1) - 1u;
+    return rounded((1.0f + e.lessOne) * e.power(half) * e.power(e.count - half + 127u));
+}
+
+// exp(x), but 0 below 2^-126.5 and infinite from 2^127.5 on.
+template <class V>
+N2D2_INLINE V flushedExp(V x) {
+    const Exponential<V> e(within(x, -88.03f, 88.73f));
+    return rounded((1.0f + e.lessOne) * e.power(e.count));
 }
 
 template <class V>
@@ -128,40 +160,52 @@ N2D2_INLINE V expm1(V x) {
 
 template <class V>
 N2D2_INLINE V sigmoid(V x) {
-    const V small = exp(-magnitude(x)), one = V() + 1.0f;
-    return (x >= V() ? one : small) / (one + small);
+    return 1.0f / (1.0f + flushedExp(-x));
+}
+
+// exp(x) - 1 for x of -87 to 0.
+template <class V>
+N2D2_INLINE V decay(V x) {
+    const Exponential<V> e(x);
+    const V power = e.power(e.count);
+    return rounded(e.lessOne * power) + (power - 1.0f);
 }
 
 template <class V>
 N2D2_INLINE V tanh(V x) {
-    const V size = magnitude(x), twice = expm1(-(size + size));
+    const V twice = decay(largerOf(V() - 25.0f, -2.0f * magnitude(x)));
     return withSign(-twice / (2.0f + twice), x);
 }
 
-// A polynomial near 0; beyond, 1 - exp(-a polynomial).
+// -erf(x) for x >= 0. The quotient of log(1 - erf(x)) and x is a polynomial.
+template <class V>
+N2D2_INLINE V negativeErf(V x) {
+    const V size = smallerOf(V() + 4.0f, x), square = rounded(size * size);
+    const V even = polynomial(square, 3.8100355831e-4f, -2.0570393371e-4f, -1.0281440744e-1f, -1.1283792070f);
+    const V odd = polynomial(square, -4.0708314217e-5f, -1.2517551078e-3f, 1.9321707101e-2f, -6.3661649725e-1f);
+    return decay(rounded(size * (even + rounded(size * odd))));
+}
 template <class V>
 N2D2_INLINE V erf(V x) {
-    const V size = magnitude(x), square = rounded(size * size);
-    const V near = size + rounded(size * polynomial(square, 8.3452250692e-5f, -8.1374373985e-4f, 5.2006342448e-3f,
-                                                    -2.6859270409e-2f, 1.1283694208e-1f, -3.7612634897e-1f, 1.2837916613e-1f));
-    const V far = -expm1(-polynomial(within(size, 0.0f, 4.0f), -1.9494675507e-4f, 3.0336924829e-3f, -2.2189777344e-2f,
-                                     1.0385637730e-1f, 6.3726574182e-1f, 1.1276273727f, 2.0700850291e-4f));
-    return withSign(size < V() + 0.925f ? near : far, x);
+    return withSign(-negativeErf(magnitude(x)), x);
 }
 
 // log(1 + exp(x)), by log(1 + s) = 2 z + 2/3 z^3 + ..., z = s / (2 + s).
 template <class V>
 N2D2_INLINE V softplus(V x) {
-    const V small = exp(-magnitude(x)), z = small / (2.0f + small), square = rounded(z * z);
+    const V small = flushedExp(-magnitude(x)), z = small / (2.0f + small), square = rounded(z * z);
     const V rest = rounded(
         z * rounded(square * polynomial(square, 2.8024464846e-1f, 2.7999138832e-1f, 4.0021699667e-1f, 6.6666412354e-1f)));
     return (x < V() ? V() : x) + (z + (z + rest));
 }
 
 inline double exp(double x) { return std::exp(x); }
+inline double flushedExp(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
 inline double tanh(double x) { return std::tanh(x); }
 inline double erf(double x) { return std::erf(x); }
+inline double negativeErf(double x) { return -std::erf(x); }
+inline double magnitude(double x) { return std::fabs(x); }
 inline double sigmoid(double x) {
     const double small = std::exp(-std::fabs(x));
     return (x >= 0.0 ? 1.0 : small) / (1.0 + small);
@@ -184,27 +228,27 @@ typedef float Widest __attribute__((vector_size(16)));
 typedef Widest PanelPart;
 #endif
 
-// out[i] = F::apply(in[i]) for i < Count; F takes vectors too. Both may be one array.
+// out[i] = f.apply(in[i]) for i < Count; f takes vectors too. Both may be one array.
 template <class F, int Count>
-N2D2_INLINE void apply(const float* in, float* out) {
+N2D2_INLINE void apply(const float* in, float* out, const F& f = F()) {
     constexpr int width = static_cast<int>(sizeof(Widest) / sizeof(float)), rest = Count % width;
     Widest x = Widest();
     for (int i = 0; i + width <= Count; i += width) {
         std::memcpy(&x, in + i, sizeof x);
-        x = F::apply(x);
+        x = f.apply(x);
         std::memcpy(out + i, &x, sizeof x);
     }
     if (rest > 0) {
         std::memcpy(&x, in + Count - rest, rest * sizeof(float));
-        x = F::apply(x);
+        x = f.apply(x);
         std::memcpy(out + Count - rest, &x, rest * sizeof(float));
     }
 }
 
 template <class F, int Count>
-N2D2_INLINE void apply(const double* in, double* out) {
+N2D2_INLINE void apply(const double* in, double* out, const F& f = F()) {
     for (int i = 0; i < Count; ++i)
-        out[i] = F::apply(in[i]);
+        out[i] = f.apply(in[i]);
 }
 
 }  // namespace reals

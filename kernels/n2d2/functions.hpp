@@ -116,17 +116,17 @@ inline double tanh(double x) {
 }
 
 // Of double here, of float and its vectors in float_functions.hpp.
-#define N2D2_OF_BOTH(NAME, FUNCTION)                                      \
+#define N2D2_OF_BOTH(NAME, OF_FLOATS, FUNCTION)                           \
     struct NAME {                                                         \
         template <class V>                                                \
         static N2D2_INLINE V apply(V x) {                                 \
-            return reals::FUNCTION(x);                                    \
+            return reals::OF_FLOATS(x);                                   \
         }                                                                 \
         static N2D2_INLINE double apply(double x) { return FUNCTION(x); } \
     };
-N2D2_OF_BOTH(Exp, exp)
-N2D2_OF_BOTH(Sigmoid, sigmoid)
-N2D2_OF_BOTH(Tanh, tanh)
+N2D2_OF_BOTH(Exp, flushedExp, exp)
+N2D2_OF_BOTH(Sigmoid, sigmoid, sigmoid)
+N2D2_OF_BOTH(Tanh, tanh, tanh)
 #undef N2D2_OF_BOTH
 
 inline double softplus(double x) { return (x > 0.0 || x != x ? x : 0.0) + log1p(exp(-std::fabs(x))); }

@@ -1,4 +1,4 @@
-// Matrix products of two activations, integers:
+// Matrix products of two activations, integers or float32:
 //
 //   out[...][m][n] = Epilogue(sum over k of (left[...][m][k] - LeftZero) * (right[...][k][n] - RightZero))
 //
@@ -65,6 +65,9 @@ struct Product : PortableProduct<Cfg> {};
 
 }  // namespace n2d2
 
+#if N2D2_FLOAT_VECTORS
+#include "n2d2/panels/float_product.hpp"
+#endif
 #define N2D2_BIND_PRODUCT
 #include "n2d2/bindings.hpp"
 

@@ -18,6 +18,7 @@ from n2d2py.graph import Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import PoolWindow, memory_access
 from n2d2py.operators.arrays.values import Arrays, check_positions, onnx_array
+from n2d2py.operators.quantize import dequantize_constant
 from n2d2py.operators.transpose import transpose_source
 
 
@@ -52,6 +53,8 @@ def _from_onnx(a: Arrays) -> None:
     begin, end = _amounts(node, len(x.dims))
     value = node.optional_constant(2, "value")
     fill = float(node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
+    if node.inputs[0] in a.builder.integers:
+        fill = dequantize_constant(a.builder, node.inputs[0], fill, None if value is None else value.dtype)
     mode = node.attribute("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise Unsupported(f"mode={mode} is not supported")

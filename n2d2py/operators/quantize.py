@@ -134,6 +134,20 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
     return NumType(bits, signed, scale=scale.item(), zero_point=value, full=signed)
 
 
+def _offset(kind: NumType, stored: np.dtype) -> int:
+    """Return by how much `_type` moved the integers of a type of the file."""
+    return 0 if (stored.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
+
+
+def dequantize_constant(builder: Builder, tensor: str, stored: float, dtype: np.dtype | None) -> float:
+    """Return the real number of an integer next to the integers of an ONNX tensor; `dtype` None: of their type."""
+    kind = grid_type(builder.graph, builder.names.get(tensor) or builder.arrays[tensor])
+    if kind is None:
+        raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
+    centred = int(stored) + _offset(kind, dtype or _stored_dtype(tensor, builder)) - kind.zero_point
+    return float(np.float32(centred) * np.float32(kind.scale))
+
+
 def _default_dtype(node: OnnxNode) -> np.dtype:
     """Return the integer type of a QuantizeLinear without zero point."""
     element = node.attribute("output_dtype", 0)
@@ -217,8 +231,7 @@ def _narrow(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
     dtype = next((limit.dtype for limit in limits if limit is not None), None)
-    # `_type` may have moved the integers by half of their range
-    offset = 0 if dtype is None or (dtype.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
+    offset = 0 if dtype is None else _offset(kind, dtype)
     low, high = (None if limit is None else int(limit.item()) + offset for limit in limits)
     least = kind.qmin if low is None else max(low, kind.qmin)
     most = kind.qmax if high is None else min(high, kind.qmax)

@@ -17,6 +17,7 @@ from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.conv_to_fc import ConvToFc
+from n2d2py.passes.embeddings import FoldIntoTable, OneHotMatMul
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
 from n2d2py.passes.fuse_padding import FusePadding
@@ -26,7 +27,6 @@ from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
-from n2d2py.passes.one_hot import OneHotMatMul
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
@@ -67,26 +67,14 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
         FuseActivation(),
         ConvToFc(),
         OneHotMatMul(),
+        FoldIntoTable(),
         LeftMatMul(),
         MatMulToConv(),
         GroupedMatMul(),
     ]
-    if integer:
-        order += [
-            RemoveNanGuard(),
-            RemoveSoftplusTail(),
-            FuseMask(),
-            FuseGate(),
-            FuseMagnitude(),
-            ProductOperand(),
-            ProductResult(),
-            FuseNorm(),
-            MergeGains(arrays=True),
-            ArraySums(),
-            RemoveGain(),
-            GainsOfParts(),
-            SplitActivation(),
-        ]
+    order += [RemoveNanGuard(), FuseMask(), FuseMagnitude()] if integer else []
+    order += [RemoveSoftplusTail(), FuseGate(), ProductOperand(), ProductResult(), FuseNorm(), MergeGains(arrays=True)]
+    order += [ArraySums(), RemoveGain(), GainsOfParts(), SplitActivation()] if integer else []
     order += [DropSoftmax()] if logits else []
     return order + _declared_passes(integer=integer, last=True)
 

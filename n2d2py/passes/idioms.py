@@ -6,7 +6,7 @@ Parts are removed if nothing else consumes them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, isclose, prod, sqrt
+from math import exp, isclose, sqrt
 from typing import TypeGuard
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py.contracts.functions import FunctionRow, Softplus, Sqrt
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.map import ArrayMap, constant_operand, scale_and_shift
+from n2d2py.operators.arrays.map import ArrayMap, row_constant, scale_and_shift
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function
 from n2d2py.operators.identity import Identity
@@ -61,6 +61,7 @@ class FuseGate(Pass):
         if gate.scaled is not None:
             graph.absorb(node, gate.scaled)
         node.op, node.inputs, node.params = Activation(gate.function), [gate.x], {}
+        graph.prune()
         return f"it and the layers before it are {gate.function.kind}"
 
 
@@ -98,18 +99,6 @@ def _is_elemwise(node: Node | None, operation: str) -> TypeGuard[Node]:
     return isinstance(node.op, ElemWise) and node.op.operation == operation
 
 
-def _row_constant(node: Node, function: str, size: int) -> np.ndarray | None:
-    """Return the constant of `size` elements that a layer combines with every row of its input; None for other layers."""
-    constant = constant_operand(node, function)
-    if constant is None:
-        return None
-    shape, dims = constant.shape, node.op.dims
-    last = next((axis for axis in range(len(shape) + 1) if prod(dims[axis:]) == size), None)
-    if last is None or prod(shape[:last]) != 1:
-        return None
-    return np.broadcast_to(constant.values.reshape(shape[last:]), dims[last:]).reshape(-1)
-
-
 class FuseNorm(Pass):
     """Normalize, ArrayMap Mul by a constant of a row, ArrayMap Add of one => Normalize with gain and shift."""
 
@@ -123,8 +112,8 @@ class FuseNorm(Pass):
         reader = graph.sole_consumer(node.output)
         if reader is None:
             return None
-        gains = _row_constant(reader, "Mul", op.size)
-        shifts = _row_constant(reader, "Add", op.size)
+        gains = row_constant(reader, "Mul", op.size)
+        shifts = row_constant(reader, "Add", op.size)
         return None if gains is None and shifts is None else Match((reader, gains, shifts))
 
     def rewrite(self, graph: Graph, node: Node, follower: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.contracts.quant.quantizer import LayerTypes, computes_plain, quantize_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, computes_plain, quantize_layer, reads_plain
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Moved, Real
@@ -50,8 +50,9 @@ def typed_graph(graph: Graph, types: TensorTypes, options: QuantOptions) -> Quan
 def layer_types(graph: Graph, node: Node, types: TensorTypes, options: QuantOptions) -> LayerTypes | None:
     """Return the input of a layer's quantizer; None for a float layer."""
     kinds = [types.types[name] for name in (*node.inputs, *node.outputs)]
+    computed = kinds[len(node.inputs) :] if reads_plain(node) else kinds
     sums = graph.precision(node).target is TargetForm.SUMS
-    if not sums and not isinstance(node.op, Convert) and any(kind.is_float or kind.plain for kind in kinds):
+    if not sums and not isinstance(node.op, Convert) and any(kind.is_float or kind.plain for kind in computed):
         return None
     return LayerTypes(
         kinds[: len(node.inputs)],

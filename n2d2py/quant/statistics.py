@@ -79,7 +79,7 @@ class Statistics:
             result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
             result.inputs = {str(name): stored[f"inputs.{index}"] for index, name in enumerate(stored["float_inputs"])}
             for index, name in enumerate(stored["names"]):
-                parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
+                parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative", "peaks")}
                 result.histograms[str(name)] = Histogram.from_arrays(parts)
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             what = f"the statistics are not readable ({error})"

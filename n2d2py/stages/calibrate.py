@@ -94,10 +94,8 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
     Raises:
         N2D2Error: E50x; E507 without `-calib`, E508 without calibration samples.
     """
-    calibrates = options.stimuli or options.reload is not None or assumed is not None
-    if not (calibrates or network.trained_quantized or is_quantized(network.graph)):
-        what = "an integer export requires the ranges of its activations"
-        raise N2D2Error("E507", what, where=network.place, remedy=_calibration_remedy(network))
+    if assumed is None:
+        check_ranges(network, options)
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
         return Calibration(replace(fused, graph=_complete_trained_network(fused, options, assumed)), report, options, None)
@@ -119,6 +117,14 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
         inputs, observer = stored.inputs, partial(_reload_statistics, fused, supported, stored)
     observed = observer(prepare(with_float_inputs(graph, inputs), per_output, options.equalize))
     return Calibration(fused, report, options, observed)
+
+
+def check_ranges(network: LoadedNetwork, options: CalibrationOptions) -> None:
+    """Raise E507 for a float network that is neither calibrated nor trained with quantizers."""
+    calibrates = options.stimuli or options.reload is not None
+    if not (calibrates or network.trained_quantized or is_quantized(network.graph)):
+        what = "an integer export requires the ranges of its activations"
+        raise N2D2Error("E507", what, where=network.place, remedy=_calibration_remedy(network))
 
 
 def _calibration_remedy(network: LoadedNetwork) -> str:

@@ -66,6 +66,7 @@ class LoadOptions:
         synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had; None: none.
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
         input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
+        constants: inputs of an ONNX file with a fixed value, NAME:VALUE,...
         inputs, outputs: names of tensors of an ONNX or TFLite file that become the inputs and outputs of the network.
         drop_softmax: whether a Softmax at an output is left out, which then gives logits.
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
@@ -101,6 +102,7 @@ class LoadOptions:
     synthetic: int | None = None
     encodings: str | Path | None = None
     input_shape: str | None = None
+    constants: str = ""
     inputs: str | Sequence[str] | None = None
     outputs: str | Sequence[str] | None = None
     drop_softmax: bool = False

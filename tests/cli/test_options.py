@@ -179,6 +179,7 @@ def fully_convolutional(tmp_path):
     ("options", "code"),
     [
         (("-export", "CPP"), "E507"),
+        (("-export", "CPP", "-compare", "2"), "E507"),
         (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-test"), "E452"),
         (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-labels", "beyond.npy"), "E451"),
         (("-export", "CPP", "-calib", "2", "-calib-data", "d.npz", "-o", "/proc/none"), "E712"),
@@ -214,7 +215,7 @@ APART = ("flash-budget", "no-mixed-precision", "calib-reload")
 def test_options_that_choose_integers_are_warned_of(apart, tmp_path, caplog):
     model = Model((4, 6, 6))
     model.outputs.append(model.rounded(model.add("Sigmoid", model.rounded("x", 0.03, 5)), 0.0079, -20))
-    onnx.save(model.proto(), tmp_path / "net.onnx")
+    onnx.save(model.built(), tmp_path / "net.onnx")
     chosen = [option for option in OPTIONS if option.name in CHOICES and (option.name in APART) == apart]
     words = [str(tmp_path / "net.onnx"), "-export", "CPP", "-o", str(tmp_path)]
     for option in chosen:

@@ -3,7 +3,7 @@
 Each file is run in a process of its own, so that nothing stops the others. Its inputs are, in this order:
 `test_data_set_*/input_*.pb` next to it (with `output_*.pb` as expected outputs), NAME.npz (arrays by the names of inputs, and of
 outputs), `eval.npz` (x; `calib.npy` calibrates), else noise.
-Sizes that a file leaves open are those of the option that the error message proposes, with -size for each `?`.
+Where an error message proposes options, the file is read again with them, and -size for each `?`.
 
 Columns: result is right; wrong (float beyond 1e-4 of the peer, a quantized .tflite file more than one step from it, or C++ that differs
 from Python); refused (an error with a code); failed (another error, or the time is over); no peer (the file is imported, and ONNX
@@ -47,7 +47,7 @@ __all__ = ["find_cases", "run_apart"]
 
 SAMPLES, CALIBRATED = 4, 8
 _ALIVE: list[Any] = []
-_PROPOSED = re.compile(r"input.shape='([^']*\?[^']*)'")
+_PROPOSED = re.compile(r"\b(input_shape|constants|outputs)='([^']*)'")
 TOLERANCE = 1e-4
 COLUMNS = ("result", "float", "int8", "peer", "C++", "MB", "s", "remark")
 
@@ -285,15 +285,15 @@ def _filled(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def load(path: Path, size: int) -> tuple[Model, str]:
-    """The import, and the option that it took: sizes that the message of a first attempt proposes, `size` for each `?`."""
+    """The import, and the options that the message of a first attempt proposes; `size` for each `?` of them."""
     try:
         return n2d2py.load(path), ""
     except n2d2py.N2D2Error as error:
-        proposed = _PROPOSED.search(str(error))
-        if proposed is None:
+        options = {name: value.replace("?", str(size)) for name, value in reversed(_PROPOSED.findall(str(error)))}
+        if not options:
             raise
-    shape = proposed[1].replace("?", str(size))
-    return n2d2py.load(path, options=n2d2py.LoadOptions(input_shape=shape)), f"-input-shape {shape}"
+    words = (f"-{name.replace('_', '-')} {value}" for name, value in options.items())
+    return n2d2py.load(path, options=n2d2py.LoadOptions(**options)), " ".join(words)
 
 
 def largest_error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:

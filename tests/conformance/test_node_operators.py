@@ -4,10 +4,10 @@ The whole page is compared by `test_node_conformance.py`; here a failure names i
 """
 
 import numpy as np
-import onnxruntime
 import pytest
 from operators_page import PAGE, row
 from support.conformance_cases import compare, fed, load_cases, run_case, variants
+from support.onnx_models import runtime_session
 
 from n2d2py.contracts.reference import NoOnnxForm
 from n2d2py.errors import ErrorList, N2D2Error
@@ -85,10 +85,8 @@ def test_any_inputs_may_be_constants_on_both_engines(operator):
 
 def by_onnx_runtime(graph: Graph, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | str:
     """The outputs, or why ONNX Runtime does not compute them."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
     try:
-        session = onnxruntime.InferenceSession(to_onnx(graph).SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = runtime_session(to_onnx(graph))
     except NoOnnxForm as reason:
         return str(reason)
     except Exception as error:  # ONNX Runtime has no common base class for its errors

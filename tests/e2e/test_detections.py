@@ -10,7 +10,7 @@ from PIL import Image
 from support.board_export import SHARED, make, need_core
 from support.detection_cases import reference, save_detector
 from support.e2e_run import run
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.programs import need
 
 from n2d2py import load_export
@@ -281,7 +281,7 @@ def test_a_network_without_detections(home):
 @pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
 def test_the_digits_of_a_trained_detector(tmp_path):
     """The kernels give Python's detections on 100 images, and nearly all of those of the float network."""
-    onnxruntime = pytest.importorskip("onnxruntime")
+
     need("g++", "make")
     folder = SHARED / "modern" / "yolo"
     (tmp_path / "names.txt").write_text("\n".join("0123456789"))
@@ -293,7 +293,7 @@ def test_the_digits_of_a_trained_detector(tmp_path):
     detector, outputs = export.post, export._run([export.info.inputs[0].type.quantize(x)])
     assert detector is not None
     assert found == [detector.result(detector.decode([y[index] for y in outputs])) for index in range(len(x))]
-    real = onnxruntime.InferenceSession(str(folder / "yolo.ts.onnx")).run(None, {"input": x})[0]
+    real = runtime_outputs(folder / "yolo.ts.onnx", x)[0]
     best = real[:, 4] * real[:, 5:].max(1)
     hits = 0
     for at, each in enumerate(found):

@@ -1,11 +1,10 @@
 """Arrays in the element types and the axes of the file, against ONNX Runtime: what calibrates, what the simulator and the library take and give."""
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from support.e2e_run import compiled_at_once
+from support.onnx_models import ModelBuilder, decibels, runtime_outputs
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -18,37 +17,22 @@ CAMERA = [("Cast", ["x"], {"to": 1}), ("Div", ["", np.float32(100)], {}), ("Conv
 NHWC = [("Transpose", ["x"], {"perm": [0, 3, 1, 2]}), ("Conv", ["", WEIGHTS], {})]
 
 
-def chain(path, nodes, shape, kind=TensorProto.FLOAT, dims=None) -> bytes:
+def chain(path, nodes, shape, kind=TensorProto.FLOAT) -> bytes:
     """A file of nodes one behind the other: "" is the result of the one before, arrays are constants."""
-    made, constants, last = [], [], "x"
+    build, last = ModelBuilder(opset=13), "x"
     for at, (operator, inputs, attributes) in enumerate(nodes):
-        names = []
-        for one in inputs:
-            if isinstance(one, str):
-                names.append(one or last)
-            else:
-                names.append(f"c{len(constants)}")
-                constants.append(numpy_helper.from_array(np.asarray(one), names[-1]))
-        last = f"t{at}" if at < len(nodes) - 1 else "y"
-        made.append(helper.make_node(operator, names, [last], **attributes))
-    ends = ([helper.make_tensor_value_info("x", kind, shape)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)])
-    model = helper.make_model(
-        helper.make_graph(made, "net", *ends, constants), opset_imports=[helper.make_opsetid("", 13)], ir_version=8
-    )
-    onnx.save(model, path)
-    return model.SerializeToString()
+        names = [last if isinstance(one, str) and not one else one for one in inputs]
+        last = build.add(operator, *names, name=f"t{at}", **attributes)
+    return build.save(path, {"x": shape}, last, kind=kind).read_bytes()
 
 
-def reference(model: bytes, x: np.ndarray, step: int | None = 1) -> np.ndarray:
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    if step is None:
-        return session.run(None, {"x": x})[0]
-    return np.concatenate([session.run(None, {"x": x[at : at + step]})[0] for at in range(0, len(x), step)])
+def reference(model: bytes, x: np.ndarray, batch: int = 1) -> np.ndarray:
+    return runtime_outputs(model, x, batch)[0]
 
 
 def sqnr(found: np.ndarray, want: np.ndarray) -> float:
     assert found.shape == want.shape
-    return float(10 * np.log10(np.square(want).sum() / max(np.square(found - want).sum(), 1e-30)))
+    return decibels(found, want)
 
 
 def exported(folder, data, bits: int = 8):
@@ -107,7 +91,7 @@ def test_results_have_the_axes_of_the_file(tmp_path, name):
     nodes, shape = RANKS[name]
     model = chain(tmp_path / "net.onnx", nodes, shape)
     x = RNG.normal(size=shape).astype(np.float32)
-    want = reference(model, x, None)
+    want = reference(model, x, 0)
     for net in exported(tmp_path, None, -32):
         assert sqnr(net(x), want) > 80
         if shape[0] != 1:
@@ -142,7 +126,7 @@ def test_the_size_of_a_fixed_batch_is_the_number_of_the_file(tmp_path, name):
     model = chain(tmp_path / "net.onnx", BATCHES[name], [2, 3, 6, 5])
     x = RNG.normal(size=(2, 3, 6, 5)).astype(np.float32)
     for net in exported(tmp_path, None, -32):
-        assert sqnr(net(x), reference(model, x, None)) > 80
+        assert sqnr(net(x), reference(model, x, 0)) > 80
 
 
 @pytest.mark.parametrize("bgr", [False, True])

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import helper, numpy_helper, parser
 from support import join_networks
 from support.e2e_run import (
     ROOT,
@@ -19,6 +17,7 @@ from support.e2e_run import (
     random_inputs,
     run,
 )
+from support.onnx_models import runtime_outputs, text_model
 from support.programs import needs, run_command
 from support.tables import few_fast
 
@@ -44,16 +43,10 @@ CASES: dict[str, tuple[str, tuple[str, ...], int]] = {
 def _written(folder: Path, name: str) -> Path:
     text, outputs, classes = CASES[name]
     ends = ", ".join(f"float {each}" for each in outputs)
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g (float[1,3,8,8] x) => ({ends}) {{ {text} }}')
     draw = np.random.default_rng(3)
-    constants = {"w": draw.normal(0, 0.3, (6, 3, 3, 3)), "f": draw.normal(0, 2, (6, classes))}
-    model.graph.initializer.extend(numpy_helper.from_array(one.astype(np.float32), key) for key, one in constants.items())
-    model.graph.initializer.append(numpy_helper.from_array(np.array([1, 24, 16]), "s"))
-    for end in model.graph.output:
-        end.CopyFrom(helper.make_tensor_value_info(end.name, onnx.TensorProto.FLOAT, None))
-    path = folder / "net.onnx"
-    onnx.save(model, path)
-    return path
+    constants = {"w": draw.normal(0, 0.3, (6, 3, 3, 3)), "f": draw.normal(0, 2, (6, classes)), "s": np.array([1, 24, 16])}
+    onnx.save(text_model(f"float[1,3,8,8] x => {ends}", text, constants, has_shapes=False), folder / "net.onnx")
+    return folder / "net.onnx"
 
 
 @needs_compiler
@@ -65,7 +58,7 @@ def test_probabilities_leave_the_network(name, bits, tmp_path):
     network = n2d2py.load_simulator(folder)
     x = np.random.default_rng(1).integers(0, 256, (1, 3, 8, 8)).astype(np.float32) / 255
     x[:, :, 4:] = 0
-    wanted = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    wanted = runtime_outputs(path, x)
     found = network(x)
     for one, (expected, values) in enumerate(zip(wanted, found if isinstance(found, tuple) else (found,), strict=True)):
         step = 2.0 ** -int(bits) + 0.02 * np.abs(expected).max()
@@ -87,8 +80,7 @@ def test_logits_on_request(target, tmp_path):
         if target == "CPP":
             found.append(n2d2py.load_simulator(folder)(x).reshape(-1))
         else:
-            session = onnxruntime.InferenceSession(next(folder.glob("*.onnx")))
-            found.append(session.run(None, {session.get_inputs()[0].name: x})[0].reshape(-1))
+            found.append(runtime_outputs(next(folder.glob("*.onnx")), x)[0].reshape(-1))
     probabilities, logits = found
     assert logits.max() > 1.5 and probabilities.min() >= 0 and 0.2 < probabilities.sum() < 1.3
     assert probabilities[logits.argmax()] == probabilities.max()
@@ -108,7 +100,7 @@ def exported(model: Path, data: Path, out: Path) -> Path:
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)])
 def test_compiled_joins_are_those_of_python(name, tmp_path):
     net = join_networks.Joins()
-    model = net.save(tmp_path / "net.onnx", getattr(join_networks, name)(net))
+    model = net.write(tmp_path / "net.onnx", getattr(join_networks, name)(net))
     np.save(tmp_path / "x.npy", join_networks.stimuli(16))
     folder = exported(model, tmp_path / "x.npy", tmp_path / "out")
     compiled, simulated = compiled_at_once(folder), n2d2py.load_simulator(folder)
@@ -118,13 +110,12 @@ def test_compiled_joins_are_those_of_python(name, tmp_path):
 
 def test_the_detections_of_a_detector_are_found(tmp_path):
     """At least 95 of 100: objectness (row 4) above a half in floating point and in integers."""
-    onnxruntime = pytest.importorskip("onnxruntime")
     if not YOLO.is_dir():
         pytest.skip("the data folder has no modern/yolo")
     folder = exported(YOLO / "yolo.ts.onnx", YOLO / "calib.npy", tmp_path)
     graph = n2d2py.load_simulator(folder).graph
     x = np.load(YOLO / "eval.npz")["x"]
-    expected = onnxruntime.InferenceSession(str(YOLO / "yolo.ts.onnx")).run(None, {"input": x})[0]
+    expected = runtime_outputs(YOLO / "yolo.ts.onnx", x)[0]
     (name,), kind = graph.outputs, graph.type(graph.inputs[0])
     found = np.concatenate([simulate(graph, [kind.quantize(x[i : i + 10])])[name] for i in range(0, len(x), 10)])
     found = graph.type(name).dequantize(found).reshape(expected.shape)

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
+from support.onnx_models import ModelBuilder
 from support.programs import needs
 
 from n2d2py import log
@@ -27,16 +27,11 @@ NAMES = (
 
 @pytest.fixture
 def network(tmp_path):
-    random = np.random.default_rng(1)
-    nodes, constants, last = [], [], 'in"put\n$x$/..'
-    inputs = [helper.make_tensor_value_info(last, TensorProto.FLOAT, [1, 4])]
-    for index, name in enumerate(NAMES):
-        constants.append(numpy_helper.from_array(random.normal(size=(4, 4)).astype(np.float32), f"w{index}"))
-        nodes.append(helper.make_node("Gemm", [last, f"w{index}"], [name]))
-        last = name
-    outputs = [helper.make_tensor_value_info(last, TensorProto.FLOAT, [1, 4])]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "net.onnx")
+    build, first = ModelBuilder(1, opset=18), 'in"put\n$x$/..'
+    last = first
+    for name in NAMES:
+        last = build.add("Gemm", last, build.rng.normal(size=(4, 4)), name=name)
+    build.save(tmp_path / "net.onnx", {first: [1, 4]}, last)
     return tmp_path
 
 

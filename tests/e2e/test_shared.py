@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.e2e_run import HERE, ROOT, assert_compiled_is_simulated, assert_layers_equal, needs_compiler, run, summary
+from support.onnx_models import runtime_outputs, runtime_session
 from support.programs import run_command
 
 import n2d2py
@@ -115,10 +116,5 @@ def real_inputs(source: Path) -> np.ndarray:
 
 def float_outputs(path: Path, inputs: np.ndarray) -> np.ndarray:
     """What ONNX Runtime computes, one stimulus at a time."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    channels_last = session.get_inputs()[0].shape[-1] == 3
-    ready = inputs.transpose(0, 2, 3, 1) if channels_last else inputs
-    return np.concatenate([session.run(None, {name: x[None]})[0] for x in ready])
+    channels_last = runtime_session(path).get_inputs()[0].shape[-1] == 3
+    return runtime_outputs(path, inputs.transpose(0, 2, 3, 1) if channels_last else inputs, batch=1)[0]

@@ -14,7 +14,6 @@ from support.programs import run_command
 import n2d2py
 from n2d2py import pipeline
 from n2d2py.cli import main
-from n2d2py.exports import read_manifest, writer
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]
 WORDS = ["net.ini", *EXPORT.split()]
@@ -82,14 +81,6 @@ def test_an_output_that_cannot_be_written(workspace, monkeypatch, capsys, code, 
     assert snapshot(workspace) == before
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission(workspace, capsys):
-    (workspace / "locked").mkdir(mode=0o500)
-    assert main([*WORDS, "-o", "locked"]) == 1
-    assert "N2D2-E712" in capsys.readouterr().err
-    assert list((workspace / "locked").iterdir()) == []
-
-
 @pytest.mark.parametrize("stage", ["load_stage", "calibrate_stage", "plan_stage", "export_stage", "report_stage"])
 def test_an_interrupt_in_any_stage_leaves_the_previous_export(workspace, monkeypatch, capsys, stage):
     before = snapshot(workspace)
@@ -132,22 +123,6 @@ def test_a_defect_of_the_tool_is_one_line(workspace, monkeypatch, capsys):
     assert snapshot(workspace) == before
     main([*WORDS, "-verbose"])
     assert "Traceback" in capsys.readouterr().err
-
-
-def test_leftovers_of_a_killed_run_are_removed(workspace, capsys):
-    dead = 2**22 + 1  # beyond the largest process id
-    leftover = workspace / f".export_CPP_int8.partial-{dead}"
-    leftover.mkdir()
-    (leftover / "half.cpp").write_text("int half")
-    assert main([*WORDS, "-quiet"]) == 0
-    assert [path.name for path in workspace.iterdir() if path.name.startswith(".")] == []
-    assert not (workspace / "export_CPP_int8" / "half.cpp").exists()
-
-
-def test_a_killed_swap_is_undone(workspace):
-    (workspace / "export_CPP_int8").rename(workspace / f".export_CPP_int8.old-{2**22 + 1}")
-    with writer.ExportFolder("export_CPP_int8", writer.Manifest("CPP", "net")):
-        assert read_manifest(workspace / "export_CPP_int8")["network"] == "net"
 
 
 def test_without_a_compiler_the_test_is_a_warning(workspace, monkeypatch, capsys):

@@ -10,6 +10,7 @@ import pytest
 from support.export_build import make
 from support.export_networks import Builder, chain, random_inputs, request, write_export
 from support.programs import need, run_command
+from support.tables import few_fast
 
 from n2d2py import load_export
 from n2d2py.arithmetic import NumType
@@ -116,7 +117,7 @@ def test_what_takes_no_picture_has_no_example(tmp_path):
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("compiler", ["gcc -std=c99", "g++ -x c++ -std=c++11"])
+@pytest.mark.parametrize("compiler", few_fast(["gcc -std=c99", "g++ -x c++ -std=c++11"]))
 def test_the_program_of_the_readme(compiler, tmp_path):
     """It runs on zeros, whose best class is that of the simulator; the manifest and Python have the contract of the header."""
     need("g++", "gcc", "make")

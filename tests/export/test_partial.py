@@ -12,6 +12,7 @@ from support.board_export import export_for_boards
 from support.export_build import make
 from support.export_networks import S8, U8, Builder, chain, request, residual, write_export
 from support.programs import need, run_command
+from support.tables import few_fast
 
 import n2d2py
 from n2d2py.arithmetic import FloatRescale
@@ -127,7 +128,7 @@ def test_what_outputs_need():
     assert [node.name for node in nodes_for(residual(True), ["add"])] == ["stem", "deep", "flat", "add"]
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", few_fast(["g++", "clang++"]))
 def test_layers_that_nobody_wants_do_not_run(tmp_path, compiler):
     need(compiler, "make", "nm")
     graph = towers()

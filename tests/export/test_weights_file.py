@@ -10,6 +10,7 @@ import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, Builder, chain, request, residual, write_export
 from support.programs import need, run_command
+from support.tables import few_fast
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -35,7 +36,7 @@ def exported(path, graph, **parameters):
     return made, write_export(path, made)
 
 
-@pytest.mark.parametrize("network", [chain, residual, lambda integer: winograd_net()], ids=["chain", "residual", "winograd"])
+@pytest.mark.parametrize("network", few_fast([residual, chain, lambda integer: winograd_net()]))
 def test_the_program_reads_its_weights(network, tmp_path):
     need("g++", "make")
     graph = network(True)

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import numpy_helper
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 import n2d2py
@@ -13,28 +13,15 @@ from n2d2py.frontend.onnx.importer import import_onnx
 
 pytestmark = pytest.mark.usefixtures("without_report")
 
-ort = pytest.importorskip("onnxruntime", reason="the referee, ONNX Runtime, is not installed")
 IDS = np.random.default_rng(3).integers(0, 200, (40, 6))
-
-_NET = """
-<ir_version: 8, opset_import: ["": 17]>
-g ({kind}[N, 6] x) => (float[N, 4] y) {{
-    {cast}
-    e = Gather (table, i)
-    m = ReduceMean <axes = [1], keepdims = 0> (e)
-    y = Gemm (m, w)
-}}
-"""
 
 
 def _network(folder, declared: str):
     """net.onnx: the mean of rows of a table, of ids that are declared as integers, or as real numbers that are converted."""
     real = declared == "float"
     cast = "i = Cast <to = 6> (x)" if real else "i = Identity (x)"
-    model = onnx.parser.parse_model(_NET.format(kind=declared, cast=cast))
-    rng = np.random.default_rng(4)
-    for name, shape in (("table", (200, 8)), ("w", (8, 4))):
-        model.graph.initializer.append(numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
+    body = f"{cast} e = Gather (table, i) m = ReduceMean <axes = [1], keepdims = 0> (e) y = Gemm (m, w)"
+    model = text_model(f"{declared}[N,6] x => float[N,4] y", body, {"table": (200, 8), "w": (8, 4)}, seed=4)
     onnx.save(model, folder / "net.onnx")
     return folder / "net.onnx"
 
@@ -45,7 +32,7 @@ def test_ids(declared, stored, tmp_path):
     path = _network(tmp_path, declared)
     result = n2d2py.export(path, data=IDS.astype(stored), folder=tmp_path / "out")
     fed = IDS.astype({"float": np.float32}.get(declared, declared))
-    (wanted,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": fed})
+    (wanted,) = runtime_outputs(path, fed)
     found = n2d2py.load_simulator(result.folder)(fed)
     assert np.sum((found - wanted) ** 2) < 1e-3 * np.sum(wanted**2)
 

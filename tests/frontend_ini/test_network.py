@@ -4,10 +4,9 @@ They look at `n2d2py.frontend.ini.network`, `n2d2py.frontend.ini.onnx_section` a
 """
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 from support.numpy_layers import convolve
+from support.onnx_models import ModelBuilder
 from support.tables import every
 
 DROP = "[{0}]\nInput={1}\nType=Activation\nActivationFunction=Tanh\nNbOutputs=3\n"
@@ -76,18 +75,9 @@ def test_spiking_models_are_out_of_scope(model, refusal, tmp_path):
 def write_onnx(path) -> np.ndarray:
     """x (n, 3, 8, 10) -> 1x1 convolution "Block/conv-1:0" -> Relu "Block/relu:0"; returns the weights."""
     w = np.random.default_rng(2).normal(size=(4, 3, 1, 1)).astype(np.float32)
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["Block/conv-1:0"]),
-        helper.make_node("Relu", ["Block/conv-1:0"], ["Block/relu:0"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 8, 10])],
-        [helper.make_tensor_value_info("Block/relu:0", onnx.TensorProto.FLOAT, ["n", 4, 8, 10])],
-        [numpy_helper.from_array(w, "w")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    build = ModelBuilder()
+    build.add("Relu", build.add("Conv", "x", w, name="Block/conv-1:0"), name="Block/relu:0")
+    build.save(path, {"x": ["n", 3, 8, 10]}, "Block/relu:0")
     return w
 
 

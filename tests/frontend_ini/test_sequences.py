@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 
 from n2d2py import cli
 from n2d2py.errors import N2D2Error
@@ -31,8 +30,7 @@ def test_a_line_of_the_input_is_a_sequence(size, channels, tmp_path):
     )
     graph = load_stage(path, LoadOptions(weights="/dev/null"), tmp_path).graph
     x = np.random.default_rng(0).normal(size=(1, channels, *size[::-1])).astype(np.float32)
-    session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
-    (expected,) = session.run(None, {"x": x.reshape(1, channels, 40)})
+    (expected,) = runtime_outputs(tmp_path / "net.onnx", x.reshape(1, channels, 40))
     assert np.allclose(FloatEngine(graph).run(x)["y"], np.asarray(expected), atol=1e-5)
 
 
@@ -66,8 +64,7 @@ def test_a_transposed_section_takes_transposed_images(tmp_path):
     write_images(tmp_path / "net.onnx", "GlobalMaxPool")
     graph = load_stage(path, LoadOptions(weights="/dev/null"), tmp_path).graph
     x = np.random.default_rng(0).normal(size=(1, 2, 9, 7)).astype(np.float32)
-    session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
-    (expected,) = session.run(None, {"x": x.transpose(0, 1, 3, 2)})
+    (expected,) = runtime_outputs(tmp_path / "net.onnx", x.transpose(0, 1, 3, 2))
     assert np.allclose(FloatEngine(graph).run(x)["y"], np.asarray(expected), atol=1e-5)
     write_images(tmp_path / "net.onnx", "Relu")
     with pytest.raises(N2D2Error, match="E227.*'y'"):

@@ -20,8 +20,8 @@ def build_model(signature: str, body: str, opset: int = 17, seed: int = 0, **wei
     return text_model(signature, body, held, opset=opset, seed=seed, domains=foreign)
 
 
-def check_import(model: onnx.ModelProto, folder: Path, batch: int = 1, tolerance: float = 1e-5):
-    """Imports `model` and compares ONNX Runtime and NumPy on it with ONNX Runtime on the file."""
+def check_import(model: onnx.ModelProto, folder: Path, batch: int = 1, tolerance: float = 1e-5, flat: bool = False):
+    """Imports `model` and compares ONNX Runtime and NumPy on it with ONNX Runtime on the file; `flat`: of results, the elements."""
     path = folder / "model.onnx"
     onnx.save(model, path)
     graph = import_onnx(path)
@@ -30,6 +30,7 @@ def check_import(model: onnx.ModelProto, folder: Path, batch: int = 1, tolerance
     expected = list(original_engine(path).run(feeds).values())
     for outputs in (FloatEngine(graph).run(feeds), run_graph(graph, feeds)):
         for want, got in zip(expected, outputs.values(), strict=True):
+            want, got = (each.reshape(batch, -1) if flat else each for each in (want, got))
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * max(1.0, np.abs(want).max()))
     return graph

@@ -1,5 +1,6 @@
 """Factors of zero, channels last, limits, and batches: what mixes the stimuli of a batch is refused, the rest taken; against ONNX Runtime."""
 
+import re
 from math import prod
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import batch_values
 from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -102,10 +103,11 @@ KEPT = {
 
 
 @every("case", MIXED)
-def test_stimuli_are_not_mixed(model, case):
+def test_stimuli_are_not_mixed(model, check, caplog, case):
+    """An open batch whose samples a layer mixes is one sample."""
     inputs, body, weights, verb = MIXED[case]
-    with pytest.raises((N2D2Error, ErrorList), match=f"E310.*it {verb} the batch axis; export the model with batch 1"):
-        import_onnx(model(f"{inputs} => float[P,Q] y", body, **weights))
+    check(model(f"{inputs} => float[P,Q] y", body, **weights), flat=True)
+    assert re.search(f"W307.*it {verb} the batch axis", caplog.text)
 
 
 @every("case", KEPT)

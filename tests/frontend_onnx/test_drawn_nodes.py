@@ -2,11 +2,10 @@
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from support import onnx_array_forms, onnx_image_forms
 from support.onnx_draws import DRAWS, draw
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
@@ -16,15 +15,14 @@ from n2d2py.reference.executor import run_graph
 
 COUNT = 10
 """Nodes of each operator in the fast run."""
+WINDOWS = ("Conv", "ConvTranspose", "AveragePool", "LpPool", "MaxPool")
+"""Operators with many attributes: more nodes of each."""
 
 
 def in_onnx_runtime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
     """The results; None where ONNX Runtime has no implementation, or a limit of its own."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return session.run(None, feeds)
+        return runtime_outputs(model, feeds)
     except Exception:  # ONNX Runtime has no common base class for its errors
         return None
 
@@ -56,7 +54,8 @@ def check(operator: str, number: int) -> bool:
 
 @every("operator", DRAWS)
 def test_a_drawn_node(operator):
-    assert sum(check(operator, number) for number in range(COUNT)) >= COUNT // 3
+    count = COUNT * (1 + 4 * (operator in WINDOWS))
+    assert sum(check(operator, number) for number in range(count)) >= count // 3
 
 
 @pytest.mark.slow
@@ -79,11 +78,21 @@ def test_a_form(check, form):
     check(model(opset, body), batch=3 if is_free else 1)
 
 
+@every("rank", [1, 2])
+@every("dilation", [1, 2])
+@every("size, kernel, stride, pads", [(8, 3, 2, 0), (7, 3, 2, 0), (6, 2, 3, 1), (9, 2, 4, 0), (5, 2, 2, 1), (8, 3, 3, 1)])
+def test_windows_that_begin_inside_but_end_outside(one_node, check, rank, dilation, size, kernel, stride, pads):
+    """ceil_mode: the last window exists where it begins before the padding behind the image."""
+    attributes = {"kernel_shape": [kernel] * rank, "strides": [stride] * rank, "pads": [pads] * 2 * rank, "ceil_mode": 1}
+    for operator in ("MaxPool", "AveragePool"):
+        check(one_node(operator, ["N", 2, *[size] * rank], opset=22, dilations=[dilation] * rank, **attributes))
+
+
 @every("axes", ["2, 2", "3, -2, 1", "1, -4"])
 @every("operator", ["ReduceMean", "ReduceMax", "ReduceL2"])
 def test_an_axis_that_is_named_twice(operator, axes):
     model = text_model("float[1,2,3,4,5] x => float[a,b,c,d,e] y", f"y = {operator} <axes = [{axes}]> (x)")
     x = np.random.default_rng(1).normal(size=(1, 2, 3, 4, 5)).astype(np.float32)
-    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (wanted,) = runtime_outputs(model, x)
     (found,) = run_graph(import_onnx(model), {"x": x.reshape(1, -1)}).values()
     np.testing.assert_allclose(found.ravel(), np.asarray(wanted).ravel(), rtol=1e-5, atol=1e-6)

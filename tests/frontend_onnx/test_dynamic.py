@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.parser
-import onnxruntime
 import pytest
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from support.onnx_models import text_model
+from support.onnx_models import decibels, runtime_outputs, runtime_session, text_model
 
 from n2d2py.cli import main
 from n2d2py.reference.engine import FloatEngine
@@ -51,13 +50,9 @@ def files(request, tmp_path) -> tuple[Path, np.ndarray, np.ndarray]:
         {"weight_type": QuantType.QUInt8} if request.param == "conv" else {"weight_type": QuantType.QInt8, "per_channel": True}
     )
     quantize_dynamic(tmp_path / "float.onnx", tmp_path / "dynamic.onnx", **kind)
-    session = onnxruntime.InferenceSession(tmp_path / "float.onnx", providers=["CPUExecutionProvider"])
+    session = runtime_session(tmp_path / "float.onnx")
     x = RNG.normal(size=(32, *session.get_inputs()[0].shape[1:])).astype(np.float32)
-    return tmp_path / "dynamic.onnx", x, np.concatenate([session.run(None, {"x": one[None]})[0] for one in x])
-
-
-def decibels(wanted: np.ndarray, found: np.ndarray) -> float:
-    return float(10 * np.log10((wanted**2).sum() / ((found.reshape(wanted.shape) - wanted) ** 2).sum()))
+    return tmp_path / "dynamic.onnx", x, runtime_outputs(tmp_path / "float.onnx", x, batch=1)[0]
 
 
 def test_the_real_network_is_as_near_to_the_original_as_the_dynamic_one(files):
@@ -65,9 +60,8 @@ def test_the_real_network_is_as_near_to_the_original_as_the_dynamic_one(files):
     network = load_stage(path, LoadOptions(read_data=False))
     assert network.restored
     (found,) = FloatEngine(network.graph).run(x).values()
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    dynamic = np.concatenate([session.run(None, {"x": one[None]})[0] for one in x])
-    assert decibels(wanted, found) > max(30, decibels(wanted, dynamic) - 0.5)
+    (dynamic,) = runtime_outputs(path, x, batch=1)
+    assert decibels(found, wanted) > max(30, decibels(dynamic, wanted) - 0.5)
 
 
 @pytest.mark.parametrize("target", ["CPP", "CPP_MCU", "ONNX", "TFLite"])

@@ -120,3 +120,23 @@ def test_registry_raises_on_duplicates():
 def test_a_divisor_a_step_or_a_scale_of_zero(one_node, operator, constants, attributes, said):
     error = failure(lambda: import_onnx(one_node(operator, ["N", 3, 6, 6], constants, **attributes)))
     assert error.code == "E310" and said in error.line()
+
+
+@every("operator", ["MaxPool", "AveragePool"])
+@every(
+    "attributes, text",
+    [
+        ({"kernel_shape": [2, 2, 2], "strides": [2, 2]}, "strides have 2 values for 3"),
+        ({"kernel_shape": [2, 2]}, "kernel_shape have 2 values for 3"),
+        ({"kernel_shape": [2, 0, 2]}, "kernel_shape are not positive"),
+        ({"kernel_shape": [2, 2, 2], "strides": [1, 2, 2**40]}, "strides are larger than any image"),
+        ({"kernel_shape": [2, 2, 2], "pads": [1, 1, 1, 1]}, "pads have 4 values instead of 6"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, -1, 0]}, "negative pads"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 2**40, 0]}, "at most 67,108,864 are supported"),
+        ({"kernel_shape": [7, 2, 2]}, "its result has no elements"),
+        ({"kernel_shape": [2, 2, 2], "pads": [2, 0, 0, 0, 0, 0]}, "some of its windows lie outside the image"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 0, 2]}, "some of its windows lie outside the image"),
+    ],
+)
+def test_pools_that_are_refused(one_node, operator, attributes, text):
+    assert text in failure(lambda: import_onnx(one_node(operator, ["N", 2, 6, 6, 6], **attributes))).line()

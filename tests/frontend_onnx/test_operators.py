@@ -31,26 +31,6 @@ def test_prelu_per_channel(one_node, check, slope, expected):
     assert kinds(graph) == expected
 
 
-@pytest.mark.parametrize("operator, shape", [("Conv", (4, 3, 3)), ("ConvTranspose", (3, 4, 3))])
-def test_one_dimension(one_node, check, operator, shape):
-    constants = {"w": np.random.default_rng(0).normal(size=shape).astype(F)}
-    graph = check(one_node(operator, ["N", 3, 11], constants, strides=[2], pads=[1, 0]), batch=2)
-    assert len(kinds(graph)) == 3 and graph.nodes[-1].name == "y"
-
-
-@pytest.mark.parametrize("attributes", [{"output_padding": [1]}, {"output_shape": [20]}, {"auto_pad": "SAME_UPPER"}])
-def test_transposed_convolutions_of_one_dimension(one_node, check, attributes):
-    constants = {"w": np.random.default_rng(0).normal(size=(3, 4, 3)).astype(F)}
-    graph = check(one_node("ConvTranspose", ["N", 3, 11], constants, strides=[2], **attributes), batch=2)
-    assert kinds(graph) == ["Reshape", "Deconv", "Reshape"]
-
-
-@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
-def test_pools_of_one_dimension(one_node, check, operator):
-    check(one_node(operator, ["N", 3, 11], kernel_shape=[3], strides=[2], pads=[1, 1]), batch=2)
-    check(one_node(f"Global{operator}", ["N", 3, 11]), batch=2)
-
-
 @pytest.mark.parametrize("size, alpha, beta, bias", [(3, 0.0, 0.75, 2.0), (2, 0.5, -1.0, 1.0), (5, 0.0, 0.0, 1e-6)])
 def test_lrn_of_which_a_part_is_off(one_node, size, alpha, beta, bias):
     """ONNX Runtime takes neither an alpha nor a beta of 0 and less; the standard does."""

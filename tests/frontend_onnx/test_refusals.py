@@ -48,14 +48,10 @@ E314 | 9 | float[1,2,3,4] x | y = Slice <starts = [0]> (x) |
 E310 | 17 | float[1,2,3,4] x | y, z = Split <axis = 1> (x, s) | int64[2] s = {1,2}
 E310 | 17 | float[1,2,3,4] x | y, z = Split <axis = 1> (x, s) | int64[3] s = {1,1,0}
 E310 | 17 | float[1,2,3,4] x | y = Expand (x, s) | int64[4] s = {1,3,3,4}
-E310 | 17 | float[N,2,3,4] x | y = Expand (x, s) | int64[4] s = {2,2,3,4}
 E310 | 17 | float[1,2,3,4] x | y = Tile (x, s) | int64[3] s = {1,3,3}
 E310 | 18 | float[1,2,3,4] x | y = Pad <mode = "mirror"> (x, s) | int64[8] s = {0,0,1,1,0,0,1,1}
-E310 | 18 | float[N,2,3,4] x | y = Pad <mode = "reflect"> (x, s) | int64[8] s = {1,0,1,1,0,0,1,1}
-E310 | 18 | float[N,2,3,4] x | y = Pad (x, s) | int64[8] s = {1,0,1,1,0,0,1,1}
 E310 | 18 | float[1,2,3,4] x | y = Pad (x, s) | int64[4] s = {1,0,1,1}
 E206 | 17 | float[1,2,3,4] x, float[1,2,3,5] z | y = Concat <axis = 1> (x, z) |
-E310 | 17 | float[N,2,3,4] x, float[N,2,3,4] z | y = Concat <axis = 0> (x, z) |
 E310 | 17 | float[1,2,3,4] x | y = Gather <axis = 1> (x, s) | int64[1] s = {2}
 E310 | 17 | float[1,2,3,4] x | y = Gather <axis = 1> (x, s) | int64[1] s = {-3}
 E310 | 17 | float[1,2,3,4] x | y = Gather <axis = 7> (x, s) | int64[1] s = {0}
@@ -77,10 +73,8 @@ E310 | 17 | float[1,2,4,4] x | y = MaxPool <kernel_shape = [2,2], pads = [3,0,0,
 E310 | 17 | float[1,2,4,4] x | y = AveragePool <kernel_shape = [2,2], pads = [3,0,0,0]> (x) |
 E310 | 17 | float[1,2,4,4] x | y = MaxPool <kernel_shape = [2,2,2]> (x) |
 E310 | 17 | float[1,2,4,4] x | y = Softmax <axis = 5> (x) |
-E310 | 17 | float[N,2,4,4] x | y = Softmax <axis = 0> (x) |
 E310 | 17 | float[N,2,4] x | y = Unsqueeze (x, s) | int64[1] s = {9}
 E310 | 17 | float[N,2,4] x | y = Flatten <axis = 7> (x) |
-E310 | 17 | float[N,2,4] x | y = ReduceMean <axes = [0]> (x) |
 E310 | 17 | float[N,2,4] x | y = ReduceMean <axes = [4]> (x) |
 E310 | 17 | float[1,2,4] x | y = CumSum (x, s) | int64 s = {5}
 E310 | 21 | float[1,2,4] x | y = QuantizeLinear (x, s, z) | float s = {0.1}, int32 z = {3}
@@ -112,7 +106,6 @@ E314 | 18 | float[1,4] x | y = MatMulInteger (x, w) | int8[4,2] w = {1,2,3,4,5,6
 E314 | 18 | float[1,4] x | y = Gather (t, x) | float[4] t = {1,2,3,4}
 E314 | 18 | float[1,4] x | y = DequantizeLinear (x, s) | float s = {0.1}
 E314 | 18 | float[1,4] x | y = GatherElements <axis = 1> (x, x) |
-E310 | 17 | float[N,2,3,4] x | y = Tile (x, s) | int64[4] s = {2,1,1,1}
 E310 | 17 | float[1,2,5,5] x | y = ConvTranspose <kernel_shape = [3,3]> (x, w) | float[2,1,1,1] w = {1,2}
 E310 | 17 | float[1,2,2,5,5] x | y = Conv <kernel_shape = [1,1,3]> (x, w) | float[2,2,1,1,1] w = {1,2,3,4}
 E310 | 17 | float[1,2,2,5,5] x | y = ConvTranspose <kernel_shape = [1,1,3]> (x, w) | float[2,2,1,1,1] w = {1,2,3,4}

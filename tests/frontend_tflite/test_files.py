@@ -159,12 +159,12 @@ def test_all_unsupported_operators_at_once(tmp_path):
     """One line for each kind, with the file, the operator's index, its name and its tensor."""
     m = Small()
     a = m.add("WHERE", [m.x], (1, 8, 6, 4), IN, name="a")
-    b = m.add("L2_POOL_2D", [a], (1, 8, 6, 4), IN, name="b")
+    b = m.add("UNIQUE", [a], (1, 8, 6, 4), IN, name="b")
     c = m.add("RELU", [b], (1, 8, 6, 4), IN, name="c")
     lines = failure(m.write(tmp_path, m.add("WHERE", [c], (1, 8, 6, 4), IN, name="d")))
     assert len(lines) == 2
     assert "m.tflite [0 WHERE a]" in lines[0] and "2 operators" in lines[0] and lines[0].startswith("N2D2-E310")
-    assert "m.tflite [1 L2_POOL_2D b]" in lines[1]
+    assert "m.tflite [1 UNIQUE b]" in lines[1]
 
 
 def _refused(**change) -> tuple[Small, int]:

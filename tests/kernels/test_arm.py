@@ -76,18 +76,10 @@ def test_channels(tmp_path, target):
 
 @pytest.mark.parametrize(
     "target, every",
-    [
-        ("aarch64-dot", 1),
-        ("aarch64-sve256", 3),
-        ("armv7", 3),
-        ("wasm32-simd", 5),
-        ("mips64el-msa", 5),
-        ("riscv64-rvv128", 5),
-        ("riscv64-rvv256", 5),
-        ("riscv64-rvv512", 5),
-    ],
+    [("aarch64-dot", 2), ("aarch64-sve256", 3), ("armv7", 5), ("wasm32-simd", 5), ("mips64el-msa", 5), ("riscv64-rvv256", 5)],
 )
 def test_each_rescale(tmp_path, target, every):
+    """A few; the slow builds take all."""
     check(each_rescale_cases()[::every], target, tmp_path, "-O0")
 
 

@@ -11,6 +11,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, S16, U8
 from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
 from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
 from n2d2py.contracts.cpp.byte_sums import byte_sums, nibble_sums
@@ -116,7 +117,7 @@ def test_byte_sums(tmp_path):
     harness.check_all(byte_cases(1)[::12], tmp_path, "g++", ("-O0", *need_isa("avx2")))
 
 
-@pytest.mark.parametrize("stored", ["given", "computed"])
+@pytest.mark.parametrize("stored", few_fast(["computed", "given"]))
 def test_runs_of_words(tmp_path, monkeypatch, stored):
     """Sums of 16 bits that are kept from word to word; those of inputs of 4 bits only where a layer makes these."""
     need("g++")

@@ -9,6 +9,7 @@ from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.programs import need, run_command
 from support.small_graphs import graph_of
+from support.tables import few_fast
 
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
@@ -77,7 +78,7 @@ def test_portable(tmp_path):
     harness.check_all(few_bits(1)[::2], tmp_path, "g++", ("-O0",))
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_simd(tmp_path, isa):
     need("g++")
     harness.check_all(few_bits(2)[:: 3 if isa == "avx2" else 6], tmp_path, "g++", ("-O0", *need_isa(isa)))

@@ -79,11 +79,11 @@ int main() {{
     "compiler, flags, wide",
     [
         pytest.param("g++", "-O3", False, id="g++-int32"),
-        pytest.param("g++", "-O3", True, id="g++-int64"),
-        pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", False, id="masks-int32"),
+        pytest.param("g++", "-O3", True, id="g++-int64", marks=pytest.mark.slow),
+        pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", False, id="masks-int32", marks=pytest.mark.slow),
         pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", True, id="masks-int64"),
         pytest.param("clang++", "-O2", False, id="clang++-int32", marks=pytest.mark.slow),
-        pytest.param("clang++", "-O2", True, id="clang++-int64"),
+        pytest.param("clang++", "-O2", True, id="clang++-int64", marks=pytest.mark.slow),
     ],
 )
 def test_cpp_equals_python(tmp_path, compiler, flags, wide):

@@ -14,6 +14,7 @@ from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, SLOW_BUIL
 from support.kernel_winograd import SETS, forced, having_form
 from support.programs import need
 from support.small_graphs import graph_of
+from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
@@ -50,7 +51,7 @@ def test_portable(tmp_path):
     harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O0", "-DN2D2_ISA_PORTABLE"))
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_residual(tmp_path, isa):
     need("g++")
     harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O0", *need_isa(isa)))

@@ -16,6 +16,7 @@ from support.kernel_quantized_layers import length_cases, quantized_cases, table
 from support.kernel_resampling import resampling_cases
 from support.kernel_simd import EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, need_emulated_avxvnni, need_isa
 from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.contracts.cpp.layer import LAYERS
 from n2d2py.memory.access import MEMORY_ACCESSES
@@ -57,10 +58,10 @@ SWEEPS = {
     "conversions": Kernels(lambda: conversion_cases(5), conversion_cases),
     "functions, takes and repeats": Kernels(lambda: element_cases(5), element_cases),
     "lines": Kernels(lambda: line_cases(5), line_cases),
-    "outputs over inputs": Kernels(lambda: overlapping_cases(3), overlapping_cases),
+    "outputs over inputs": Kernels(lambda: overlapping_cases(3)[::3], overlapping_cases),
     "real layers": Kernels(lambda: resampling_cases(3), resampling_cases),
     "layers that come quantized": Kernels(quantized_layers, quantized_cases),
-    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::2], vector_size_cases, ("-O0", "-mavx2", "-mfma")),
+    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::3], vector_size_cases, ("-O0", "-mavx2", "-mfma")),
     "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, ("-O0", "-mf16c")),
     "functions of 16 bits": Kernels(
         lambda: kernel_interpolation.cases(Sweep(1), tuple(kernel_interpolation.FUNCTIONS)[::4]),
@@ -90,7 +91,7 @@ def test_builds(name, build, tmp_path):
     harness.check_all(SWEEPS[name].all(6), tmp_path, compiler, flags)
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_attention_on_instruction_sets(tmp_path, isa):
     need("g++")
     harness.check_all(attention(2, 4), tmp_path, "g++", ("-O0", *need_isa(isa)))

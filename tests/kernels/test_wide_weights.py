@@ -19,6 +19,7 @@ from support.kernel_simd import (
     need_isa,
 )
 from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp.forms.contract import KernelFacts
@@ -71,7 +72,7 @@ def test_portable(tmp_path):
     harness.check_all(wide_cases(1)[::3], tmp_path, "g++", ("-O0",))
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_simd(tmp_path, isa):
     need("g++")
     harness.check_all(wide_cases(2)[:: 4 if isa == "sse4" else 2], tmp_path, "g++", ("-O0", *need_isa(isa)))

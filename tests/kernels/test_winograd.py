@@ -14,6 +14,7 @@ from support.kernel_overlaps import over
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_winograd import forced, having_form
 from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp import winograd as winograd_forms
@@ -156,7 +157,7 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
     return lambda seed: [*winograd_cases(seed), *extreme_cases(seed)]
 
 
-@pytest.mark.parametrize("isa, level", list(zip(X86, ("-Os", "-O0"), strict=True)))
+@pytest.mark.parametrize("isa, level", few_fast(zip(X86, ("-Os", "-O0"), strict=True)))
 def test_winograd(tmp_path, winograd, isa, level):
     need("g++")
     harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all

@@ -9,7 +9,7 @@ from support.frame_cases import frame_cases, program
     "name, count",
     [
         ("cortex-m4", 56),
-        pytest.param("rv32imc", 56),
+        pytest.param("rv32imc", 56, marks=pytest.mark.slow),
         pytest.param("cortex-m0", 56, marks=pytest.mark.slow),
         pytest.param("cortex-m55", 112, marks=pytest.mark.slow),
     ],

@@ -72,7 +72,14 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("mode, bits, name, count", [*KINDS, *((*MODES[0], name, FEW) for name in JUMPING)])
+@pytest.mark.parametrize(
+    "mode, bits, name, count",
+    [
+        *KINDS,
+        (*MODES[0], JUMPING[0], FEW),
+        *(pytest.param(*MODES[0], name, FEW, marks=pytest.mark.slow) for name in JUMPING[1:]),
+    ],
+)
 def test_a_layer_of_each_kind(mode, bits, name, count, tmp_path):
     need_core(name)
     model = layers_model(tmp_path / "layers.onnx")

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, parser, save_model
 from support.e2e_run import compiled_at_once
-from support.onnx_models import decibels
+from support.onnx_models import decibels, runtime_outputs
 from support.tables import every
 
 import n2d2py
@@ -171,14 +170,6 @@ def _sorted(lines: list[str], known: list[str]) -> list[str]:
     return found
 
 
-def reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    rows = [
-        session.run(None, {name: x[k : k + 1] for name, x in feeds.items()}) for k in range(len(next(iter(feeds.values()))))
-    ]
-    return [np.concatenate(each) for each in zip(*rows, strict=True)]
-
-
 def samples() -> np.ndarray:
     """Four normal stimuli, the same at other levels, zeros and a constant."""
     x = np.random.default_rng(5).normal(size=(4, 8, 3, 4)).astype(np.float32)
@@ -195,7 +186,7 @@ def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
     graph = import_onnx(model)
     assert [node.op.kind for node in graph.nodes].count("Normalize") == 1
     (found,) = run_graph(graph, {graph.inputs[0]: samples()}).values()
-    (want,) = reference(model, {"x_0": samples()})
+    (want,) = runtime_outputs(model, samples(), batch=1)
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-6)
 
 
@@ -214,7 +205,7 @@ def test_guards_last_in_integers(bits, tmp_path: Path):
         str(tmp_path / "net.onnx"), "CPP", data=str(tmp_path / "data.npz"), bits=bits, folder=str(tmp_path / "export")
     )
     feeds = dict.fromkeys(given, samples())
-    wanted = reference(model, feeds)
+    wanted = runtime_outputs(model, feeds, batch=1)
     folder = Path(export.folder)
     nets = n2d2py.load_simulator(folder), compiled_at_once(folder)
     simulated, compiled = (net(*feeds.values()) for net in nets)

@@ -3,10 +3,9 @@
 from functools import reduce
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.contracts.reference import OnnxWriter
@@ -118,5 +117,5 @@ def test_places_at_sums_of_offsets_as_onnx_runtime_takes_them(seed):
         ir_version=8,
     )
     x = rng.normal(size=(2, size)).astype(np.float32)
-    (found,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    (found,) = runtime_outputs(model, x)
     np.testing.assert_array_equal(found, x[:, reduce(np.add.outer, axes).reshape(-1)])

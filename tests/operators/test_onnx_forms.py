@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -147,6 +146,6 @@ def test_the_layers_of_a_node_and_their_results(name):
     graph = import_onnx(made)
     assert " ".join(node.op.kind for node in graph.nodes) == kinds
     x = np.random.default_rng(3).normal(size=(2, *shape)).astype(np.float32)
-    (wanted,) = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (wanted,) = runtime_outputs(made, x)
     (found,) = run_graph(graph, {"x": x.astype(np.float64)}).values()
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=2e-5, atol=1e-5)

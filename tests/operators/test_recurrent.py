@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import ModelBuilder, decibels, runtime_outputs, runtime_session
 from support.recurrent_cases import CELLS, parameters
 from support.tables import every
 
@@ -28,42 +28,23 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STEPS, SIZE, HIDDEN = 6, 5, 7
 
 
-def saved(path, cell: str, *, inputs=None, dims=(STEPS, 1, SIZE), more=None, **attributes):
-    """A file with one recurrent node; `inputs`: constants by name beside W, R and B; `more`: those that replace them."""
-    rng, count = np.random.default_rng(3), 2 if attributes.get("direction") == "bidirectional" else 1
-    rows = GATES[cell] * HIDDEN
+def saved(path, cell: str, *, inputs=None, dims=(STEPS, 1, SIZE), **attributes):
+    """A file with one recurrent node; `inputs`: constants by name beside W, R and B."""
+    count, rows = 2 if attributes.get("direction") == "bidirectional" else 1, GATES[cell] * HIDDEN
+    build = ModelBuilder(3)
     constants = {
-        "W": rng.normal(0, 0.6, (count, rows, SIZE)),
-        "R": rng.normal(0, 0.5, (count, rows, HIDDEN)),
-        "B": rng.normal(0, 0.4, (count, 2 * rows)),
+        "W": build.rng.normal(0, 0.6, (count, rows, SIZE)),
+        "R": build.rng.normal(0, 0.5, (count, rows, HIDDEN)),
+        "B": build.rng.normal(0, 0.4, (count, 2 * rows)),
         **(inputs or {}),
-        **(more or {}),
     }
-    names = ["W", "R", "B", "lengths", "h0", "c0", "P"]
     if attributes.pop("peepholes", False):
-        constants["P"] = rng.normal(0, 0.5, (count, 3 * HIDDEN))
-    given = [name if name in constants else "" for name in names[: 7 if cell == "LSTM" else 5]]
-    outputs = ["y", "h", "c"][: 3 if cell == "LSTM" else 2]
-    node = helper.make_node(cell, ["x", *given], outputs, hidden_size=HIDDEN, **attributes)
-    stored = [
-        numpy_helper.from_array(np.asarray(v, np.int32 if name == "lengths" else np.float32), name)
-        for name, v in constants.items()
-    ]
-    graph = helper.make_graph(
-        [node],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        stored,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 9
-    onnx.save(model, path)
-    return path
-
-
-def runtime(model) -> onnxruntime.InferenceSession:
-    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        constants["P"] = build.rng.normal(0, 0.5, (count, 3 * HIDDEN))
+    names = ["W", "R", "B", "lengths", "h0", "c0", "P"][: 7 if cell == "LSTM" else 5]
+    given = [build.constant(constants[name], name) if name in constants else "" for name in names]
+    states = ["h", "c"] if cell == "LSTM" else ["h"]
+    build.add(cell, "x", *given, name="y", more=states, hidden_size=HIDDEN, **attributes)
+    return build.save(path, {"x": dims}, "y", *states)
 
 
 FORMS = {
@@ -96,17 +77,16 @@ def test_as_onnx_runtime(tmp_path, cell, attributes, initial, side):
     states = {"h0": rng.uniform(-1, 1, (count, side, HIDDEN))} if initial else {}
     if initial and cell == "LSTM":
         states["c0"] = rng.uniform(-2, 2, (count, side, HIDDEN))
-    full = {"lengths": [STEPS] * side} if initial else {}
+    full = {"lengths": np.full(side, STEPS, np.int32)} if initial else {}
     path = saved(tmp_path / "net.onnx", cell, inputs={**states, **full}, dims=(STEPS, side, SIZE), **attributes)
     graph, x = import_onnx(path), rng.normal(size=(STEPS, side, SIZE)).astype(np.float32)
-    wanted = runtime(path).run(None, {"x": x})
+    wanted = runtime_outputs(path, x)
     (name,) = graph.inputs
     found = list(run_graph(graph, {name: x.reshape(graph.shape(name))}).values())
     assert len(found) == len(wanted) == (3 if cell == "LSTM" else 2)
     for mine, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), atol=1e-5)
-    again = runtime(to_onnx(graph).SerializeToString())
-    for mine, theirs in zip(found, again.run(None, {again.get_inputs()[0].name: x.reshape(graph.shape(name))}), strict=True):
+    for mine, theirs in zip(found, runtime_outputs(to_onnx(graph), x.reshape(graph.shape(name))), strict=True):
         np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), atol=1e-5)
 
 
@@ -124,7 +104,7 @@ def test_last_state_alone(tmp_path, cell, named):
     x = np.random.default_rng(5).normal(size=(STEPS, 1, SIZE)).astype(np.float32)
     graph = import_onnx(path)
     (found,) = run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()
-    np.testing.assert_allclose(found.reshape(-1), runtime(path).run(None, {"x": x})[0].reshape(-1), atol=1e-5)
+    np.testing.assert_allclose(found.reshape(-1), runtime_outputs(path, x)[0].reshape(-1), atol=1e-5)
 
 
 @pytest.mark.parametrize("side", [1, 3])
@@ -160,8 +140,7 @@ def test_integers_follow_real_numbers(kind, reverse, bits):
         "net", bits, {n: QuantTensor(n, (1, 1), k) for n, k in (("x", source), ("y", target))}, [made], ["x"], ["y"]
     )
     found = target.dequantize(op.run_integer([source.quantize(x.astype(np.float64))], made, graph)[0])
-    decibels = 10 * np.log10(np.mean(real.astype(np.float64) ** 2) / np.mean((found - real) ** 2))
-    assert decibels > (31 if bits == 8 else 60), decibels
+    assert decibels(found, real) > (31 if bits == 8 else 60)
 
 
 @pytest.mark.slow
@@ -178,29 +157,33 @@ def test_compiled_as_simulated(tmp_path, cell, bits, target):
     assert n2d2py.compare(exported, 5).identical
 
 
-def stacked(path, cell: str, direction: str):
-    """Two recurrent layers, the first of them over a wide range of inputs; the last states as output."""
-    rng, count = np.random.default_rng(8), 2 if direction == "bidirectional" else 1
-    rows, nodes, constants, x, size = GATES[cell] * HIDDEN, [], {"merged": np.array([STEPS, 1, count * HIDDEN])}, "x", SIZE
-    for layer in (0, 1):
-        for name, shape in (("W", (count, rows, size)), ("R", (count, rows, HIDDEN)), ("B", (count, 2 * rows))):
-            constants[f"{name}{layer}"] = rng.normal(0, 0.5, shape).astype(np.float32)
-        given = [x, *(f"{name}{layer}" for name in "WRB")]
-        nodes.append(
-            helper.make_node(cell, given, [f"y{layer}", "h" if layer else ""], hidden_size=HIDDEN, direction=direction)
-        )
-        nodes.append(helper.make_node("Transpose", [f"y{layer}"], [f"t{layer}"], perm=[0, 2, 1, 3]))
-        nodes.append(helper.make_node("Reshape", [f"t{layer}", "merged"], [x := f"z{layer}"]))
-        size = count * HIDDEN
-    graph = helper.make_graph(
-        nodes[:-2],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (STEPS, 1, SIZE))],
-        [helper.make_tensor_value_info("h", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
-    return path
+class Stack(ModelBuilder):
+    """Recurrent layers of x (STEPS, 1, SIZE), each of the states of all steps of the one before, `steps`."""
+
+    def __init__(self, cell: str, direction: str):
+        super().__init__(8)
+        self.cell, self.direction, self.directions = cell, direction, 2 if direction == "bidirectional" else 1
+        self.steps, self.size = "x", SIZE
+
+    def layer(self) -> str:
+        """One more layer; its last states."""
+        count, rows, last = self.directions, GATES[self.cell] * HIDDEN, f"last_{len(self.nodes)}"
+        shapes = ((count, rows, self.size), (count, rows, HIDDEN), (count, 2 * rows))
+        weights = [self.rng.normal(0, 0.5, shape) for shape in shapes]
+        made = self.add(self.cell, self.steps, *weights, more=[last], hidden_size=HIDDEN, direction=self.direction)
+        self.size = count * HIDDEN
+        self.steps = self.add("Reshape", self.add("Transpose", made, perm=[0, 2, 1, 3]), [STEPS, 1, self.size])
+        return last
+
+    def write(self, path: Path, output: str) -> Path:
+        return self.save(path, {"x": (STEPS, 1, SIZE)}, output)
+
+
+def stacked(path: Path, cell: str, direction: str) -> Path:
+    """Two recurrent layers; the last states as output."""
+    build = Stack(cell, direction)
+    build.layer()
+    return build.write(path, build.layer())
 
 
 def wide_inputs(count: int) -> np.ndarray:
@@ -217,13 +200,12 @@ def quantized(path: Path, data: np.ndarray) -> QuantGraph:
     return n2d2py.quantize(network, n2d2py.calibrate(network, data, options=calibration), options=options).graph
 
 
-def decibels(path: Path, graph: QuantGraph, data: np.ndarray) -> float:
-    """The power of the outputs of ONNX Runtime over that of the error."""
+def rated(path: Path, graph: QuantGraph, data: np.ndarray) -> float:
+    """Decibels of the outputs of ONNX Runtime over the error."""
     stored = simulate_all(graph, quantize_inputs(graph, [data]), 25)[graph.outputs[0]]
     found = graph.type(graph.outputs[0]).dequantize(stored).reshape(len(data), -1)
-    session = runtime(str(path))
-    real = np.stack([session.run(None, {"x": one.reshape(STEPS, 1, SIZE)})[0].reshape(-1) for one in data])
-    return float(10 * np.log10(np.square(real).sum() / np.square(found - real).sum()))
+    session = runtime_session(path)
+    return decibels(found, np.stack([session.run(None, {"x": one.reshape(STEPS, 1, SIZE)})[0].reshape(-1) for one in data]))
 
 
 @pytest.mark.parametrize(("cell", "direction"), [("LSTM", "forward"), ("GRU", "bidirectional")])
@@ -233,27 +215,18 @@ def test_states_between_layers_have_16_bits(tmp_path, cell, direction):
     layers = [node for node in graph.nodes if node.op.kind == "ArrayRecurrent"]
     assert len(layers) == (4 if direction == "bidirectional" else 2)
     assert {graph.type(node.inputs[0]).bits for node in layers} == {16}
-    assert decibels(tmp_path / "net.onnx", graph, data) > 36
+    assert rated(tmp_path / "net.onnx", graph, data) > 36
 
 
 @pytest.mark.parametrize(("activation", "bits"), [("", 16), ("Relu", 8)])
 def test_states_that_scores_read_have_16_bits(tmp_path, activation, bits):
     """A layer that is not the last one reads 8 bits."""
-    model = onnx.load(stacked(tmp_path / "net.onnx", "GRU", "forward"))
-    weights = np.random.default_rng(1).normal(size=(HIDDEN, 5)).astype(np.float32)
-    given, made = model.graph, "y"
-    given.node.append(helper.make_node("Reshape", ["h", "flat"], ["f"]))
-    given.node.append(helper.make_node("MatMul", ["f", "w"], ["y"]))
-    given.initializer.extend([numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([1, HIDDEN]), "flat")])
+    build, weights = Stack("GRU", "forward"), np.random.default_rng(1).normal(size=(HIDDEN, 5))
+    build.layer()
+    scores = build.add("MatMul", build.add("Reshape", build.layer(), [1, HIDDEN]), weights)
     if activation:
-        given.node.append(helper.make_node(activation, ["y"], ["r"]))
-        given.node.append(helper.make_node("MatMul", ["r", "v"], ["z"]))
-        given.initializer.append(numpy_helper.from_array(weights[:5, :3].copy(), "v"))
-        made = "z"
-    del given.output[:]
-    given.output.append(helper.make_tensor_value_info(made, TensorProto.FLOAT, None))
-    onnx.save(model, tmp_path / "scores.onnx")
-    graph = quantized(tmp_path / "scores.onnx", wide_inputs(20))
+        scores = build.add("MatMul", build.add(activation, scores), weights[:5, :3])
+    graph = quantized(build.write(tmp_path / "scores.onnx", scores), wide_inputs(20))
     (first, *_) = [node for node in graph.nodes if node.op.kind == "Fc"]
     assert graph.type(first.inputs[0]).bits == bits
 
@@ -261,18 +234,14 @@ def test_states_that_scores_read_have_16_bits(tmp_path, activation, bits):
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 def test_a_linear_layer_after_each_step_comes_near_to_floating_point(tmp_path, direction):
     """The input, the states and the results of the linear layer have 16 bits."""
-    model, count = onnx.load(stacked(tmp_path / "net.onnx", "LSTM", direction)), 2 if direction == "bidirectional" else 1
-    given, rng = model.graph, np.random.default_rng(1)
-    del given.node[3:], given.output[:]  # the first recurrent layer, its Transpose and Reshape stay
-    given.node.append(helper.make_node("MatMul", ["z0", "w"], ["y"]))
-    given.initializer.append(numpy_helper.from_array(rng.normal(size=(count * HIDDEN, 5)).astype(np.float32), "w"))
-    given.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, (STEPS, 1, 5)))
-    onnx.save(model, tmp_path / "net.onnx")
+    build, rng = Stack("LSTM", direction), np.random.default_rng(1)
+    build.layer()
+    build.write(tmp_path / "net.onnx", build.add("MatMul", build.steps, rng.normal(size=(build.size, 5))))
     data = rng.normal(size=(200, STEPS * SIZE)).astype(np.float32)
     graph = quantized(tmp_path / "net.onnx", data[:100])
     linear = next(node for node in graph.nodes if node.op.kind in ("Conv", "Fc"))
     assert {graph.type(name).bits for name in (*graph.inputs, linear.inputs[0], *graph.outputs)} == {16}
-    assert decibels(tmp_path / "net.onnx", graph, data[100:]) > 40
+    assert rated(tmp_path / "net.onnx", graph, data[100:]) > 40
 
 
 @pytest.mark.slow
@@ -339,7 +308,7 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
     np.savez(tmp_path / "data.npz", **data)
     given = x if streamed else tmp_path / "data.npz"
     exported = n2d2py.export(path, data=given, bits=bits, folder=tmp_path / "out", load_options=options)
-    simulator, real = n2d2py.load_simulator(exported.folder), runtime(str(path))
+    simulator, real = n2d2py.load_simulator(exported.folder), runtime_session(path)
     found, wanted, mine = [], [], [start] * len(states)
     theirs = dict.fromkeys(states, start)
     if streamed:
@@ -352,9 +321,7 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
             y, *mine = (one.reshape(1, -1) for one in simulator(one[None], *mine))
             mine = [state.reshape(1, 1, HIDDEN) for state in mine]
             found.append(y.reshape(-1))
-    found, wanted = np.reshape(found, (20, -1)), np.array(wanted)
-    decibels = 10 * np.log10(np.square(wanted).sum() / np.square(found - wanted).sum())
-    assert decibels > (25 if bits == 8 else 50), decibels
+    assert decibels(np.array(found), np.array(wanted)) > (25 if bits == 8 else 50)
 
 
 def test_states_beyond_the_integers_are_refused():

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save_model
 from support.e2e_run import compiled_at_once, random_inputs, run
+from support.onnx_models import ModelBuilder
 from support.programs import need
 
 import n2d2py
@@ -58,33 +58,15 @@ BUILDS = {
 def exported(tmp_path_factory) -> Path:
     """All layers of REALS with Quantize=0, each an output of its own."""
     folder = tmp_path_factory.mktemp("reals")
-    nodes = []
+    build = ModelBuilder()
     for name, text in {**INTEGERS, **REALS}.items():
         kind, *inputs = text.split(" ")
         attributes = {"mode": "linear"} if kind == "Resize" else {"pads": [1] * 4} if kind == "Conv" else {}
-        nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in REALS]
-    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, SIZE, SIZE])
-    stored = [
-        numpy_helper.from_array(value if value.dtype == np.int64 else value.astype(np.float32), name)
-        for name, value in CONSTANTS.items()
-    ]
-    graph = helper.make_graph(nodes, "reals", [given], outputs, stored)
-    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "net.onnx")
+        build.add(kind, *(CONSTANTS.get(one, one) for one in inputs), name=name, **attributes)
+    path = build.save(folder / "net.onnx", {"x": [1, 3, SIZE, SIZE]}, *REALS)
     (folder / "real.ini").write_text("".join(f"[{name}]\nQuantize=0\n" for name in REALS))
-    return run(
-        str(folder / "net.onnx"),
-        "-export",
-        "CPP",
-        "-export-parameters",
-        str(folder / "real.ini"),
-        "-calib",
-        "8",
-        "-o",
-        str(folder),
-        "-quiet",
-        out=folder,
-    )
+    words = ["-export", "CPP", "-export-parameters", str(folder / "real.ini"), "-calib", "8", "-o", str(folder), "-quiet"]
+    return run(str(path), *words, out=folder)
 
 
 @pytest.mark.compiles

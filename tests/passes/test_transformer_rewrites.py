@@ -209,3 +209,67 @@ def test_a_block_of_two_linear_layers_is_all_integer():
     typed = quantized_on(integer_graph(file), x, input_bits=16, output_bits=16)
     assert all(typed.is_integer(node) for node in typed.nodes)
     assert decibels(integer_results(typed, x), onnx_results(file, x)) > 35
+
+
+SUMS = [
+    ("ReduceSum", ["x", "axis"], "s", {"keepdims": 0}), ("Mul", ["s", "share"], "m"), ("Mul", ["x", "x"], "xx"),
+    ("ReduceSum", ["xx", "axis"], "ss", {"keepdims": 0}), ("Mul", ["ss", "share"], "mm"), ("Mul", ["m", "m"], "h"), ("Sub", ["mm", "h"], "d"),
+]  # fmt: skip
+NORM_OF_SUMS = [
+    *SUMS, ("Reshape", ["d", "kept"], "k"), ("Expand", ["k", "kept"], "e"), ("Add", ["e", "epsilon"], "v"), ("Sqrt", ["v"], "r"),
+    ("Reciprocal", ["r"], "i"), ("Mul", ["i", "gain"], "g"), ("Unsqueeze", ["m", "axis"], "u"), ("Sub", ["x", "u"], "c"), ("Mul", ["c", "g"], "y"),
+]  # fmt: skip
+SOFTMAX_OF_PARTS = [
+    ("ReduceMax", ["x"], "m", {"axes": [1], "keepdims": 0}), ("Unsqueeze", ["m", "axis"], "u"), ("Sub", ["x", "u"], "d"), ("Exp", ["d"], "p"),
+    ("ReduceSum", ["p", "axis"], "s", {"keepdims": 0}), ("Reshape", ["s", "kept"], "k"), ("Div", ["p", "k"], "y"),
+]  # fmt: skip
+
+
+@every("kind, nodes", [("Normalize", NORM_OF_SUMS), ("Softmax", SOFTMAX_OF_PARTS)])
+def test_reduced_axes_may_be_restored_by_a_reshape(kind, nodes):
+    """As JAX's networks come by way of TensorFlow: sums without their axis, then Reshape and Expand."""
+    constants = {
+        "axis": np.array([1]), "share": np.float32(1 / ROWS), "kept": np.array([1, 1, DEPTH]), "epsilon": np.float32(1e-6),
+        "gain": weights(8, 1, ROWS, 1).astype(np.float32),
+    }  # fmt: skip
+    file = node_model(nodes, constants, (1, ROWS, DEPTH), opset=13)
+    graph = integer_graph(file)
+    assert kind in kinds(graph) and "ArrayReduce" not in kinds(graph)
+    check(file, graph)
+
+
+def test_sums_that_are_restored_along_another_axis_are_no_norm():
+    constants = {"axis": np.array([1]), "share": np.float32(1 / 6), "kept": np.array([1, 6, 1]), "epsilon": np.float32(1e-2)}
+    ends = [("Reshape", ["mm", "kept"], "k"), ("Add", ["k", "epsilon"], "v"), ("Sqrt", ["v"], "r"), ("Div", ["x", "r"], "y")]
+    file = node_model([*SUMS[2:5], *ends], constants, (1, 6, 6), opset=13)
+    graph = integer_graph(file)
+    assert "Normalize" not in kinds(graph)
+    check(file, graph, (1, 6, 6))
+
+
+def test_gelu_of_an_image_is_one_layer():
+    nodes = [
+        (kind, ["x" if name == "p" else name for name in inputs], output) for kind, inputs, output in GELU["tanh, products"]
+    ]
+    shape = (1, 3, 4, 5)
+    file = model(nodes, {key: GELU_CONSTANTS[key] for key in ("one", "half", "cube", "s2pi")}, shape)
+    graph = integer_graph(file)
+    assert kinds(graph).count("Activation") == len(graph.nodes) == 1
+    check(file, graph, shape)
+
+
+def test_an_embedding_is_in_integers_with_what_follows_in_its_table():
+    """Negative words count from the end, as in ONNX."""
+    nodes = [
+        ("Cast", ["x"], "words", {"to": INT64}), ("Gather", ["w", "words"], "l"), ("Add", ["l", "b"], "p"),
+        *GELU["tanh"][:-1], ("Mul", ["h", "a"], "g"), ("MatMul", ["g", "w2"], "y"),
+    ]  # fmt: skip
+    constants = {**GELU_CONSTANTS, "w": weights(2, 20, WIDTH), "b": weights(3, WIDTH), "w2": weights(4, WIDTH, DEPTH)}
+    file = node_model(nodes, constants, ("N", ROWS), opset=13)
+    graph = integer_graph(file)
+    assert kinds(graph).count("ArrayGather") == 1 and not {"Activation", "ElemWise", "AddConstants"} & {*kinds(graph)}
+    x = np.random.default_rng(5).integers(-20, 20, (64, ROWS)).astype(np.float32)
+    np.testing.assert_allclose(float_results(graph, x), onnx_results(file, x), rtol=1e-4, atol=1e-5)
+    typed = quantized_on(graph, x)
+    assert all(typed.is_integer(node) for node in typed.nodes if node.op.kind in ("ArrayGather", "Conv"))
+    assert decibels(integer_results(typed, x), onnx_results(file, x)) > 35

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 
 import n2d2py
 from n2d2py import log
@@ -22,28 +20,16 @@ from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
 
 
-def _model(nodes: list, constants: dict, features: int, folder: Path) -> Path:
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", features])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, folder / "net.onnx")
+def _model(body: str, constants: dict, features: int, folder: Path) -> Path:
+    onnx.save(text_model(f"float[n,{features}] x => float y", body, constants, opset=13, has_shapes=False), folder / "net.onnx")
     return folder / "net.onnx"
 
 
 def _dense(last: np.ndarray, shift: np.ndarray, features: int, folder: Path) -> Path:
     """Two layers of which the second has the given weights (32, O) and biases."""
-    nodes = [
-        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"]),
-        helper.make_node("Relu", ["h"], ["r"]),
-        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"]),
-    ]
     first = np.random.default_rng(4).normal(size=(features, 32)) / features**0.5
-    return _model(nodes, {"w1": first, "b1": np.zeros(32), "w2": last, "b2": shift}, features, folder)
+    constants = {"w1": first, "b1": np.zeros(32), "w2": last, "b2": shift}
+    return _model("h = Gemm (x, w1, b1)\n r = Relu (h)\n y = Gemm (r, w2, b2)", constants, features, folder)
 
 
 def _classifier(folder: Path) -> tuple[Path, np.ndarray]:
@@ -74,15 +60,10 @@ def _sensors(folder: Path) -> tuple[Path, np.ndarray]:
     """Degrees, pascals and shares, normalized by the network itself."""
     mean, deviation = np.array([20.0, 101300.0, 0.5, 0.0]), np.array([7.0, 900.0, 0.2, 0.1])
     rng = np.random.default_rng(8)
-    nodes = [
-        helper.make_node("BatchNormalization", ["x", "one", "zero", "mean", "var"], ["n"]),
-        helper.make_node("Gemm", ["n", "w1", "zero32"], ["h"]),
-        helper.make_node("Relu", ["h"], ["r"]),
-        helper.make_node("Gemm", ["r", "w2"], ["y"]),
-    ]
+    body = "n = BatchNormalization (x, one, zero, mean, var)\n h = Gemm (n, w1, zero32)\n r = Relu (h)\n y = Gemm (r, w2)"
     constants = {"one": np.ones(4), "zero": np.zeros(4), "mean": mean, "var": deviation**2, "zero32": np.zeros(32)}
     constants |= {"w1": rng.normal(size=(4, 32)), "w2": rng.normal(size=(32, 5))}
-    return _model(nodes, constants, 4, folder), (mean + deviation * rng.normal(size=(200, 4))).astype(np.float32)
+    return _model(body, constants, 4, folder), (mean + deviation * rng.normal(size=(200, 4))).astype(np.float32)
 
 
 def _exported(path: Path, x: np.ndarray, options: list[str]) -> tuple[float, float, list[str]]:
@@ -92,8 +73,7 @@ def _exported(path: Path, x: np.ndarray, options: list[str]) -> tuple[float, flo
     given = ["-calib-data", str(path.parent / "calib.npy"), "-calib", "-1", "-export", "CPP", "-db-export", "0"]
     assert main([str(path), *given, "-quiet", "-o", str(out), *options]) == 0
     said = [one.line() for one in log.warnings_seen() if one.code == "W508"]
-    session = onnxruntime.InferenceSession(str(path))
-    real = session.run(None, {"x": x[100:]})[0].astype(np.float64)
+    real = runtime_outputs(path, x[100:])[0].astype(np.float64)
     found = n2d2py.load_simulator(next(out.glob("export_CPP_*")))(x[100:])
     found = np.asarray(next(iter(found.values())) if isinstance(found, dict) else found, np.float64).reshape(real.shape)
     decibels = 10 * np.log10(real.var(axis=0) / np.square(real - found).mean(axis=0))
@@ -142,11 +122,8 @@ def test_equalization_is_proposed_where_it_was_turned_off(tmp_path):
     rng = np.random.default_rng(6)
     gains = np.exp(rng.uniform(-3, 3, 24))
     constants = {"w": rng.normal(size=(12, 24)) * gains, "v": rng.normal(size=(24, 6)) / gains[:, None]}
-    nodes = [
-        helper.make_node(*each)
-        for each in (("MatMul", ["x", "w"], ["a"]), ("Relu", ["a"], ["b"]), ("MatMul", ["b", "v"], ["y"]))
-    ]
-    path, x = _model(nodes, constants, 12, tmp_path), rng.normal(size=(200, 12)).astype(np.float32)
+    body = "a = MatMul (x, w)\n b = Relu (a)\n y = MatMul (b, v)"
+    path, x = _model(body, constants, 12, tmp_path), rng.normal(size=(200, 12)).astype(np.float32)
     lost, _, (said,) = _exported(path, x, ["-no-cle"])
     better, _, none = _exported(path, x, [])
     assert "; leave out -no-cle gives " in said and better > lost + 15 and not none
@@ -169,12 +146,8 @@ def test_states_are_not_judged_by_their_rows(tmp_path):
     onnx.save(text_model(ends, body, constants, opset=13), path)
     x = (rng.normal(size=(100, 4)) * [1, 1, 1, 1e-3]).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    assert (
-        main(
-            [str(path), "-export", "CPP", "-calib-data", str(tmp_path / "x.npy"), "-calib", "-1", "-quiet", "-o", str(tmp_path)]
-        )
-        == 0
-    )
+    words = ["-export", "CPP", "-calib-data", str(tmp_path / "x.npy"), "-calib", "-1", "-quiet", "-o", str(tmp_path)]
+    assert main([str(path), *words]) == 0
     past = np.concatenate([np.zeros((4, 4), np.float32), x])
     real = np.concatenate([past[at : at + 100] for at in range(5)], axis=1) @ weights
     error = real - np.asarray(n2d2py.load_simulator(tmp_path / "export_CPP_int8")(x))

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -35,20 +34,13 @@ def drawn(rng: np.random.Generator) -> tuple[list[NumType], NumType, bool]:
 
 def model(inputs: list[NumType], output: NumType, relu: bool, operator: str = "Add") -> onnx.ModelProto:
     """Two tensors of integers, dequantized, combined and quantized."""
-    kinds = [TensorProto.INT8 if kind.signed else TensorProto.UINT8 for kind in (*inputs, output)]
-    constants, nodes = [], []
-    for name, kind in (("a", inputs[0]), ("b", inputs[1]), ("y", output)):
-        constants += [
-            numpy_helper.from_array(np.float32(kind.scale), f"{name}_scale"),
-            numpy_helper.from_array(np.array(kind.zero_point, kind.dtype), f"{name}_zero"),
-        ]
-    nodes += [helper.make_node("DequantizeLinear", [name, f"{name}_scale", f"{name}_zero"], [f"{name}_real"]) for name in "ab"]
-    nodes += [helper.make_node(operator, ["a_real", "b_real"], ["sum"])]
-    nodes += [helper.make_node("Relu", ["sum"], ["relu"])] if relu else []
-    nodes += [helper.make_node("QuantizeLinear", ["relu" if relu else "sum", "y_scale", "y_zero"], ["y"])]
-    ports = [helper.make_tensor_value_info(name, kind, [1, 1, 256, 256]) for name, kind in zip("aby", kinds, strict=True)]
-    graph = helper.make_graph(nodes, "sum", ports[:2], ports[2:], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    kinds = dict(zip("aby", (*inputs, output), strict=True))
+    constants = {f"{name}_scale": np.float32(kind.scale) for name, kind in kinds.items()}
+    constants |= {f"{name}_zero": np.array(kind.zero_point, kind.dtype) for name, kind in kinds.items()}
+    a, b, y = (f"{kind.dtype.name}[1,1,256,256] {name}" for name, kind in kinds.items())
+    body = f"""a_real = DequantizeLinear (a, a_scale, a_zero) b_real = DequantizeLinear (b, b_scale, b_zero)
+        sum = {operator} (a_real, b_real) last = {"Relu" if relu else "Identity"} (sum) y = QuantizeLinear (last, y_scale, y_zero)"""
+    return text_model(f"{a}, {b} => {y}", body, constants)
 
 
 def all_pairs(inputs: list[NumType]) -> list[np.ndarray]:
@@ -59,10 +51,7 @@ def all_pairs(inputs: list[NumType]) -> list[np.ndarray]:
 
 def in_onnx_runtime(made: onnx.ModelProto, inputs: list[NumType]) -> np.ndarray:
     """What its separate operators give for all pairs."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, dict(zip("ab", all_pairs(inputs), strict=True)))[0]
+    return runtime_outputs(made, dict(zip("ab", all_pairs(inputs), strict=True)), optimize=False)[0]
 
 
 @pytest.mark.parametrize(("operator", "operation"), [("Add", "Sum"), ("Sub", "Sum"), ("Mul", "Prod")])

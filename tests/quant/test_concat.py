@@ -2,9 +2,9 @@
 
 import logging
 
-import numpy as np
 import pytest
 from support import join_networks as joins
+from support.onnx_models import decibels
 from support.tables import every
 
 from n2d2py.contracts.quant.options import QuantOptions
@@ -21,7 +21,7 @@ from n2d2py.reference.engine import FloatEngine
 
 def quantized(net: joins.Joins, output: str, path, **options):
     """(integer network, its outputs and the float ones (N, 8, 64))."""
-    graph, _ = fuse(import_onnx(net.save(path / "joins.onnx", output)), integer=True)
+    graph, _ = fuse(import_onnx(net.write(path / "joins.onnx", output)), integer=True)
     x = joins.stimuli(32)
     expected = FloatEngine(graph).run(x)[graph.outputs[0]]
     graph = insert_conversions(graph)
@@ -29,10 +29,6 @@ def quantized(net: joins.Joins, output: str, path, **options):
     (name,) = typed.outputs
     found = typed.type(name).dequantize(simulate(typed, quantize_inputs(typed, [x]))[name])
     return typed, *(values.reshape(len(x), -1, 64) for values in (found, expected))
-
-
-def decibels(found: np.ndarray, expected: np.ndarray) -> float:
-    return 10 * np.log10(np.sum(expected.astype(np.float64) ** 2) / np.sum((found.astype(np.float64) - expected) ** 2))
 
 
 @every("make", joins.JOINS)
@@ -65,6 +61,19 @@ def test_lines_that_are_joined_along_a_later_axis_are_integers(gain, bits, form,
     assert (typed.type(join.output).bits, type(join.form)) == (bits, form)
     assert decibels(found[:, :4], expected[:, :4]) > 28 and decibels(found[:, 4:], expected[:, 4:]) > 28
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@every("fill, gain", [(0.0, 1.0), (0.0, 1e-3), (0.5, 1.0)])
+def test_constants_of_one_value_are_padding(fill, gain, tmp_path):
+    """As frames are shifted: the integers of the rows are copied, and no scale changes."""
+    net = joins.Joins()
+    lines = net.add("Reshape", net.conv("x", 4, 4, gain), net.constant(np.array([0, 4, 64])))
+    before, after = (net.constant(np.full((1, count, 64), fill, np.float32)) for count in (1, 3))
+    typed, found, expected = quantized(net, net.add("Concat", before, lines, after, axis=1), tmp_path)
+    assert {type(node.form) for node in typed.nodes if node.op.moves_values} == {Moved}
+    assert not any(isinstance(node.op, Concat) for node in typed.nodes)
+    assert decibels(found[:, 1:5], expected[:, 1:5]) > 28
+    assert np.abs(found[:, [0, 5, 6, 7]] - fill).max() <= typed.type(typed.outputs[0]).scale / 2
 
 
 def test_lines_of_positive_numbers_are_unsigned(tmp_path):
@@ -130,7 +139,7 @@ def test_16_bits_that_are_still_too_coarse_are_named(tmp_path, caplog):
 def padded(value: float, path):
     net = joins.Joins()
     scores = net.add("Relu", net.conv("x", 4, 4))
-    y = net.add("Pad", scores, net.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1])), net.constant(np.float32(value)))
+    y = net.add("Pad", scores, [0, 0, 1, 1, 0, 0, 1, 1], value)
     return quantized(net, net.part(y, 0, 8, axis=2), path)
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import ModelBuilder, decibels, runtime_outputs, runtime_session, text_model
 
 import n2d2py
 from n2d2py.cli import main
@@ -17,33 +16,13 @@ from n2d2py.stages.calibrate import calibrate_stage
 pytestmark = pytest.mark.usefixtures("without_report")
 
 
-class _Builder:
+class _Builder(ModelBuilder):
     """Layers of an ONNX network of images."""
 
-    def __init__(self, seed: int):
-        self.rng, self.nodes, self.constants = np.random.default_rng(seed), [], []
-
-    def constant(self, name: str, values, dtype=np.float32) -> str:
-        self.constants.append(numpy_helper.from_array(np.asarray(values, dtype), name))
-        return name
-
-    def node(self, kind: str, inputs: list[str], output: str, **attributes) -> str:
-        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
-        return output
-
     def conv(self, source: str, weights: np.ndarray, bias: np.ndarray, relu: bool = True) -> str:
-        name, size = f"c{len(self.nodes)}", weights.shape[-1]
-        inputs = [source, self.constant(f"{name}w", weights), self.constant(f"{name}b", bias)]
         groups = 1 if weights.shape[1] > 1 else len(weights)
-        self.node("Conv", inputs, name, kernel_shape=[size] * 2, pads=[size // 2] * 4, group=groups)
-        return self.node("Relu", [name], f"{name}r") if relu else name
-
-    def save(self, path: Path, size: int, outputs: list[str]) -> Path:
-        ends = [[helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])]]
-        ends.append([helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs])
-        graph = helper.make_graph(self.nodes, "net", *ends, self.constants)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-        return path
+        made = self.add("Conv", source, weights, bias, pads=[weights.shape[-1] // 2] * 4, group=groups)
+        return self.add("Relu", made) if relu else made
 
 
 def _detector(seed: int, path: Path) -> Path:
@@ -63,11 +42,11 @@ def _detector(seed: int, path: Path) -> Path:
     x = conv("x", 3, 8, 3)
     scores, boxes = separable(x, 5), separable(x, 3)
     ends = (conv(scores, 8, 2, 1, relu=False), conv(boxes, 8, 4, 1, relu=False, gain=500))
-    for end, name in zip(ends, ("logits", "boxes"), strict=True):
-        turned = b.node("Transpose", [end], f"{name}_turned", perm=[0, 2, 3, 1])
-        b.node("Reshape", [turned, b.constant(f"{name}_shape", [0, -1, 2 if name == "logits" else 4], np.int64)], name)
-    b.node("Softmax", ["logits"], "scores", axis=2)
-    return b.save(path, 12, ["scores", "boxes"])
+    logits, boxes = (
+        b.add("Reshape", b.add("Transpose", end, perm=[0, 2, 3, 1]), [0, -1, size])
+        for end, size in zip(ends, (2, 4), strict=True)
+    )
+    return b.save(path, {"x": [1, 3, 12, 12]}, b.add("Softmax", logits, axis=2), boxes)
 
 
 def _joined(path: Path, turned: bool, gain_behind: bool) -> Path:
@@ -81,17 +60,15 @@ def _joined(path: Path, turned: bool, gain_behind: bool) -> Path:
     x = conv(conv("x", 3, 16, 3), 16, 16, 3)
     parts = []
     for count, end in ((4, conv(x, 16, 4, 1, False)), (80, conv(x, 16, 80, 1, False, 2.0, -2.0))):
-        shape = b.constant(f"shape{count}", [1, count, 256], np.int64)
-        part = b.node("Reshape", [b.node("Sigmoid", [end], f"s{count}"), shape], f"flat{count}")
-        parts.append(b.node("Transpose", [part], f"turned{count}", perm=[0, 2, 1]) if turned else part)
+        part = b.add("Reshape", b.add("Sigmoid", end), [1, count, 256])
+        parts.append(b.add("Transpose", part, perm=[0, 2, 1]) if turned else part)
     if not gain_behind:
-        parts[0] = b.node("Mul", [parts[0], b.constant("pixels", 640.0)], "in_pixels")
-    axis = 2 if turned else 1
-    joined = b.node("Concat", parts, "joined" if gain_behind else "y", axis=axis)
+        parts[0] = b.add("Mul", parts[0], 640.0)
+    joined = b.add("Concat", *parts, axis=2 if turned else 1)
     if gain_behind:
         gains = np.repeat([640.0, 1.0], [4, 80]).reshape((1, 1, 84) if turned else (1, 84, 1))
-        b.node("Mul", [joined, b.constant("gains", gains)], "y")
-    return b.save(path, 16, ["y"])
+        joined = b.add("Mul", joined, gains)
+    return b.save(path, {"x": [1, 3, 16, 16]}, joined)
 
 
 def _real_and_found(path: Path, x: np.ndarray, calibrated: int, options: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -100,8 +77,7 @@ def _real_and_found(path: Path, x: np.ndarray, calibrated: int, options: str) ->
     out = path.parent / f"out{len(list(path.parent.iterdir()))}"
     given = ["-calib-data", str(path.parent / "calib.npy"), "-calib", "-1", "-export", "CPP", "-db-export", "0"]
     assert main([str(path), *given, "-quiet", "-o", str(out), *options.split()]) == 0
-    session = onnxruntime.InferenceSession(str(path))
-    real = [np.concatenate(each) for each in zip(*(session.run(None, {"x": one[None]}) for one in x[calibrated:]), strict=True)]
+    real = runtime_outputs(path, x[calibrated:], batch=1)
     found = n2d2py.load_simulator(next(out.glob("export_CPP_*")))(x[calibrated:])
     found = found if isinstance(found, tuple) else (found,)
     return [(r.astype(np.float64), np.asarray(f, np.float64).reshape(r.shape)) for r, f in zip(real, found, strict=True)]
@@ -111,14 +87,14 @@ def test_best_is_no_worse_on_any_output(tmp_path):
     """Judged by the power of both outputs together, the scores lost 1 dB to the boxes."""
     path = _detector(11, tmp_path / "net.onnx")
     x = np.random.default_rng(1011).normal(size=(160, 3, 12, 12)).astype(np.float32)
-    decibels = [
+    ratings = [
         [
             10 * np.log10(real.var(axis=(0, 1)).sum() / np.square(real - found).mean(axis=(0, 1)).sum())
             for real, found in _real_and_found(path, x, 100, f"-quality {quality} -input-bits 8 -output-bits 16")
         ]
         for quality in ("default", "best")
     ]
-    assert all(best > default - 0.2 for default, best in zip(*decibels, strict=True)), decibels
+    assert all(best > default - 0.2 for default, best in zip(*ratings, strict=True)), ratings
 
 
 @pytest.mark.parametrize(
@@ -151,7 +127,7 @@ def test_scores_keep_their_steps_beside_boxes_in_pixels(tmp_path, turned, gain_b
 def test_what_must_not_be_worse_is_judged_on_stimuli_of_its_own(tmp_path, options, calibrated, corrected, checked):
     """Stimulus k is k everywhere."""
     b = _Builder(1)
-    path = b.save(tmp_path / "net.onnx", 4, [b.conv("x", b.rng.normal(size=(2, 3, 1, 1)), np.zeros(2))])
+    path = b.save(tmp_path / "net.onnx", {"x": [1, 3, 4, 4]}, b.conv("x", b.rng.normal(size=(2, 3, 1, 1)), np.zeros(2)))
     np.save(
         tmp_path / "x.npy", np.arange(calibrated, dtype=np.float32)[:, None, None, None] * np.ones((1, 3, 4, 4), np.float32)
     )
@@ -177,15 +153,11 @@ def network(path: Path, cell: str, gain: float) -> list[str]:
         "B": rng.normal(size=(1, 2 * gates * HIDDEN)) * 0.1,
         "gain": np.array(gain),
     }
-    nodes = [helper.make_node("Mul", [f"given_{state}", "gain"], [f"{state}0"]) for state in states]
-    inputs = ["x", "W", "R", "B", "", *(f"{state}0" for state in states)]
-    nodes.append(helper.make_node(cell, inputs, ["", *(f"last_{state}" for state in states)], hidden_size=HIDDEN))
-    ends = [
-        [helper.make_tensor_value_info(f"{end}_{state}", 1, [1, 1, HIDDEN]) for state in states] for end in ("given", "last")
-    ]
-    arrays = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in constants.items()]
-    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", 1, [1, 1, SIZE]), *ends[0]], ends[1], arrays)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8), path)
+    given, last = (", ".join(f"float[1,1,{HIDDEN}] {end}_{state}" for state in states) for end in ("given", "last"))
+    body = "".join(f"{state}0 = Mul (given_{state}, gain)\n" for state in states)
+    outputs, first = (", ".join(form.format(state) for state in states) for form in ("last_{}", "{}0"))
+    body += f"all, {outputs} = {cell} <hidden_size = {HIDDEN}> (x, W, R, B, , {first})"
+    onnx.save(text_model(f"float[1,1,{SIZE}] x, {given} => {last}", body, constants, opset=14), path)
     return states
 
 
@@ -199,14 +171,13 @@ def test_states_that_begin_with_zeros_have_a_sign(tmp_path, cell, bits, least):
     words = ["-export", "CPP", "-nbbits", str(bits), "-calib", "-1", "-calib-data", str(tmp_path / "x.npz"), "-db-export", "0"]
     assert main([str(tmp_path / "net.onnx"), *words, "-quiet", "-o", str(tmp_path / "out")]) == 0
     net = n2d2py.load_simulator(tmp_path / "out" / f"export_CPP_int{bits}")
-    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    session = runtime_session(tmp_path / "net.onnx")
     real = [np.zeros((1, 1, HIDDEN), np.float32) for _ in states]
-    found, signal, error = real, 0.0, 0.0
+    found, calls = real, []
     for _ in range(60):
         x = rng.normal(size=(1, 1, SIZE)).astype(np.float32)
         real = session.run(None, {"x": x, **{f"given_{state}": values for state, values in zip(states, real, strict=True)}})
         results = net(x, *found)
         found = [np.asarray(one).reshape(1, 1, HIDDEN) for one in (results if isinstance(results, tuple) else (results,))]
-        signal += sum(float(np.square(values).sum()) for values in real)
-        error += sum(float(np.square(a - b).sum()) for a, b in zip(real, found, strict=True))
-    assert 10 * np.log10(signal / error) > least
+        calls.append((found, real))
+    assert decibels(*map(np.array, zip(*calls, strict=True))) > least

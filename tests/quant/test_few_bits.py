@@ -6,7 +6,6 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import helper
 from support.quantized_models import Model, reference
 from support.tables import every
 
@@ -43,7 +42,7 @@ def stimuli(count: int = 16) -> np.ndarray:
 
 def check(model: Model, *, wide: tuple[int, ...]) -> None:
     """The results of the model are those of ONNX Runtime; `wide`: the largest integer of each layer with weights."""
-    proto = model.proto()
+    proto = model.built()
     proto.ir_version = 13 if model.opset >= 25 else 10
     x, graph = stimuli(), typed(proto)
     found, (want,) = outputs(graph, x), reference(proto, x)
@@ -125,8 +124,7 @@ def test_qonnx(weights, acts):
         kernel = qonnx(model, model.constant(w), scales, weights, narrow=1)
     y = model.add("Relu", model.add("Conv", x, kernel))
     model.outputs.append(qonnx(model, y, 1.1 / 2**acts, acts, signed=0))
-    proto = model.proto()
-    proto.opset_import.append(helper.make_opsetid(QONNX, 2))
+    proto = model.built()
     data = stimuli()
     want = np.einsum("nchw,ocuv->nohw", quantized(data, 1 / 128, -128, 127), real)
     want = quantized(np.maximum(want, 0).astype(np.float32), 1.1 / 2**acts, 0, 2**acts - 1)
@@ -143,8 +141,7 @@ def test_names_of_the_rounding_of_qonnx(mode):
     """Two names, in letters of either kind."""
     model = Model(SHAPE)
     model.outputs.append(qonnx(model, "x", 0.1, 4, mode=mode))
-    proto, data = model.proto(), stimuli()
-    proto.opset_import.append(helper.make_opsetid(QONNX, 2))
+    proto, data = model.built(), stimuli()
     assert np.allclose(outputs(typed(proto), data), quantized(data, 0.1, -8, 7), atol=1e-6)
 
 
@@ -178,10 +175,8 @@ def test_the_limits_of_qonnx(bits):
             model.outputs.append(model.add("Relu", y))
             right = bits <= 16 and low < high and low <= zero <= high
             if right:
-                proto = model.proto()
-                proto.opset_import.append(helper.make_opsetid(QONNX, 2))
                 want = (np.clip(np.rint(x.astype(np.float64) / 0.25 + zero), low, high) - zero) * 0.25
-                graph = import_onnx(proto)
+                graph = import_onnx(model.built())
                 found = run_graph(graph, {graph.inputs[0]: x})[graph.outputs[0]]
                 np.testing.assert_array_equal(found, np.maximum(want, 0).astype(np.float32), f"{signed} {narrow} {zero}")
             else:
@@ -197,10 +192,8 @@ def test_operators_of_qonnx_that_are_refused(operator, words):
 
 
 def refused(model: Model) -> str:
-    proto = model.proto()
-    proto.opset_import.append(helper.make_opsetid(QONNX, 2))
     with pytest.raises(N2D2Error) as caught:
-        import_onnx(proto)
+        import_onnx(model.built())
     return caught.value.errors[0].line()
 
 
@@ -210,7 +203,7 @@ def test_scales_of_blocks_are_refused_with_their_size():
     w = model.add("DequantizeLinear", stored, model.constant(np.ones((4, 6), np.float32)), axis=1, block_size=32)
     model.outputs.append(model.add("Gemm", model.add("Flatten", model.rounded("x", 0.01)), w, transB=1))
     with pytest.raises(N2D2Error, match="block_size=32"):
-        import_onnx(model.proto())
+        import_onnx(model.built())
 
 
 def test_a_rounding_that_keeps_fewer_of_the_same_integers_is_merged():
@@ -219,7 +212,7 @@ def test_a_rounding_that_keeps_fewer_of_the_same_integers_is_merged():
     y = model.add("QuantizeLinear", "x", *step)
     y = model.add("Clip", y, *(model.constant(np.array(value, np.uint8)) for value in (0, 15)))
     model.outputs.append(model.add("DequantizeLinear", y, *step))
-    graph, _ = fuse(import_onnx(model.proto()), integer=True)
+    graph, _ = fuse(import_onnx(model.built()), integer=True)
     (kind,) = [node.op.type for node in graph.nodes if isinstance(node.op, Quantize)]
     assert (kind.qmin, kind.qmax) == (0, 15)
 

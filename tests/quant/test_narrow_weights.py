@@ -8,12 +8,10 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
 from support.e2e_run import needs_compiler
 from support.errors import error_line
+from support.onnx_models import ModelBuilder, runtime_outputs
 from support.programs import run_command
 from support.tables import every
 
@@ -196,35 +194,14 @@ def test_the_front_is_that_of_all_choices():
 
 def _model(folder):
     """A small network as ONNX, with its data."""
-    from onnx import TensorProto, helper, numpy_helper, save
-
-    constants, nodes, tensor, graph = [], [], "x", _network()
-    for node in graph.nodes:
-        names = []
-        for key, values in node.params.items():
-            names.append(f"{node.name}_{key}")
-            constants.append(numpy_helper.from_array(values, names[-1]))
-        if isinstance(node.op, Fc):
-            nodes += [
-                helper.make_node("Flatten", [tensor], ["flat"]),
-                helper.make_node("Gemm", ["flat", *names], ["y"], "y", transB=1),
-            ]
-        else:
-            nodes.append(
-                helper.make_node(
-                    "Conv", [tensor, *names], [node.name], node.name, group=node.op.groups, pads=list(node.op.pads)
-                )
-            )
-            nodes.append(helper.make_node("Relu", [node.name], [tensor := f"{node.name}_relu"]))
-    made = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])],
-        constants,
-    )
-    save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "net.onnx")
-    return folder / "net.onnx", np.random.default_rng(1).uniform(-1, 1, (24, 3, 4, 4)).astype(np.float32)
+    build, tensor = ModelBuilder(opset=13), "x"
+    *convolutions, last = _network().nodes
+    for node in convolutions:
+        window = {"group": node.op.groups, "pads": list(node.op.pads)}
+        tensor = build.add("Relu", build.add("Conv", tensor, *node.params.values(), name=node.name, **window))
+    build.add("Gemm", build.add("Flatten", tensor), *last.params.values(), name="y", transB=1)
+    path = build.save(folder / "net.onnx", {"x": [1, 3, 4, 4]}, "y")
+    return path, np.random.default_rng(1).uniform(-1, 1, (24, 3, 4, 4)).astype(np.float32)
 
 
 def _taken(folder) -> int:
@@ -272,23 +249,15 @@ def test_what_cannot_be_is_refused(tmp_path, options, code):
 
 def two_chains(path: Path, first: int) -> Path:
     """Two chains of three layers each that share nothing but the input; the outputs of one are a thousand times larger."""
-    rng = np.random.default_rng(4)
-    nodes, constants, names = [], [], []
-    for chain, gain in (("a", 1000.0), ("b", 1.0)):
+    build, ends = ModelBuilder(4, opset=13), []
+    for gain in (1000.0, 1.0):
         source = "x"
-        for layer, (given, made) in enumerate([(16, 48), (48, 48), (48, 8)]):
-            last, name = layer == 2, f"{chain}{layer}"
-            weights = rng.normal(size=(made, given, 1, 1)) * (2 / given) ** 0.5 * (gain if last else 1)
-            constants.append(numpy_helper.from_array(weights.astype(np.float32), f"{name}w"))
-            nodes.append(helper.make_node("Conv", [source, f"{name}w"], [name if last else f"{name}c"]))
-            nodes += [] if last else [helper.make_node("Relu", [f"{name}c"], [name])]
-            source = name
-        names.append(source)
-    sizes = {"x": 16, names[first]: 8, names[1 - first]: 8}
-    ends = [helper.make_tensor_value_info(name, 1, [1, size, 4, 4]) for name, size in sizes.items()]
-    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-    return path
+        for inputs, outputs in ((16, 48), (48, 48), (48, 8)):
+            weights = build.rng.normal(size=(outputs, inputs, 1, 1)) * (2 / inputs) ** 0.5
+            source = build.add("Conv", source, weights * (gain if outputs == 8 else 1))
+            source = source if outputs == 8 else build.add("Relu", source)
+        ends.append(source)
+    return build.save(path, {"x": [1, 16, 4, 4]}, ends[first], ends[1 - first])
 
 
 def test_every_output_counts_whichever_comes_first(tmp_path):
@@ -300,8 +269,7 @@ def test_every_output_counts_whichever_comes_first(tmp_path):
     for first in (0, 1):
         path = two_chains(tmp_path / f"net{first}.onnx", first)
         assert main([str(path), *words, "-quiet", "-o", str(tmp_path / f"out{first}")]) == 0
-        session = onnxruntime.InferenceSession(path)
-        real = [np.concatenate(each) for each in zip(*(session.run(None, {"x": one[None]}) for one in x[48:]), strict=True)]
+        real = runtime_outputs(path, x[48:], batch=1)
         found = n2d2py.load_simulator(tmp_path / f"out{first}" / "export_CPP_int8")(x[48:])
         errors = [np.square(a - b.reshape(a.shape)).mean() / a.var() for a, b in zip(real, found, strict=True)]
         decibels.append(-10 * np.log10(errors))

@@ -19,7 +19,7 @@ pytest.importorskip("onnxruntime")
 
 
 def typed(model: Model):
-    graph, _ = fuse(import_onnx(model.proto()), integer=True)
+    graph, _ = fuse(import_onnx(model.built()), integer=True)
     return quantize_prequantized(graph, QuantOptions(unsigned=True))
 
 
@@ -31,7 +31,7 @@ def check(model: Model, output: str, *, count: int = 8, apart: int = 0):
     x = model.inputs(count)
     turned = x if graph.shape("x")[1:] == x.shape[1:] else np.moveaxis(x, -1, 1)
     stored = simulate(graph, quantize_inputs(graph, [turned]))
-    for name, want in zip(graph.outputs, models.reference(model.proto(), x), strict=True):
+    for name, want in zip(graph.outputs, models.reference(model.built(), x), strict=True):
         kind = graph.type(name)
         if want.dtype.kind in "iu":
             pytest.fail("give real outputs")
@@ -156,7 +156,7 @@ def test_what_follows_the_last_rounding_is_computed_as_in_the_file(last):
         for name, y in simulate(graph, quantize_inputs(graph, [x])).items()
         if name in graph.outputs
     )
-    (want,) = models.reference(model.proto(), x)
+    (want,) = models.reference(model.built(), x)
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-5)
 
 
@@ -269,10 +269,10 @@ def test_halfway_inputs_are_rounded_as_float32_quotients():
     """Pixels on [-1, 1] whose scale is 1 / 127.5 lie halfway between two integers."""
     model = Model((3, 16, 16))
     model.outputs.append(model.rounded("x", 1 / 127.5, -1))
-    graph = import_onnx(model.proto())
+    graph = import_onnx(model.built())
     (kind,) = (node.op.type for node in graph.nodes if isinstance(node.op, Quantize))
     x = (np.arange(3 * 256, dtype=np.float32) % 256).reshape(1, 3, 16, 16) / np.float32(127.5) - np.float32(1)
-    np.testing.assert_array_equal(kind.dequantize(kind.quantize(x)), models.reference(model.proto(), x)[0])
+    np.testing.assert_array_equal(kind.dequantize(kind.quantize(x)), models.reference(model.built(), x)[0])
 
 
 def test_softmax_at_the_end_has_the_scale_of_the_file():
@@ -289,11 +289,11 @@ def test_float_form_keeps_the_range_of_the_integers():
     """A quantizer drops a Relu that the type clamps; without rounding it must still clamp."""
     model = Model((3, 6, 6))
     model.outputs.append(model.rounded(conv(model, model.rounded("x", 0.02, 3), 3, 4), 0.01, -128))
-    graph = without_rounding(import_onnx(model.proto()))
+    graph = without_rounding(import_onnx(model.built()))
     assert not is_quantized(graph)
     x = model.rng.normal(size=(2, *model.shape)).astype(np.float32)
     (found,) = FloatEngine(graph).run(x).values()
-    (want,) = models.reference(model.proto(), x)
+    (want,) = models.reference(model.built(), x)
     assert found.min() == 0 and np.abs(found - want).max() < 0.2
 
 
@@ -430,7 +430,7 @@ def test_sums_of_bytes_beyond_16_bits_are_exact():
         stored = simulate(graph, quantize_inputs(graph, [real]))[graph.outputs[0]].astype(np.int64)
         found[name] = stored - graph.type(graph.outputs[0]).zero_point
         if name == "uint8":
-            reference = np.rint(models.reference(model.proto(), real)[0] / scale_y)
+            reference = np.rint(models.reference(model.built(), real)[0] / scale_y)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
     sums = np.einsum("nchwij,ocij->nohw", windows, w.astype(int))
     pairs = (windows[:, :, :, :, :, :2] * w[0, :, None, None, :, :2]).sum(-1)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from support.onnx_models import text_model
+from support.onnx_models import runtime_outputs, text_model
 from support.quantized_models import Model, exact
 from support.tables import every
 
@@ -102,14 +101,14 @@ def test_each_operator_gives_the_nearest_integers(name, grids):
     model = Model((4, 8, 8), opset=20)
     real = OPERATORS[name](model, model.rounded("x", scale, zero, dtype), scale)
     model.outputs.append(real)
-    before = model.proto()
+    before = model.built()
     model.outputs = [model.rounded(real, *output)]
-    graph, _ = fuse(import_onnx(model.proto()), integer=True)
+    graph, _ = fuse(import_onnx(model.built()), integer=True)
     graph, _ = quantize_prequantized(graph, QuantOptions())
     x = (model.rng.integers(-20, 276, (COUNT, *model.shape)) * scale - 128 * scale).astype(np.float32)
     kind = graph.type(graph.outputs[0])
     assert kind.bits == 8 and kind.scale == np.float32(output[0])
-    wanted = exact(model.proto(), x)
+    wanted = exact(model.built(), x)
     found = (
         simulate(graph, quantize_inputs(graph, [x]))[graph.outputs[0]].astype(np.int64).reshape(wanted.shape) - kind.zero_point
     )
@@ -137,10 +136,8 @@ def test_scales_lie_along_the_outputs(tmp_path, outputs, transposed):
         gq = QuantizeLinear (g, ys, yz) y = DequantizeLinear (gq, ys, yz)"""
     path = tmp_path / "net.onnx"
     onnx.save(text_model(f"float[1,6] x => float[1,{outputs}] y", body, constants, opset=13), path)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session, x = onnxruntime.InferenceSession(path, options), rng.normal(size=(50, 6)).astype(np.float32) * 2
-    real = np.concatenate([session.run(None, {"x": one[None]})[0] for one in x])
+    x = rng.normal(size=(50, 6)).astype(np.float32) * 2
+    (real,) = runtime_outputs(path, x, batch=1, optimize=False)
     assert main([str(path), "-export", "CPP", "-db-export", "0", "-quiet", "-o", str(tmp_path / "out")]) == 0
     found = np.asarray(n2d2py.load_simulator(tmp_path / "out" / "export_CPP_int8")(x))
     np.testing.assert_array_equal(np.rint(found / 0.1), np.rint(real / 0.1))

@@ -3,9 +3,9 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from support import quantized_models as models
+from support.onnx_models import ModelBuilder
 from support.quantized_models import exact
 
 from n2d2py.contracts.quant.options import QuantOptions
@@ -42,24 +42,17 @@ class Data(CalibrationDataReader):
 
 
 def unet(mode: str) -> onnx.ModelProto:
-    rng, constants, nodes = np.random.default_rng(0), [], []
-
-    def constant(values) -> str:
-        constants.append(numpy_helper.from_array(np.asarray(values, np.float32), f"c{len(constants)}"))
-        return constants[-1].name
-
-    def add(kind: str, *inputs: str, **attributes) -> str:
-        nodes.append(helper.make_node(kind, inputs, [f"{kind}_{len(nodes)}"], f"{kind}_{len(nodes)}", **attributes))
-        return nodes[-1].output[0]
+    build = ModelBuilder(opset=21)
+    add, rng = build.add, build.rng
 
     def conv(x: str, inputs: int, outputs: int, kernel: int = 3) -> str:
-        w = constant(rng.normal(size=(outputs, inputs, kernel, kernel)) * 1.2 / np.sqrt(inputs * kernel**2))
-        return add("Conv", x, w, constant(rng.normal(size=outputs) * 0.1), pads=[kernel // 2] * 4)
+        w = rng.normal(size=(outputs, inputs, kernel, kernel)) * 1.2 / np.sqrt(inputs * kernel**2)
+        return add("Conv", x, w, rng.normal(size=outputs) * 0.1, pads=[kernel // 2] * 4)
 
     def up(x: str, channels: int) -> str:
         if mode == "deconv":
-            return add("ConvTranspose", x, constant(rng.normal(size=(channels, channels, 2, 2)) * 0.3), strides=[2, 2])
-        return add("Resize", x, "", constant([1, 1, 2, 2]), mode=mode)
+            return add("ConvTranspose", x, rng.normal(size=(channels, channels, 2, 2)) * 0.3, strides=[2, 2])
+        return add("Resize", x, "", [1.0, 1.0, 2.0, 2.0], mode=mode)
 
     window = {"kernel_shape": [2, 2], "strides": [2, 2]}
     a = add("Relu", conv("x", 3, 8))
@@ -67,12 +60,9 @@ def unet(mode: str) -> onnx.ModelProto:
     c = add("Relu", conv(add("AveragePool", b, **window), 16, 16))
     d = add("Relu", conv(add("Concat", up(c, 16), b, axis=1), 32, 8))
     e = add("Relu", conv(add("Concat", up(d, 8), a, axis=1), 16, 8))
-    y = add("Sigmoid", conv(e, 8, 1, 1))
-    ends = [
-        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", size, 16, 16]) for name, size in (("x", 3), (y, 1))
-    ]
-    graph = helper.make_graph(nodes, "unet", ends[:1], ends[1:], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = build.proto({"x": ["N", 3, 16, 16]}, add("Sigmoid", conv(e, 8, 1, 1)))
+    model.ir_version = 10
+    return model
 
 
 def power(difference: np.ndarray) -> float:

@@ -3,14 +3,14 @@
 from functools import cache
 
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from support.model_run import MODELS
+from support.onnx_models import ModelBuilder, decibels, runtime_outputs
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.arithmetic.thresholds import activation_threshold
 from n2d2py.contracts.functions import Clip, Elu, LeakyRectifier
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -84,6 +84,55 @@ def test_what_the_reading_function_hardly_sees_is_clipped():
     assert rectified.zero_point == 0
 
 
+# ---- ranges of few samples ------------------------------------------------------------------------------
+LOUDNESS = {"of one loudness": 0.0, "of different loudness": 0.7}
+
+
+def samples_of(count: int, deviation: float, seed: int) -> np.ndarray:
+    """Laplace noise (count, 64), each sample of its own loudness."""
+    generator = np.random.default_rng(seed)
+    return (generator.laplace(size=(count, 64)) * np.exp(deviation * generator.normal(size=(count, 1)))).astype(np.float32)
+
+
+@every("deviation", LOUDNESS.values(), ids=LOUDNESS)
+@every("count", [2, 8, 32])
+def test_a_range_of_few_samples_is_for_others(count, deviation):
+    """The referee are 2,000 other samples: the range of least error for the samples seen loses more there."""
+    expected, seen = 0.0, 0.0
+    others = ValueCounts.from_histogram(histogram_of(samples_of(2000, deviation, 99)))
+    for seed in range(12):
+        histogram = histogram_of(samples_of(count, deviation, seed))
+        kind, counts = NumType(8), ValueCounts.from_histogram(histogram)
+        for_seen = kind.with_scale(least_error_threshold(counts, kind) / kind.qmax)
+        for_others = kind.with_scale(activation_threshold(histogram, "MSE", kind.qmax) / kind.qmax)
+        seen += np.log10(others.error(for_seen)) / 12
+        expected += np.log10(others.error(for_others)) / 12
+    assert expected < seen - 0.1
+
+
+def test_many_samples_need_little_headroom():
+    histogram = histogram_of(np.random.default_rng(1).uniform(-1, 1, (1000, 256)))
+    assert activation_threshold(histogram, "MSE", 127) < 1.04
+
+
+def test_silent_and_repeated_samples_widen_nothing():
+    x = np.random.default_rng(2).uniform(-1, 1, (64, 64)).astype(np.float32)
+    plain = activation_threshold(histogram_of(x), "MSE", 127)
+    for more in (np.zeros_like(x), 1e-6 * x[:60], np.tile(x, (4, 1))):
+        assert activation_threshold(histogram_of(np.concatenate([x, more])), "MSE", 127) < 1.01 * plain
+    assert activation_threshold(histogram_of(np.zeros((8, 64))), "MSE", 127) == 1.0
+
+
+@every("x", [np.ones((1, 1)), np.full((4, 3), -2.0), samples_of(3, 3.0, 5)], ids=["one value", "constant", "few"])
+def test_expected_counts_keep_the_number_of_values_and_the_limit(x):
+    histogram = histogram_of(x)
+    for limit in (histogram.largest, 1.5 * histogram.largest, np.inf):
+        expected = histogram.expected(limit)
+        assert expected.positive.sum() + expected.negative.sum() + expected.zeros == pytest.approx(x.size)
+        assert histogram.largest <= expected.largest <= limit
+    assert histogram.expected(histogram.largest).largest == histogram.largest
+
+
 # ---- networks -----------------------------------------------------------------------------------------
 READERS = {
     "conv": [("Conv", ["s", "w3"], {"pads": [1, 1, 1, 1]})],
@@ -126,37 +175,23 @@ READERS = {
 def network(reader: list) -> bytes:
     """x (4, 8, 8) -> 1x1 convolution c -> SiLU s -> reader, as an ONNX file."""
     generator = np.random.default_rng(4)
-    arrays = {
+    constants = {
         "w0": generator.normal(0, 1.2, (4, 4, 1, 1)),
         "w1": generator.normal(0, 0.5, (4, 1, 1, 1)),
         "w3": generator.normal(0, 0.3, (4, 4, 3, 3)),
         "d3": generator.normal(0, 0.5, (4, 1, 3, 3)),
         "t2": generator.normal(0, 0.5, (4, 4, 2, 2)),
         "f": generator.normal(0, 0.1, (256, 5)),
-        "scales": np.array([1, 1, 2, 2]),
+        "scales": np.array([1.0, 1, 2, 2]),
     }
-    indices = {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "starts": [0, 1, 2, 0], "ends": [1, 3, 8, 5], "shape": [1, 1, 16, 16]}
-    nodes = [
-        helper.make_node("Conv", ["x", "w0"], ["c"]),
-        helper.make_node("Sigmoid", ["c"], ["g"]),
-        helper.make_node("Mul", ["c", "g"], ["s"]),
-    ]
-    last = "s"
-    for index, (kind, inputs, attributes) in enumerate(reader):
-        given = [last if name == "" and position == 0 else name for position, name in enumerate(inputs)]
-        last = f"r{index}" if index + 1 < len(reader) else "y"
-        nodes.append(helper.make_node(kind, given, [last], **attributes))
-    used = {name for node in nodes for name in node.input}
-    constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in arrays.items() if name in used]
-    constants += [numpy_helper.from_array(np.array(a, np.int64), name) for name, a in indices.items() if name in used]
-    graph = helper.make_graph(
-        nodes,
-        "readers",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        constants,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    constants |= {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "starts": [0, 1, 2, 0], "ends": [1, 3, 8, 5], "shape": [1, 1, 16, 16]}
+    build = ModelBuilder(opset=13)
+    build.add("Conv", "x", constants["w0"], name="c")
+    last = build.add("Mul", "c", build.add("Sigmoid", "c"), name="s")
+    for index, (kind, (first, *others), attributes) in enumerate(reader, 1 - len(reader)):
+        inputs = (first or last, *(constants.get(name, name) for name in others))
+        last = build.add(kind, *inputs, name=f"r{index}" if index else "y", **attributes)
+    return build.proto({"x": [1, 4, 8, 8]}, "y").SerializeToString()
 
 
 def quantized(file: bytes, stimuli: np.ndarray, tmp_path, options: QuantOptions):
@@ -174,15 +209,14 @@ def test_every_reader_of_a_tensor_with_a_zero_point_is_right(name, tmp_path):
     """The referee is ONNX Runtime on the float file: a reader that forgot the zero point would be far off."""
     file = network(READERS[name])
     x = np.random.default_rng(5).normal(0, 1.5, (32, 4, 8, 8)).astype(np.float32)
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    real = np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]) for one in x])
+    (real,) = runtime_outputs(file, x, batch=1)
     found = {}
     for zero_points in (True, False):
         graph = quantized(file, x, tmp_path, QuantOptions(zero_points=zero_points, output_bits=16))
         stored = simulate(graph, quantize_inputs(graph, [x]))
         (output,) = graph.outputs
         reached = graph.type(output).dequantize(stored[output]).reshape(real.shape).astype(np.float64)
-        found[zero_points] = 10 * np.log10(np.square(real, dtype=np.float64).sum() / np.square(reached - real).sum())
+        found[zero_points] = decibels(reached, real)
         shifted = [tensor.name for tensor in graph.tensors.values() if tensor.type.zero_point]
         assert bool(shifted) == zero_points, shifted
     assert found[True] > max(28.0, found[False] - 1.0), found
@@ -273,7 +307,7 @@ def lenet(name: str) -> Graph:
 
 
 @cache
-def decibels(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]:
+def ratings(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]:
     """Signal to error in dB, and the zero point, of what each function and pool gives: by the policy (None), or with zero points or without everywhere."""
     graph = lenet(name)
     histograms = collect(graph, [digits()]).histograms
@@ -295,7 +329,7 @@ def decibels(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]
 @every("name", FUNCTIONS)
 def test_the_policy_loses_little_against_the_better_type(name):
     """A smaller share costs decibels: at 0.7 up to 1.5 of them."""
-    chosen, with_one, without = (decibels(name, way) for way in (None, True, False))
+    chosen, with_one, without = (ratings(name, way) for way in (None, True, False))
     lost = {tensor: max(with_one[tensor][0], without[tensor][0]) - chosen[tensor][0] for tensor in chosen}
     worst = max(lost, key=lost.__getitem__)
     assert lost[worst] <= MOST_DB, f"{worst} loses {lost[worst]:.2f} dB"
@@ -304,7 +338,7 @@ def test_the_policy_loses_little_against_the_better_type(name):
 @every("name", FUNCTIONS)
 def test_a_zero_point_gains_enough(name):
     """A larger share pays for zero points that gain next to nothing."""
-    chosen, without = decibels(name, None), decibels(name, False)
+    chosen, without = ratings(name, None), ratings(name, False)
     gained = {tensor: chosen[tensor][0] - without[tensor][0] for tensor in chosen if chosen[tensor][1]}
     small = {tensor: f"{gain:.2f} dB" for tensor, gain in gained.items() if gain < LEAST_DB}
     assert not small, f"zero points of little gain: {small}"
@@ -314,6 +348,6 @@ def test_both_sides_of_the_policy_are_met():
     """Tensors whose squared error with a zero point is 0.7 to 0.8 of that without, and 0.8 to 0.95: they notice a move of the share."""
     shares = {}
     for name in FUNCTIONS:
-        with_one, without = decibels(name, True), decibels(name, False)
+        with_one, without = ratings(name, True), ratings(name, False)
         shares |= {(name, tensor): 10 ** ((without[tensor][0] - with_one[tensor][0]) / 10) for tensor in with_one}
     assert any(0.7 < share < 0.78 for share in shares.values()) and any(0.82 < share < 0.95 for share in shares.values())

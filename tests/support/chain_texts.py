@@ -74,6 +74,7 @@ TEXTS: dict[str, str] = {
     "g = QLinearMatMul (fq, step2, u9, m_216_4, step, u128, step2, u0)\n y = DequantizeLinear (g, step2, u0)",
     "lstm, batch first": "f = Reshape (x, i_1_8_32)\n a, h, c = LSTM <hidden_size = 3, layout = 1> (f, w_1_12_32, w_1_12_3, b_1_24)\n d = Reshape (a, i_1_24)\n e = Reshape (c, i_1_3)\n y = Concat <axis = 1> (d, e)",
     "unlike dilations": "a = Conv <pads = [2,1,2,1], dilations = [2,1]> (x, w_4_4_3_3, b_4)\n r = Relu (a)\n c = Conv <pads = [0,3,0,3], dilations = [1,3]> (r, w_4_4_1_3)\n s = Relu (c)\n y = Concat <axis = 1> (s, r)",
+    "embedding": "f = Reshape (x, i_0_256)\n i = Cast <to = 7> (f)\n e = Gather (w_9_6, i)\n a = Add (e, b_6)\n t = Tanh (a)\n y = MatMul (t, w_6_3)",
     "positions added": "f = Reshape (x, i_0_16_16)\n a = MatMul (f, w_16_16)\n e = Add (a, v_16_16)\n n = LayerNormalization <axis = -1, epsilon = 0.001> (e, p_16, b_16)\n"
     "c = MatMul (n, w_16_16)\n r = Add (c, e)\n m = LayerNormalization <axis = -1> (r, q_16, c_16)\n y = MatMul (m, w_16_4)",
 }

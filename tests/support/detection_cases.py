@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, FixedScale
 from n2d2py.postprocessing.boxes import BoxDetector, StridedValues
 from support import post_cases
+from support.onnx_models import text_model
 from support.post_cases import TYPES
 
 SHAPES = ("plain", "none", "all", "ties", "outside", "one class", "many classes", "full")
@@ -162,26 +162,15 @@ def save_detector(path: str, order: str = "boxes last", two: bool = False, score
     centers = np.stack([(columns + 0.5) / 8, (rows + 0.5) / 6]).reshape(1, 2, 48)
     grid = np.concatenate([centers, np.full((1, 2, 48), 0.3)], 1).astype(np.float32)
     kernels = rng.normal(0, 0.8, (7, 3, 4, 4))
-    weights = {"w": kernels - kernels.mean((1, 2, 3), keepdims=True), "grid": grid, "step": np.full((1, 4, 48), 0.2)}
-    initializers = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()]
-    initializers.append(numpy_helper.from_array(np.array([0, -1, 48]), "shape"))
-    initializers.append(numpy_helper.from_array(np.array([4, 3]), "sizes"))
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], strides=[4, 4]),
-        helper.make_node("Reshape", ["c", "shape"], ["flat"]),
-        helper.make_node("Split", ["flat", "sizes"], ["b", "s"], axis=1),
-        helper.make_node("Tanh", ["b"], ["t"]),
-        helper.make_node("Mul", ["t", "step"], ["m"]),
-        helper.make_node("Add", ["m", "grid"], ["boxes"]),
-        helper.make_node("Sigmoid", ["s"], ["scores"]) if score_activation else helper.make_node("Identity", ["s"], ["scores"]),
-    ]
-    results = {"boxes": (1, 4, 48), "scores": (1, 3, 48)} if two else {"y": (1, 7, 48)}
-    if not two:
-        nodes.append(helper.make_node("Concat", ["boxes", "scores"], ["y" if order == "boxes last" else "z"], axis=1))
-    if order != "boxes last":
-        nodes.append(helper.make_node("Transpose", ["z"], ["y"], perm=[0, 2, 1]))
-        results = {"y": (1, 48, 7)}
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 24, 32])
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in results.items()]
-    graph = helper.make_graph(nodes, "net", [x], outputs, initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+    constants = {"w": kernels - kernels.mean((1, 2, 3), keepdims=True), "grid": grid, "step": np.full((1, 4, 48), 0.2)}
+    constants |= {"shape": np.array([0, -1, 48]), "sizes": np.array([4, 3])}
+    body = f"""c = Conv <strides = [4, 4]> (x, w) flat = Reshape (c, shape) b, s = Split <axis = 1> (flat, sizes)
+        t = Tanh (b) m = Mul (t, step) boxes = Add (m, grid) scores = {"Sigmoid" if score_activation else "Identity"} (s)"""
+    joined = "Concat <axis = 1> (boxes, scores)"
+    if two:
+        ends = "float[1,4,48] boxes, float[1,3,48] scores"
+    elif order == "boxes last":
+        ends, body = "float[1,7,48] y", f"{body} y = {joined}"
+    else:
+        ends, body = "float[1,48,7] y", f"{body} z = {joined} y = Transpose <perm = [0, 2, 1]> (z)"
+    onnx.save(text_model(f"float[1,3,24,32] x => {ends}", body, constants, opset=13), path)

@@ -3,54 +3,34 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+
+from support.onnx_models import ModelBuilder
 
 SHAPE = (4, 8, 8)
 WIDE = 60.0
 """How many times wider boxes are than scores."""
 
 
-class Joins:
+class Joins(ModelBuilder):
     """Two branches of x, "boxes" of up to about WIDE * 5 and "scores" of 0 to 1, and what is made of them."""
 
     def __init__(self):
-        self.rng, self.nodes, self.constants = np.random.default_rng(3), [], []
+        super().__init__(3)
         self.boxes = self.conv("x", 4, 4, WIDE)
         self.scores = self.add("Sigmoid", self.conv("x", 4, 4))
 
-    def constant(self, values) -> str:
-        self.constants.append(numpy_helper.from_array(np.asarray(values), f"c{len(self.constants)}"))
-        return self.constants[-1].name
-
-    def add(self, kind: str, *inputs: str, **attributes) -> str:
-        self.nodes.append(helper.make_node(kind, list(inputs), [f"{kind}_{len(self.nodes)}"], **attributes))
-        return self.nodes[-1].output[0]
-
     def conv(self, x: str, inputs: int, outputs: int, gain: float = 1.0) -> str:
-        weights = self.rng.normal(0, gain / np.sqrt(inputs), (outputs, inputs, 1, 1)).astype(np.float32)
-        return self.add("Conv", x, self.constant(weights))
+        return self.add("Conv", x, self.rng.normal(0, gain / np.sqrt(inputs), (outputs, inputs, 1, 1)))
 
     def real(self, x: str) -> str:
         """A layer without integer form, whose values stay about what they are."""
-        return self.add(
-            "Mul", self.add("Sin", self.add("Mul", x, self.constant(np.float32(1e-3)))), self.constant(np.float32(1e3))
-        )
+        return self.add("Mul", self.add("Sin", self.add("Mul", x, 1e-3)), 1e3)
 
     def part(self, x: str, first: int, last: int, axis: int = 1) -> str:
-        return self.add("Slice", x, *(self.constant(np.array([n])) for n in (first, last, axis)))
+        return self.add("Slice", x, [first], [last], [axis])
 
-    def save(self, path: Path, *outputs: str) -> Path:
-        graph = helper.make_graph(
-            self.nodes,
-            "joins",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *SHAPE])],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-            self.constants,
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        onnx.save(onnx.shape_inference.infer_shapes(model), str(path))
-        return path
+    def write(self, path: Path, *outputs: str) -> Path:
+        return self.save(path, {"x": ["N", *SHAPE]}, *outputs)
 
 
 def float_reader(net: Joins) -> str:
@@ -68,20 +48,19 @@ def row(net: Joins) -> str:
 
 def reshaped(net: Joins) -> str:
     joined = net.add("Concat", net.boxes, net.scores, axis=1)
-    return net.add("Asinh", net.add("Reshape", joined, net.constant(np.array([0, 8, -1]))))
+    return net.add("Asinh", net.add("Reshape", joined, [0, 8, -1]))
 
 
 def split(net: Joins) -> str:
     """Boxes and scores are joined beside floating point, and parted again; the scores go on in integers."""
     joined = net.add("Concat", net.real(net.boxes), net.scores, axis=1)
-    scores = net.add("Clip", net.part(joined, 4, 8), net.constant(np.float32(0)), net.constant(np.float32(0.9)))
+    scores = net.add("Clip", net.part(joined, 4, 8), 0.0, 0.9)
     return net.add("Concat", net.real(net.part(joined, 0, 4)), scores, axis=1)
 
 
 def stacked(net: Joins) -> str:
-    axis = net.constant(np.array([1]))
-    parts = [net.add("Unsqueeze", x, axis) for x in (net.real(net.boxes), net.scores)]
-    return net.add("Reshape", net.add("Concat", *parts, axis=1), net.constant(np.array([0, 8, 8, 8])))
+    parts = [net.add("Unsqueeze", x, [1]) for x in (net.real(net.boxes), net.scores)]
+    return net.add("Reshape", net.add("Concat", *parts, axis=1), [0, 8, 8, 8])
 
 
 def integers(net: Joins) -> str:
@@ -100,10 +79,10 @@ def row_of_integers(net: Joins) -> str:
 
 def _in_lines(net: Joins, *parts: str) -> str:
     """Joined along the last of four axes, and parted again."""
-    lines = [net.add("Reshape", x, net.constant(np.array([0, 2, 4, 4, 8]))) for x in parts]
+    lines = [net.add("Reshape", x, [0, 2, 4, 4, 8]) for x in parts]
     joined = net.add("Concat", *lines, axis=4)
     apart = [net.part(joined, 8 * index, 8 * index + 8, 4) for index in range(2)]
-    return net.add("Concat", *(net.add("Reshape", x, net.constant(np.array([0, 4, 64]))) for x in apart), axis=1)
+    return net.add("Concat", *(net.add("Reshape", x, [0, 4, 64]) for x in apart), axis=1)
 
 
 def lines_of_integers(net: Joins) -> str:

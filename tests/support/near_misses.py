@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from support.chain_texts import network
 from support.near_miss_texts import ALL
+from support.onnx_models import runtime_outputs
 
 __all__ = ["drawn", "in_onnx_runtime", "stimulus"]
 
@@ -366,16 +366,12 @@ def stimulus() -> np.ndarray:
 
 def in_onnx_runtime(model: onnx.ModelProto) -> list[np.ndarray] | None:
     """The outputs for the stimulus, without rewrites by ONNX Runtime; None where it refuses the network, or a number inside is not finite."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     count, tapped = len(model.graph.output), onnx.load_from_string(model.SerializeToString())
     known = {each.name for each in model.graph.output}
     inside = [name for node in model.graph.node for name in node.output if name and name not in known]
     tapped.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inside)
     try:
-        session = onnxruntime.InferenceSession(tapped.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        values = [np.asarray(each) for each in session.run(None, {"x": stimulus()})]
+        values = [np.asarray(each) for each in runtime_outputs(tapped, stimulus(), optimize=False)]
     except Exception:  # ONNX Runtime has no common base class for its errors
         return None
     return values[:count] if all(np.isfinite(each).all() for each in values) else None

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from support.onnx_models import ModelBuilder
 
 F = np.float32
 
@@ -19,6 +21,24 @@ class Fed:
     shape: tuple[int, ...]
     kind: str = "float32"
     above: float | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        return len(self.shape) > 1 and self.shape[0] == 1
+
+    def source(self, free: bool) -> list:
+        """The sizes of the input of the network; `free`: of a batch of free size."""
+        return ["N" if free else 1, *self.shape[1:]] if self.is_direct else [1, int(np.prod(self.shape))]
+
+    def add_to(self, build: ModelBuilder, x: str) -> str:
+        """The nodes that make it of an input of real numbers."""
+        if self.above is not None:
+            x = build.add("Add", build.add("Abs", x), self.above)
+        if self.kind == "bool":
+            x = build.add("Greater", x, 0.0)
+        elif self.kind != "float32":
+            x = build.add("Cast", build.add("Sign", x), to=helper.np_dtype_to_tensor_dtype(np.dtype(self.kind)))
+        return x if self.is_direct else build.add("Reshape", x, np.array(self.shape, np.int64))
 
 
 Given = Fed | np.ndarray | None
@@ -38,56 +58,18 @@ class Drawn:
 
     def model(self) -> onnx.ModelProto:
         """What is fed is an input of the network as it stands where its first axis is 1, a reshaped line of it elsewhere."""
-        nodes, values, held, names = [], [], [], []
-        free = self.free and all(len(x.shape) > 1 and x.shape[0] == 1 for x in self.inputs if isinstance(x, Fed))
-
-        def constant(name: str, array: np.ndarray) -> str:
-            held.append(numpy_helper.from_array(array, name))
-            return name
-
+        build, sources = ModelBuilder(opset=self.opset), {}
+        free = self.free and all(x.is_direct for x in self.inputs if isinstance(x, Fed))
+        names = []
         for at, given in enumerate(self.inputs):
-            name = f"x{at}"
-            if given is None:
-                names.append("")
-                continue
-            if isinstance(given, np.ndarray):
-                names.append(constant(name, given))
-                continue
-            direct = len(given.shape) > 1 and given.shape[0] == 1
-            shape: list = list(given.shape) if direct else [1, int(np.prod(given.shape))]
-            if free and direct:
-                shape[0] = "N"
-            values.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-            if given.above is not None:
-                nodes.append(helper.make_node("Abs", [name], [f"{name}_abs"]))
-                nodes.append(
-                    helper.make_node("Add", [f"{name}_abs", constant(f"{name}_low", np.array(given.above, F))], [f"{name}_up"])
-                )
-                name = f"{name}_up"
-            if given.kind == "bool":
-                nodes.append(helper.make_node("Greater", [name, constant(f"{name}_zero", np.array(0, F))], [f"{name}_b"]))
-                name = f"{name}_b"
-            elif given.kind != "float32":
-                nodes.append(helper.make_node("Sign", [name], [f"{name}_s"]))
-                to = helper.np_dtype_to_tensor_dtype(np.dtype(given.kind))
-                nodes.append(helper.make_node("Cast", [f"{name}_s"], [f"{name}_i"], to=to))
-                name = f"{name}_i"
-            if not direct:
-                nodes.append(
-                    helper.make_node(
-                        "Reshape", [name, constant(f"{name}_dims", np.array(given.shape, np.int64))], [f"{name}_r"]
-                    )
-                )
-                name = f"{name}_r"
-            names.append(name)
-        made = [f"y{at}" for at in range(self.outputs)]
-        nodes.append(helper.make_node(self.type, names, made, **self.attributes))
-        results = []
-        for name in made:
-            nodes.append(helper.make_node("Cast", [name], [f"{name}_f"], to=TensorProto.FLOAT))
-            results.append(helper.make_tensor_value_info(f"{name}_f", TensorProto.FLOAT, None))
-        graph = helper.make_graph(nodes, "g", values, results, held)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+            if isinstance(given, Fed):
+                sources[f"x{at}"] = given.source(free)
+                names.append(given.add_to(build, f"x{at}"))
+            else:
+                names.append("" if given is None else build.constant(given))
+        results = [f"y{at}" for at in range(self.outputs)]
+        build.add(self.type, *names, name="y0", more=results[1:], **self.attributes)
+        return build.proto(sources, *(build.add("Cast", name, to=TensorProto.FLOAT) for name in results))
 
 
 Draw = Callable[[random.Random, str], Drawn]
@@ -113,6 +95,16 @@ def _operand(rng: random.Random, shape, fed: float = 0.3, scale: float = 1.0) ->
     return Fed(tuple(shape)) if rng.random() < fed else _normal(rng, shape, scale)
 
 
+def _axis(rng: random.Random, axis: int, shape) -> int:
+    """The axis, counted from the one end or the other."""
+    return axis - rng.choice((0, len(shape)))
+
+
+def _maybe_axis(rng: random.Random, axis: int, shape, default: int = 0) -> dict[str, int]:
+    """The attribute, which may be left out if it is the default."""
+    return {"axis": _axis(rng, axis, shape)} if axis != default or rng.random() < 0.5 else {}
+
+
 def _free(rng: random.Random, shape) -> bool:
     return len(shape) > 1 and shape[0] == 1 and rng.random() < 0.5
 
@@ -122,7 +114,7 @@ def _windows(rng: random.Random, size, kernel, dilations: bool = True) -> dict[s
     mode = rng.choice(["NOTSET"] * 4 + ["VALID", "SAME_UPPER", "SAME_LOWER"])
     pads = [rng.randint(0, 2) for _ in range(2 * axes)]
     found = {
-        **_maybe(rng, strides=[rng.randint(1, 3) for _ in size]),
+        **_maybe(rng, strides=[rng.randint(1, 4) for _ in size]),
         **(_maybe(rng, dilations=[rng.choice((1, 1, 2)) for _ in size]) if dilations else {}),
         **({"auto_pad": mode} if mode != "NOTSET" else _maybe(rng, pads=pads)),
     }
@@ -147,11 +139,7 @@ def _conv(rng: random.Random, name: str) -> Drawn:
         _operand(rng, weights, 0.2),
         None if bias is None else _operand(rng, (outputs,), bias * 0.4),
     )
-    attributes = {
-        **_maybe(rng, kernel_shape=kernel),
-        **_windows(rng, size, kernel),
-        **({"group": groups} if groups > 1 else {}),
-    }
+    attributes = _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
     return Drawn(name, given if bias is not None else given[:2], attributes, free=rng.random() < 0.5)
 
 
@@ -163,14 +151,8 @@ def _deconv(rng: random.Random, name: str) -> Drawn:
     given = (Fed((1, inputs, *size)), _operand(rng, (inputs, outputs, *kernel), 0.2))
     if rng.random() < 0.4:
         given = (*given, _operand(rng, (outputs * groups,), 0.2))
-    attributes = {
-        **_maybe(rng, kernel_shape=kernel),
-        **_windows(rng, size, kernel),
-        **({"group": groups} if groups > 1 else {}),
-    }
+    attributes = _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
     strides = attributes.get("strides", [1] * axes)
-    if "pads" in attributes:
-        attributes["pads"] = [min(pad, (k - 1) // 2) for pad, k in zip(attributes["pads"], kernel * 2, strict=True)]
     if not attributes.get("auto_pad", "").startswith("SAME") and rng.random() < 0.3:
         attributes["output_padding"] = [rng.randint(0, s - 1) for s in strides]
     if rng.random() < 0.25:
@@ -301,7 +283,7 @@ def _gather(rng: random.Random, name: str) -> Drawn:
         places = tuple(rng.randint(1, n) if at != axis else rng.randint(1, 4) for at, n in enumerate(shape))
     lines = np.array([rng.randint(-size, size - 1) for _ in range(int(np.prod(places)))], np.int64).reshape(places)
     indices = Fed(places, rng.choice(("int64", "int32"))) if rng.random() < 0.4 and places else lines
-    attributes = {"axis": axis - rng.choice((0, len(shape)))} if axis or rng.random() < 0.5 else {}
+    attributes = _maybe_axis(rng, axis, shape)
     return Drawn(name, (Fed(shape), indices), attributes, free=name == "Gather" and _free(rng, shape))
 
 
@@ -333,7 +315,7 @@ def _scatter(rng: random.Random, name: str) -> Drawn:
         places = tuple(1 if at == axis else n for at, n in enumerate(places))
     lines = np.array([rng.randint(-shape[axis], shape[axis] - 1) for _ in range(int(np.prod(places)))], np.int64)
     indices = lines.reshape(places) if rng.random() < 0.6 else Fed(places, "int64")
-    attributes |= {"axis": axis - rng.choice((0, len(shape)))} if axis or rng.random() < 0.5 else {}
+    attributes |= _maybe_axis(rng, axis, shape)
     return Drawn(name, (Fed(shape), indices, _operand(rng, places)), attributes, opset)
 
 
@@ -348,7 +330,7 @@ def _top(rng: random.Random, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     axis = rng.randint(0, len(shape) - 1)
     count = rng.randint(1, shape[axis])
-    attributes = {"axis": axis - rng.choice((0, len(shape)))} if axis != len(shape) - 1 or rng.random() < 0.5 else {}
+    attributes = _maybe_axis(rng, axis, shape, len(shape) - 1)
     if rng.random() < 0.2:
         return Drawn(name, (Fed(shape),), {**attributes, "k": count}, 9, 2, _free(rng, shape))
     attributes |= _maybe(rng, largest=rng.randint(0, 1), sorted=1)
@@ -418,7 +400,7 @@ def _slice(rng: random.Random, name: str) -> Drawn:
             else end
         )
     if rng.random() < 0.5:
-        axes = [axis - rng.choice((0, len(shape))) for axis in axes]
+        axes = [_axis(rng, axis, shape) for axis in axes]
     free = _free(rng, shape)
     form = rng.choice(("steps", "axes", "none", "old") if min(steps) > 0 else ("steps",))
     if form == "old":
@@ -434,7 +416,7 @@ def _split(rng: random.Random, name: str) -> Drawn:
     count = rng.randint(1, min(3, shape[axis]))
     cuts = sorted(rng.sample(range(1, shape[axis]), count - 1))
     sizes = [int(size) for size in np.diff([0, *cuts, shape[axis]])]
-    attributes = {"axis": axis - rng.choice((0, len(shape)))} if axis or rng.random() < 0.5 else {}
+    attributes = _maybe_axis(rng, axis, shape)
     free, opset = _free(rng, shape), rng.choice((11, 13, 18))
     if opset == 18 and rng.random() < 0.5:
         return Drawn(name, (Fed(shape),), {**attributes, "num_outputs": count}, opset, count, free)
@@ -472,7 +454,7 @@ def _pad(rng: random.Random, name: str) -> Drawn:
     fill = rng.choice((None, np.array(-0.5, F), np.array(2, F)))
     given: tuple[Given, ...] = (Fed(shape), np.array(pads), fill)
     if axes != list(range(len(shape))):
-        given = (*given, np.array([axis - rng.choice((0, len(shape))) for axis in axes]))
+        given = (*given, np.array([_axis(rng, axis, shape) for axis in axes]))
     elif fill is None:
         given = given[:2]
     return Drawn(name, given, attributes, 19, free=free)
@@ -504,7 +486,7 @@ def _concat(rng: random.Random, name: str) -> Drawn:
     return Drawn(
         name,
         tuple(given),
-        {"axis": axis - rng.choice((0, len(shape)))},
+        {"axis": _axis(rng, axis, shape)},
         free=axis > 0 and all(isinstance(x, Fed) for x in given) and _free(rng, shape),
     )
 
@@ -722,7 +704,7 @@ def _quantize(rng: random.Random, name: str) -> Drawn:
     scale = np.array(np.abs(_normal(rng, size)) / 20 + F(0.01), F)
     zero = np.full(size, rng.choice((0, 3, 100 if kind is np.uint8 else -20)), kind)
     given: tuple[Given, ...] = (Fed(shape), scale, zero) if form != "none" else (Fed(shape), scale)
-    attributes = {"axis": axis - rng.choice((0, len(shape)))} if form == "axis" else {}
+    attributes = {"axis": _axis(rng, axis, shape)} if form == "axis" else {}
     return Drawn(name, given, attributes, rng.choice((13, 19)), free=rng.random() < 0.5)
 
 

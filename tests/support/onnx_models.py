@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -23,6 +24,12 @@ def shapes(text: str) -> dict[str, object]:
     return {name: tuple(map(int, sizes.split("x"))) for name, sizes in words}
 
 
+def constant_tensor(name: str, values: object) -> onnx.TensorProto:
+    """A constant, of float32 where NumPy has float64."""
+    array = np.asarray(values)
+    return numpy_helper.from_array(array.astype(np.float32) if array.dtype == np.float64 else array, name)
+
+
 def text_model(
     ends: str,
     body: str,
@@ -37,8 +44,8 @@ def text_model(
 ) -> onnx.ModelProto:
     """The model of `ends` ("float[N,3] x => float[N,4] y") whose nodes are `body`.
 
-    `constants`: values by name, or the shape (a tuple) of normal ones, of the variance 2 / (inputs of an output) with `fan_in`;
-    those that `body` does not name are left out.
+    `constants`: values by name (`constant_tensor`), or the shape (a tuple) of normal ones, of the variance 2 / (inputs of an output)
+    with `fan_in`; those that `body` does not name are left out.
     `domains`: other operator sets, as text. `functions`: text after the graph. Without `has_shapes`, results have no shape.
     """
     inputs, results = ends.split("=>")
@@ -51,12 +58,48 @@ def text_model(
         if isinstance(value, tuple):
             inputs_of_one = int(np.prod(value[1:])) if len(value) > 1 else 4
             value = rng.normal(size=value, scale=(2 / inputs_of_one) ** 0.5 if fan_in else 1).astype(np.float32)
-        array = np.asarray(value)
         if name in words:
-            made.graph.initializer.append(numpy_helper.from_array(array, name))
+            made.graph.initializer.append(constant_tensor(name, value))
     for result in () if has_shapes else made.graph.output:
         result.type.tensor_type.ClearField("shape")
     return made
+
+
+class ModelBuilder:
+    """An ONNX model, node by node; each method that adds something returns the name of its tensor."""
+
+    def __init__(self, seed: int = 0, opset: int = 17):
+        self.rng, self.opset = np.random.default_rng(seed), opset
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, values: object, name: str = "") -> str:
+        """A constant."""
+        self.constants.append(constant_tensor(name or f"constant_{len(self.constants)}", values))
+        return self.constants[-1].name
+
+    def add(
+        self, operator: str, *inputs: object, name: str = "", more: Sequence[str] = (), domain: str = "", **attributes
+    ) -> str:
+        """A node; inputs that are not names are constants. `more`: its results after the first one."""
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        result = name or f"{operator}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, names, [result, *more], result, domain=domain, **attributes))
+        return result
+
+    def proto(self, inputs: Mapping[str, Sequence], *outputs: str, kind: int = onnx.TensorProto.FLOAT) -> onnx.ModelProto:
+        """The model of inputs of these sizes, with results as ONNX infers them; `kind`: the inputs' type of elements."""
+        sources = [helper.make_tensor_value_info(name, kind, sizes) for name, sizes in inputs.items()]
+        results = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in outputs]
+        graph = helper.make_graph(self.nodes, "net", sources, results, self.constants)
+        opsets = {"": self.opset} | {node.domain: 1 for node in self.nodes if node.domain}
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*one) for one in opsets.items()], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model)
+
+    def save(self, path: Path, inputs: Mapping[str, Sequence], *outputs: str, **options: int) -> Path:
+        """The file of `proto`."""
+        onnx.save(self.proto(inputs, *outputs, **options), path)
+        return path
 
 
 def node_model(
@@ -64,21 +107,41 @@ def node_model(
 ) -> bytes:
     """The file of nodes (operator, inputs, output, attributes or nothing) from x of `shape` to y; real constants become float32."""
     used = {word for _, inputs, *_ in nodes for word in inputs}
-    arrays = {name: np.asarray(value) for name, value in constants.items() if name in used}
-    held = [
-        numpy_helper.from_array(array.astype(np.float32) if array.dtype.kind == "f" else array, name)
-        for name, array in arrays.items()
-    ]
+    held = [constant_tensor(name, value) for name, value in constants.items() if name in used]
     made = [helper.make_node(kind, inputs, [output], **dict(*more)) for kind, inputs, output, *more in nodes]
     x, y = (helper.make_tensor_value_info(name, 1, size) for name, size in zip(ends, (shape, None), strict=True))
     graph = helper.make_graph(made, "rows", [x], [y], held)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8).SerializeToString()
 
 
+def runtime_session(model: onnx.ModelProto | bytes | str | Path, optimize: bool = True) -> onnxruntime.InferenceSession:
+    """The model in ONNX Runtime, on one thread; without `optimize` each node is computed as it stands."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    source = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def runtime_outputs(
+    model: onnx.ModelProto | bytes | str | Path,
+    feeds: np.ndarray | Mapping[str, np.ndarray],
+    batch: int = 0,
+    optimize: bool = True,
+) -> list[np.ndarray]:
+    """The outputs of ONNX Runtime, for `batch` samples in a call if it is not 0; an array is the only input."""
+    session = runtime_session(model, optimize)
+    feeds = feeds if isinstance(feeds, Mapping) else {session.get_inputs()[0].name: feeds}
+    count = len(next(iter(feeds.values())))
+    parts = [{name: x[at : at + batch] for name, x in feeds.items()} for at in range(0, count, batch)] if batch else [feeds]
+    results = [session.run(None, part) for part in parts]
+    return [np.concatenate(each) for each in zip(*results, strict=True)] if batch else results[0]
+
+
 def onnx_results(file: bytes, x: np.ndarray) -> np.ndarray:
     """ONNX Runtime's result for each sample of `x` alone, (N, elements)."""
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
+    return runtime_outputs(file, x, batch=1)[0].reshape(len(x), -1)
 
 
 def integer_graph(file: bytes, precisions: Mapping[str, Precision] | None = None) -> Graph:
@@ -108,4 +171,4 @@ def float_results(graph: Graph, x: np.ndarray, **options: object) -> np.ndarray:
 def decibels(found: np.ndarray, wanted: np.ndarray) -> float:
     """Signal to error."""
     wanted = wanted.astype(np.float64)
-    return 10 * np.log10(np.square(wanted).sum() / max(np.square(found.astype(np.float64) - wanted).sum(), 1e-30))
+    return 10 * np.log10(np.square(wanted).sum() / max(np.square(found.reshape(wanted.shape) - wanted).sum(), 1e-30))

@@ -6,15 +6,16 @@ from numpy.typing import DTypeLike
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from support.onnx_models import ModelBuilder, runtime_outputs
+
 MICROSOFT = "com.microsoft"
 
 
-class Model:
-    """Collects nodes and constants. Each method returns the name of what it adds."""
+class Model(ModelBuilder):
+    """A model of one input x, a batch of `shape`, and of `outputs`."""
 
     def __init__(self, shape: tuple[int, ...], seed: int = 0, opset: int = 17):
-        self.rng = np.random.default_rng(seed)
-        self.nodes, self.initializers, self.opset = [], [], opset
+        super().__init__(seed, opset)
         self.shape, self.outputs = shape, []
         self.dtype: DTypeLike = np.float32
 
@@ -23,16 +24,6 @@ class Model:
         if self.dtype != np.float32:
             return self.rng.integers(0, 256, (count, *self.shape), self.dtype)
         return self.rng.normal(size=(count, *self.shape)).astype(np.float32)
-
-    def constant(self, values) -> str:
-        name = f"c{len(self.initializers)}"
-        self.initializers.append(numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def add(self, op_type: str, *inputs: str, domain: str = "", **attributes) -> str:
-        name = f"{op_type}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op_type, list(inputs), [name], domain=domain, **attributes))
-        return name
 
     def step(self, scale: float, zero: int, dtype: DTypeLike = np.int8) -> tuple[str, str]:
         return self.constant(np.float32(scale)), self.constant(np.array(zero, dtype))
@@ -57,29 +48,15 @@ class Model:
         values = self.constant(self.rng.integers(-4000, 4000, count).astype(np.int32))
         return self.add("DequantizeLinear", values, self.constant(np.asarray(scale, np.float32)), axis=0)
 
-    def proto(self) -> onnx.ModelProto:
-        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in self.outputs]
-        graph = helper.make_graph(
-            self.nodes,
-            "g",
-            [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype)), ["N", *self.shape])],
-            outputs,
-            self.initializers,
-        )
-        graph = onnx.ModelProto(graph=graph, ir_version=8)
-        graph.opset_import.extend([helper.make_opsetid("", self.opset), helper.make_opsetid(MICROSOFT, 1)])
-        return graph
+    def built(self) -> onnx.ModelProto:
+        """The model."""
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        return self.proto({"x": ["N", *self.shape]}, *self.outputs, kind=kind)
 
 
 def reference(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     """The outputs on ONNX Runtime without graph optimizations."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": x})
+    return runtime_outputs(model, x, optimize=False)
 
 
 def exact(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.tflite.file import ModelFile, need_schema
 from n2d2py.frontend.tflite.model import load_tflite
 from support.litert import Reference, channels_first
+from support.onnx_models import runtime_session
 
 IN, OUT = (0.0513, 3), (0.0397, -7)
 """Grids of int8 (scale, zero point)."""
@@ -108,6 +109,9 @@ _FIRST_VERSIONS = {
     "CAST": 1,
     "SELECT": 1,
     "SELECT_V2": 1,
+    "REDUCE_ANY": 1,
+    "REDUCE_ALL": 1,
+    **dict.fromkeys(("RFFT2D", "COMPLEX_ABS", "REAL", "IMAG"), 1),
 }
 """The version of operators, where it is another one than that of a file of integers, or of real numbers."""
 
@@ -140,12 +144,8 @@ def refusal(path: Path) -> str:
 
 def translated(path: Path, given: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The outputs of the translation for arrays in the order of the file, their own order N, C, H, W."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, 1
     proto = load_tflite(path).proto
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = runtime_session(proto)
     fed = {port.name: channels_first(values) for port, values in zip(session.get_inputs(), given, strict=True)}
     found = session.run(None, fed)
     for port, values in zip(proto.graph.output, found, strict=True):

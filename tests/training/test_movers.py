@@ -10,10 +10,9 @@ import wave
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 from PIL import Image
+from support.onnx_models import ModelBuilder
 
 from n2d2py import cli
 
@@ -199,21 +198,11 @@ def laid_over(base: str, block: str) -> str:
 
 
 def small_onnx(path: Path) -> None:
-    rng = np.random.default_rng(0)
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["Conv:0"]),
-        helper.make_node("Relu", ["Conv:0"], ["Relu:0"]),
-        helper.make_node("GlobalAveragePool", ["Relu:0"], ["AvgPool:0"]),
-        helper.make_node("Conv", ["AvgPool:0", "v"], ["Logits:0"]),
-        helper.make_node("Softmax", ["Logits:0"], ["Softmax:0"], axis=1),
-    ]
-    ends = [
-        helper.make_tensor_value_info(name, 1, ["N", *shape]) for name, shape in (("x", (1, 28, 28)), ("Softmax:0", (10, 1, 1)))
-    ]
-    weights = {"w": rng.normal(size=(6, 1, 5, 5)), "v": rng.normal(size=(10, 6, 1, 1))}
-    arrays = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()]
-    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], arrays)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    build = ModelBuilder(opset=13)
+    features = build.add("Relu", build.add("Conv", "x", build.rng.normal(size=(6, 1, 5, 5)), name="Conv:0"), name="Relu:0")
+    pool = build.add("GlobalAveragePool", features, name="AvgPool:0")
+    logits = build.add("Conv", pool, build.rng.normal(size=(10, 6, 1, 1)), name="Logits:0")
+    build.save(path, {"x": ["N", 1, 28, 28]}, build.add("Softmax", logits, name="Softmax:0", axis=1))
 
 
 def more_data(root: Path) -> None:

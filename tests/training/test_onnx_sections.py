@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 from support.e2e_run import needs_compiler
+from support.onnx_models import ModelBuilder, text_model
 
 from n2d2py import cli
 from n2d2py.stages.load import load_stage
@@ -79,24 +79,10 @@ def folder(tmp_path: Path) -> Path:
         "w1": rng.normal(0, 0.4, (6, 1, 3, 3)), "w2": rng.normal(0, 0.2, (8, 6, 3, 3)), "w3": rng.normal(0, 0.4, (3, 8)),
         "b3": np.zeros(3), "scale": np.ones(6), "shift": np.zeros(6), "mean": np.full(6, 0.1), "var": np.full(6, 0.5),
     }  # fmt: skip
-    nodes = [
-        helper.make_node("Conv", ["x", "w1"], ["conv1"], pads=[1, 1, 1, 1]),
-        helper.make_node("BatchNormalization", ["conv1", "scale", "shift", "mean", "var"], ["bn1"]),
-        helper.make_node("Relu", ["bn1"], ["relu1"]),
-        helper.make_node("Conv", ["relu1", "w2"], ["conv2"]),
-        helper.make_node("Relu", ["conv2"], ["relu2"]),
-        helper.make_node("GlobalAveragePool", ["relu2"], ["pool"]),
-        helper.make_node("Flatten", ["pool"], ["flat"]),
-        helper.make_node("Gemm", ["flat", "w3", "b3"], ["logits"], transB=1),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [1, 1, 8, 8])],
-        [helper.make_tensor_value_info("logits", 1, [1, 3])],
-        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "net.onnx")
+    body = """conv1 = Conv <pads = [1, 1, 1, 1]> (x, w1) bn1 = BatchNormalization (conv1, scale, shift, mean, var)
+        relu1 = Relu (bn1) conv2 = Conv (relu1, w2) relu2 = Relu (conv2)
+        pool = GlobalAveragePool (relu2) flat = Flatten (pool) logits = Gemm <transB = 1> (flat, w3, b3)"""
+    onnx.save(text_model("float[1,1,8,8] x => float[1,3] logits", body, arrays), tmp_path / "net.onnx")
     return tmp_path
 
 
@@ -120,7 +106,7 @@ def test_layers_with_a_section_learn(folder, capsys):
 
 def test_the_others_keep_their_parameters(folder, capsys):
     """Their statistics too; BackPropagate=0 stops the gradient before a layer."""
-    initial = {each.name: numpy_helper.to_array(each) for each in onnx.load(folder / "net.onnx").graph.initializer}
+    initial = {each.name: onnx.numpy_helper.to_array(each) for each in onnx.load(folder / "net.onnx").graph.initializer}
     status, text = run(folder, capsys, "[onnx:Fc_def]\nConfigSection=learn.config\n", "-learn-epoch", "1")
     found = learned(folder)
     assert status == 0, text
@@ -186,16 +172,16 @@ QWeight.Range=255
 
 def resnet18(path: Path, widths: tuple[int, ...] = (3, 4, 4, 6)) -> None:
     """ResNet-18 with the names of N2D2's example and few channels."""
-    rng, nodes, arrays = np.random.default_rng(3), [], {}
+    build = ModelBuilder(3, opset=13)
+
+    def drawn(at: int, shape: tuple[int, ...]) -> np.ndarray:
+        if len(shape) > 1:
+            return build.rng.normal(0, (2 / np.prod(shape[1:])) ** 0.5, shape)
+        return np.full(shape, float(at in (0, 3)))
 
     def add(kind, name, inputs, shapes=(), **attributes):
-        for at, shape in enumerate(shapes):
-            drawn = rng.normal(0, (2 / np.prod(shape[1:])) ** 0.5, shape) if len(shape) > 1 else np.full(shape, at in (0, 3))
-            arrays[f"{name}_{at}"] = drawn.astype(np.float32)
-        nodes.append(
-            helper.make_node(kind, [*inputs, *(f"{name}_{at}" for at in range(len(shapes)))], [name], name, **attributes)
-        )
-        return name
+        constants = [build.constant(drawn(at, shape), f"{name}_{at}") for at, shape in enumerate(shapes)]
+        return build.add(kind, *inputs, *constants, name=name, **attributes)
 
     def conv(name, number, x, channels, outputs, size, stride=1):
         pads = [size // 2] * 4
@@ -219,11 +205,7 @@ def resnet18(path: Path, widths: tuple[int, ...] = (3, 4, 4, 6)) -> None:
             channels = outputs
     x = add("Flatten", "flat", [add("GlobalAveragePool", "resnetv15_pool1_fwd", [x])])
     x = add("Gemm", "resnetv15_dense0_fwd", [x], [(3, channels), (3,)], transB=1)
-    ends = [helper.make_tensor_value_info(each, 1, None) for each in ("data", x)]
-    ends[0] = helper.make_tensor_value_info("data", 1, ["N", 3, "H", "W"])
-    stored = [numpy_helper.from_array(array, each) for each, array in arrays.items()]
-    g = helper.make_graph(nodes, "resnet18", ends[:1], ends[1:], stored)
-    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    build.save(path, {"data": ["N", 3, "H", "W"]}, x)
 
 
 def example(quantized: int) -> str:

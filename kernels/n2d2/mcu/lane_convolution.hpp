@@ -67,12 +67,22 @@ N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, c
     to[24] = pair(c[6], c[8]), to[26] = pair(c[7], 0);
 }
 
-// The window of a pixel, to every other word of that of two; `bytes`: those of a window.
+// The window of a pixel, to every other word of that of two; `bytes`: those of a window. Lines of four bytes need no copy.
 template <bool Signed>
 N2D2_MCU_FAST void spreadAny(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
+    const int run = s.kernelWidth * s.channels, left = place.left * s.channels;
+    if (s.packed && run == 4 && left >= 0 && place.left + s.kernelWidth <= s.in.width) {
+        for (int u = 0; u < s.kernelHeight; ++u, window += 4) {
+            const unsigned char* const p = place.lines[u] + left;
+            const bool there = place.lines[u] != nullptr;
+            window[0] = there ? pairOf<Signed>(p[0], p[2]) : pairOf<Signed>(s.padding, s.padding);
+            window[2] = there ? pairOf<Signed>(p[1], p[3]) : pairOf<Signed>(s.padding, s.padding);
+        }
+        return;
+    }
     gather(s, place, bytes);
     for (int i = 0; i < s.inputs; i += 4, bytes += 4, window += 4)
-        window[0] = pairOf<Signed>(bytes[0], bytes[2]), window[2] = pairOf<Signed>(bytes[1], bytes[3]);
+        halves<Signed>(alignedWord(bytes), window[0], window[2]);
 }
 
 // The same of layers whose channels are not words.
@@ -111,9 +121,30 @@ N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, cons
     }
 }
 
+template <int Rounding, bool Clamped>
+N2D2_INLINE void two(Work& work) {
+    Clamped ? Kernels<Rounding>::template twoClamped<>(&work) : Kernels<Rounding>::template two<>(&work);
+}
+
+// Pairs of pixels of a line, of a layer of 1 x 1 windows whose pixels are words.
+template <bool Signed, int Rounding, bool Clamped>
+N2D2_INLINE void pointwise(const Shape& s, PixelWalk<2>& walk, Work& work, std::uint32_t* window) {
+    const int step = s.reverse ? -1 : 1, next = step * s.out.stride, move = step * s.strideWidth * s.in.stride;
+    const int quads = s.channels >> 2, pixels = walk.x & ~1;
+    const unsigned char* from = walk.place.lines[0] + walk.place.left * s.in.stride;
+    unsigned char* to = walk.place.out;
+    walk.skip(pixels);
+    for (const unsigned char* const end = walk.place.out; to != end; to += 2 * next, from += 2 * move) {
+        spread<Signed>(from, from + move, quads, window);
+        work.first = to;
+        work.second = to + next;
+        two<Rounding, Clamped>(work);
+    }
+}
+
 // `window`: inputs words. `bytes`: inputs bytes where pixels are not words, else kernelWidth * channels.
 // `results`: two pixels of outputs, rounded up to four, where these are not words. `lines`: 2 * kernelHeight.
-template <bool Signed, int Rounding>
+template <bool Signed, int Rounding, bool Clamped>
 N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                                std::uint32_t* window, unsigned char* bytes, unsigned char* results, const unsigned char** lines,
                                int begin, int end) {
@@ -135,8 +166,13 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
     for (int i = 0; i < s.inputs; ++i)
         window[i] = 0;
     Place places[2];
-    PixelWalk<2> walk(s, in, out, lines, begin, end);
-    for (bool both = walk.count > 1; walk.next(places); both = walk.count > 1) {
+    PixelWalk<2> walk(s, in, out, lines, begin, end, point && s.flat);
+    for (;;) {
+        if (point && whole && walk.x > 1)
+            pointwise<Signed, Rounding, Clamped>(s, walk, work, window);
+        const bool both = walk.count > 1;
+        if (!walk.next(places))
+            return;
         const Place &a = places[0], &b = places[1];
         if (point) {
             spread<Signed>(a.lines[0] + a.left * s.in.stride, b.lines[0] + b.left * s.in.stride, s.channels >> 2, window);
@@ -149,7 +185,7 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
         work.first = whole ? a.out : results;
         work.second = whole ? b.out : results + 4 * work.blocks;
         if (both)
-            Kernels<Rounding>::template two<>(&work);
+            two<Rounding, Clamped>(work);
         else
             Kernels<Rounding>::template one<>(&work);
         if (!whole) {
@@ -184,7 +220,8 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
         std::uint32_t bytes[(Bytes + 3) / 4];
         std::uint32_t results[!Cfg::WordOutput || O % 4 ? 2 * ((O + 3) / 4) : 1];
         const unsigned char* lines[2 * Cfg::KernelHeight];
-        lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(
+        constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
+        lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding, clamped>(
             shape, in, out, elementsOf<std::uint32_t>(weights), window, reinterpret_cast<unsigned char*>(bytes),
             reinterpret_cast<unsigned char*>(results), lines, rows.begin, rows.end);
     }

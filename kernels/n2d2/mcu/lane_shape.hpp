@@ -6,7 +6,7 @@
 
 // Functions that must be fast at -Os too.
 #if defined(__GNUC__) && !defined(__clang__)
-#define N2D2_MCU_FAST __attribute__((optimize("O2"), noinline))
+#define N2D2_MCU_FAST __attribute__((optimize("O2"), noinline, noclone))
 #else
 #define N2D2_MCU_FAST __attribute__((noinline))
 #endif
@@ -50,7 +50,7 @@ struct Lines {
 
 struct Shape {
     Lines in, out;
-    std::int32_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
+    std::int16_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
     std::int32_t channels, outputs;
     std::int32_t inputs;  // of a window, a multiple of 8
     std::int32_t zero;
@@ -58,6 +58,7 @@ struct Shape {
     unsigned char padding;  // the input's zero point
     bool reverse, packed;
     bool point;         // 1 x 1 without padding
+    bool flat;          // of a stride of 1, between tensors that are runs of bytes
     bool nines;         // 3 x 3 windows of three channels, whose lines are runs of bytes
     bool quads, whole;  // pixels of the input, of the output are words
 };
@@ -88,6 +89,8 @@ constexpr Shape shapeOf(int inputs) {
                  Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
                      (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
                      (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width),
+                 Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 && static_cast<int>(PlaneTraits<typename Cfg::Input>::Whole) &&
+                     static_cast<int>(PlaneTraits<typename Cfg::Output>::Whole),
                  static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1 &&
                      Cfg::DilationHeight == 1 && Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::Input::Channels == 3,
                  Cfg::WordInput != 0 && Cfg::Input::Channels % 4 == 0,

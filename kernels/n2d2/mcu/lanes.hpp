@@ -44,13 +44,15 @@ struct Work {
     std::int32_t entry;           // 44: of the code of these steps, odd
 };
 
-enum : int { Turn = 16, StepBytes = 52 };  // steps in a turn of the loop of `two`, of two inputs each; bytes of code for one
+// Steps of two inputs in each half of a turn of the loop of `two`, whose last one moves the pointers; bytes of code for one, and the
+// last one's more.
+enum : int { Half = 16, StepBytes = 52, MoveBytes = 4 };
 
 // Sets the entry of `two` for windows of so many inputs.
 N2D2_INLINE void enter(Work& work, int inputs) {
-    const int skipped = (Turn - inputs / 2 % Turn) % Turn;
-    work.skip = 8 * skipped;
-    work.entry = StepBytes * skipped + 1;
+    const int skipped = (2 * Half - inputs / 2 % (2 * Half)) % (2 * Half);
+    work.skip = 8 * (skipped % Half);
+    work.entry = StepBytes * skipped + (skipped >= Half ? MoveBytes : 0) + 1;
 }
 
 // clang-format off
@@ -60,6 +62,10 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 #define N2D2_DOUBLED_DOWN(x, m) "smmla " x ", " x ", " m ", " x "\n\t"
 #define N2D2_AWAY(x) "add " x ", " x ", " x ", asr #31\n\t"
 #define N2D2_AS_IT_IS(x)
+// Four bytes between their limits.
+#define N2D2_LIMITED(x, low, room)  \
+    "uqsub8 " x ", " x ", " low "\n\t" "uadd8 " x ", " x ", " low "\n\t" \
+    "uqadd8 " x ", " x ", " room "\n\t" "usub8 " x ", " x ", " room "\n\t"
 
 // Of four outputs of two pixels, in r4 to r11; of two outputs, whose first words are in r2 and r3.
 #define N2D2_LANES_STEP_OF2(scaled, first, second, a, b, c, d)  \
@@ -67,12 +73,17 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     scaled(b, first, "r0")                        \
     scaled(c, second, "r0")                       \
     scaled(d, second, "r0")
+#define N2D2_LANES_CONSTANTS2                     \
+    "ldr    r2, [r1, #4]\n\t"                     \
+    "ldr    r3, [r1, #8]\n\t"                     \
+    "ldr    r12, [r1, #12]\n\t"                   \
+    "ldr    lr, [r1, #16]!\n\t"
 #define N2D2_LANES_SCALED2                        \
-    "ldm    r1!, {r2, r3, r12, lr}\n\t"           \
+    N2D2_LANES_CONSTANTS2                         \
     N2D2_LANES_STEP_OF2(N2D2_SCALED, "r2", "r3", "r4", "r5", "r6", "r7")       \
     N2D2_LANES_STEP_OF2(N2D2_SCALED, "r12", "lr", "r8", "r9", "r10", "r11")
 #define N2D2_LANES_HALF2(doubled, away, a, b, c, d)  \
-    "ldm    r1!, {r2, r3, r12, lr}\n\t"           \
+    N2D2_LANES_CONSTANTS2                         \
     doubled(a, "r2") doubled(b, "r2")             \
     doubled(c, "r3") doubled(d, "r3")             \
     away(a) away(b) away(c) away(d)               \
@@ -98,12 +109,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     N2D2_LANES_HALF1(doubled, away, "r4", "r6")   \
     N2D2_LANES_HALF1(doubled, away, "r8", "r10")
 
-// Two inputs of both pixels, `at` bytes on. Four loads in a row take five cycles on Cortex-M4, where no base is updated.
-#define N2D2_LANES_STEP2(at)          \
-    "ldr.n  r2, [r0, #" #at "]\n\t"   \
-    "ldr    r12, [r1, #" #at "]\n\t"  \
-    "ldr.n  r3, [r0, #" #at "+4]\n\t" \
-    "ldr    lr, [r1, #" #at "+4]\n\t" \
+// Two inputs of both pixels. Four loads in a row take five cycles on Cortex-M4, where no base is updated.
+#define N2D2_LANES_PRODUCTS2          \
     "smlad  r6, r2, r12, r6\n\t"      \
     "smlad  r7, r3, r12, r7\n\t"      \
     "sxtb16 r12, r12\n\t"             \
@@ -114,46 +121,76 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     "smlad  r5, r3, r12, r5\n\t"      \
     "smlad  r8, r2, lr, r8\n\t"       \
     "smlad  r9, r3, lr, r9\n\t"
-#define N2D2_LANES_STEPS2(at)                             \
-    N2D2_LANES_STEP2(at) N2D2_LANES_STEP2(at+8)           \
-    N2D2_LANES_STEP2(at+16) N2D2_LANES_STEP2(at+24)
+// The words behind `at` bytes on; those of the last step, to which the pointers move.
+#define N2D2_LANES_STEP2(at)          \
+    "ldr.n  r2, [r0, #" #at "+4]\n\t" \
+    "ldr    r12, [r1, #" #at "+4]\n\t" \
+    "ldr.n  r3, [r0, #" #at "+8]\n\t" \
+    "ldr    lr, [r1, #" #at "+8]\n\t" \
+    N2D2_LANES_PRODUCTS2
+#define N2D2_LANES_LAST2              \
+    "ldr.w  r2, [r0, #124]\n\t"       \
+    "ldr    r12, [r1, #124]\n\t"      \
+    "ldr    r3, [r0, #128]!\n\t"      \
+    "ldr    lr, [r1, #128]!\n\t"      \
+    N2D2_LANES_PRODUCTS2
+#define N2D2_LANES_STEPS2                                                                      \
+    N2D2_LANES_STEP2(0) N2D2_LANES_STEP2(8) N2D2_LANES_STEP2(16) N2D2_LANES_STEP2(24)          \
+    N2D2_LANES_STEP2(32) N2D2_LANES_STEP2(40) N2D2_LANES_STEP2(48) N2D2_LANES_STEP2(56)        \
+    N2D2_LANES_STEP2(64) N2D2_LANES_STEP2(72) N2D2_LANES_STEP2(80) N2D2_LANES_STEP2(88)        \
+    N2D2_LANES_STEP2(96) N2D2_LANES_STEP2(104) N2D2_LANES_STEP2(112) N2D2_LANES_LAST2
 
-// All outputs of two pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle. On the
-// stack: 0 results of both pixels, 8 whether they are clamped or turned, 12 the end of the first one's; 16 the window and 20 the way
-// back of the stream, for the steps that are skipped; 24 the entry; 28 the end of the window; 32 Work::zero and what follows it.
-#define N2D2_LANES_TWO(scaled)                                                                     \
+// Four results of both pixels between their limits, and turned; the constants of that to the stack.
+#define N2D2_LANES_CLAMPS2            \
+    "ldrd   r6, r7, [r0, #32]\n\t"    \
+    "strd   r6, r7, [sp, #36]\n\t"    \
+    "str    r9, [sp, #32]\n\t"
+#define N2D2_LANES_CLAMP2             \
+    "ldr    r6, [sp, #32]\n\t"        \
+    "ldr    r8, [sp, #36]\n\t"        \
+    "ldr    r9, [sp, #40]\n\t"        \
+    N2D2_LIMITED("r4", "r8", "r9")    \
+    N2D2_LIMITED("r5", "r8", "r9")    \
+    "eor    r4, r4, r6\n\t"           \
+    "eor    r5, r5, r6\n\t"
+
+// All outputs of two pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle, and
+// r0 and r1 are a word before the next one. On the stack: 0 results of the first pixel, 4 from behind them to those of the second, 8 their
+// end; 12 the window and 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
+// 28 Work::zero and what follows it.
+#define N2D2_LANES_TWO(name, scaled, clamps, clamped)                                                      \
     template <int FrameBytes = 84>                                                                 \
-    __attribute__((naked, noinline, aligned(4))) static void two(Work*) {                          \
+    __attribute__((naked, noinline, aligned(4))) static void name(Work*) {                         \
         __asm__ volatile(                                                                          \
             ".syntax unified\n\t"                                                                  \
             "push   {r4-r11, lr}\n\t"                                                              \
             "sub    sp, sp, #48\n\t"                                                               \
             "ldm    r0, {r2-r9}\n\t"                                                               \
-            "mov    r1, r3\n\t"                                                                    \
+            "sub    r1, r3, #4\n\t"                                                                \
             "add    r5, r6, r5, lsl #2\n\t"                                                        \
-            "strd   r6, r7, [sp, #0]\n\t"                                                          \
-            "strd   r4, r8, [sp, #28]\n\t"                                                         \
-            "ldrd   r6, r7, [r0, #32]\n\t"                                                         \
-            "strd   r6, r7, [sp, #40]\n\t"                                                         \
-            "str    r9, [sp, #36]\n\t"                                                             \
-            "orr    r4, r6, r7\n\t"                                                                \
-            "orr    r4, r4, r9\n\t"                                                                \
-            "strd   r4, r5, [sp, #8]\n\t"                                                          \
+            "sub    r7, r7, r6\n\t"                                                                \
+            "sub    r7, r7, #4\n\t"                                                                \
+            "stm    sp, {r6, r7}\n\t"                                                              \
+            "str    r5, [sp, #8]\n\t"                                                              \
+            "str    r8, [sp, #28]\n\t"                                                             \
+            clamps                                                                                 \
             "ldrd   r3, r6, [r0, #40]\n\t"                                                         \
             "sub    r2, r2, r3\n\t"                                                                \
+            "sub    r2, r2, #4\n\t"                                                                \
             "sub    r3, r3, #16\n\t"                                                               \
-            "strd   r2, r3, [sp, #16]\n\t"                                                         \
-            "adr.w  r3, 2f\n\t"                                                                    \
-            "add    r3, r3, r6\n\t"                                                                \
-            "str    r3, [sp, #24]\n"                                                               \
+            "sub    r4, r4, #4\n\t"                                                                \
+            "adr.w  r5, 2f\n\t"                                                                    \
+            "add    r5, r5, r6\n\t"                                                                \
+            "strd   r2, r3, [sp, #12]\n\t"                                                         \
+            "strd   r5, r4, [sp, #20]\n"                                                            \
         "1:\n\t"                                                                                   \
-            "ldr    r4, [r1, #0]\n\t"                                                              \
-            "ldr    r6, [r1, #4]\n\t"                                                              \
-            "ldr    r8, [r1, #8]\n\t"                                                              \
-            "ldr    r10, [r1, #12]\n\t"                                                            \
-            "ldr    r0, [sp, #16]\n\t"                                                             \
-            "ldr    r2, [sp, #20]\n\t"                                                             \
-            "ldr    r3, [sp, #24]\n\t"                                                             \
+            "ldr    r4, [r1, #4]\n\t"                                                              \
+            "ldr    r6, [r1, #8]\n\t"                                                              \
+            "ldr    r8, [r1, #12]\n\t"                                                             \
+            "ldr    r10, [r1, #16]\n\t"                                                            \
+            "ldr    r0, [sp, #12]\n\t"                                                             \
+            "ldr    r2, [sp, #16]\n\t"                                                             \
+            "ldr    r3, [sp, #20]\n\t"                                                             \
             "mov    r5, r4\n\t"                                                                    \
             "mov    r7, r6\n\t"                                                                    \
             "mov    r9, r8\n\t"                                                                    \
@@ -162,14 +199,10 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "bx     r3\n\t"                                                                        \
             ".balign 4\n"                                                                          \
         "2:\n\t"                                                                                   \
-            N2D2_LANES_STEPS2(0) N2D2_LANES_STEPS2(32)                                             \
-            N2D2_LANES_STEPS2(64) N2D2_LANES_STEPS2(96)                                            \
-            "ldr    r2, [sp, #28]\n\t"                                                             \
-            "add    r0, r0, #128\n\t"                                                              \
-            "add    r1, r1, #128\n\t"                                                              \
+            N2D2_LANES_STEPS2 N2D2_LANES_STEPS2                                                    \
+            "ldr    r2, [sp, #24]\n\t"                                                             \
             "cmp    r0, r2\n\t"                                                                    \
             "bne.w  2b\n\t"                                                                        \
-            "ldr    r0, [sp, #32]\n\t"                                                             \
             "sub    r6, r6, r4\n\t"                                                                \
             "sub    r7, r7, r5\n\t"                                                                \
             "sub    r10, r10, r8\n\t"                                                              \
@@ -178,6 +211,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "asr    r7, r7, #8\n\t"                                                                \
             "asr    r10, r10, #8\n\t"                                                              \
             "asr    r11, r11, #8\n\t"                                                              \
+            "ldr    r0, [sp, #28]\n\t"                                                             \
             scaled                                                                                 \
             "usat   r4, #8, r4\n\t"                                                                \
             "usat   r5, #8, r5\n\t"                                                                \
@@ -193,25 +227,13 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "orr    r9, r9, r11, lsl #8\n\t"                                                       \
             "orr    r4, r4, r8, lsl #16\n\t"                                                       \
             "orr    r5, r5, r9, lsl #16\n\t"                                                       \
-            "ldm    sp, {r2, r3, r6, r7}\n\t"                                                      \
-            "cbz    r6, 3f\n\t"                                                                    \
-            "ldrd   r8, r9, [sp, #40]\n\t"                                                         \
-            "ldr    r6, [sp, #36]\n\t"                                                             \
-            "uqsub8 r4, r4, r8\n\t"                                                                \
-            "uqsub8 r5, r5, r8\n\t"                                                                \
-            "uadd8  r4, r4, r8\n\t"                                                                \
-            "uadd8  r5, r5, r8\n\t"                                                                \
-            "uqadd8 r4, r4, r9\n\t"                                                                \
-            "uqadd8 r5, r5, r9\n\t"                                                                \
-            "usub8  r4, r4, r9\n\t"                                                                \
-            "usub8  r5, r5, r9\n\t"                                                                \
-            "eor    r4, r4, r6\n\t"                                                                \
-            "eor    r5, r5, r6\n"                                                                  \
-        "3:\n\t"                                                                                   \
+            clamped                                                                                \
+            "ldr    r2, [sp, #0]\n\t"                                                              \
+            "ldr    r3, [sp, #4]\n\t"                                                              \
+            "ldr    r7, [sp, #8]\n\t"                                                              \
             "str    r4, [r2], #4\n\t"                                                              \
-            "str    r5, [r3], #4\n\t"                                                              \
+            "str    r5, [r2, r3]\n\t"                                                              \
             "str    r2, [sp, #0]\n\t"                                                              \
-            "str    r3, [sp, #4]\n\t"                                                              \
             "cmp    r2, r7\n\t"                                                                    \
             "bne.w  1b\n\t"                                                                        \
             "add    sp, sp, #48\n\t"                                                               \
@@ -265,10 +287,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "orr    r8, r8, r10, lsl #8\n\t"                \
             "orr    r4, r4, r8, lsl #16\n\t"                \
             "ldrd   r6, r8, [sp, #16]\n\t"                  \
-            "uqsub8 r4, r4, r6\n\t"                         \
-            "uadd8  r4, r4, r6\n\t"                         \
-            "uqadd8 r4, r4, r8\n\t"                         \
-            "usub8  r4, r4, r8\n\t"                         \
+            N2D2_LIMITED("r4", "r6", "r8")                  \
             "eor    r4, r4, r12\n\t"                        \
             "str    r4, [r11], #4\n\t"
 
@@ -314,7 +333,8 @@ struct Kernels;
 #define N2D2_LANES_KERNELS(rounding, ofTwo, ofOne)                              \
     template <>                                                             \
     struct Kernels<rounding> {                                              \
-        N2D2_LANES_TWO(ofTwo)                                                 \
+        N2D2_LANES_TWO(two, ofTwo, "", "")                                        \
+        N2D2_LANES_TWO(twoClamped, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)                  \
         N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)        \
         N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)      \
         N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \
@@ -332,6 +352,13 @@ N2D2_INLINE std::uint32_t alignedWord(const void* at) {
 }
 
 N2D2_INLINE void storeWord(void* at, std::uint32_t word) { std::memcpy(__builtin_assume_aligned(at, 4), &word, 4); }
+
+// Four results between their limits, and turned; Limits has `low`, `room` and `mask` as Work.
+template <class Limits>
+N2D2_INLINE std::uint32_t limited(const Limits& s, std::uint32_t four) {
+    __asm__(N2D2_LIMITED("%0", "%1", "%2") : "+r"(four) : "r"(s.low), "r"(s.room));
+    return four ^ s.mask;
+}
 
 // clang-format off
 // The words in the registers a and b of two pixels, to four words from `at` on.

@@ -1,13 +1,14 @@
 // Depthwise convolution 3 x 3 for the DSP extension of Arm's M profile: a channel goes along two lines with its weights in registers.
 //
-// Four lines of inputs, four channels, are spread to words of a column: rows (0, 1) and rows (2, 3) of each channel, 16 bits each. The words
-// U = (w0, w1) and V = (w1, w2) of a column of weights serve both lines of outputs, with two multiplications for three taps:
+// Two lines of inputs, four channels, are spread to words of a column, 16 bits of each line. The words U = (w0, w1) and V = (w1, w2) of a
+// column of weights serve both lines of outputs, with two multiplications for three taps:
 //
-//   line 0   SMLAD(rows 01, U) + SMLABT(rows 23, V)
-//   line 1   SMLATB(rows 01, U) + SMLAD(rows 23, V)
+//   line 0   SMLAD(rows 01, U) + SMLABx(rows 23, w2)
+//   line 1   SMLATx(rows 01, w0) + SMLAD(rows 23, V)
 //
 // Each column is loaded once for a line: it ends the sum of one output, goes on with that of the next and begins that of the one after.
-// Constants of four channels: U and V of the three columns and the bias of each; multipliers, or both words of doubled sums (lanes.hpp).
+// Rows 23 are rows 01 of the next two lines, which find them in place unless the lines of the output have an order. Constants of a
+// channel: its multiplier, U and V of the three columns, bias; the second word of doubled sums (lanes.hpp).
 // Lines are computed by chunks of outputs, whose columns are on the stack.
 #ifndef N2D2_MCU_ROW_PAIR_DEPTHWISE_HPP
 #define N2D2_MCU_ROW_PAIR_DEPTHWISE_HPP
@@ -20,288 +21,247 @@ namespace n2d2 {
 namespace rowpairs {
 
 enum : int {
-    ColumnWords = 12,
-    ColumnBytes = 48,
-    Chunk = 24,
-    Constants = 28
-};  // Chunk: columns of inputs at most, without the border
+    ColumnWords = 8,  // four channels of two pairs of rows
+    Chunk = 24,       // columns of inputs at most, without the border
+    Results = Chunk   // words of a line of results
+};
 
 // Columns of a buffer for so many outputs: sums are made by three, by two with a stride of 2.
 constexpr int columnsOf(int outputs, int stride) { return stride == 1 ? (outputs + 2) / 3 * 3 + 2 : (outputs + 1) / 2 * 4 + 1; }
 
 // The arguments of `expand`, which knows the offsets.
-struct Lines {
-    const unsigned char* rows[4];     // 0: of the first column inside the input, of four channels
-    std::int32_t steps[4];            // 16: to the next column; 0 for rows outside, which are zero points
-    std::uint32_t* columns;           // 32: rows 01 of four channels, rows 23 of them, four sums
-    std::int32_t left, inner, right;  // 36: columns outside the input, inside, outside
-    std::uint32_t zeros;              // 48: two zero points
+struct Pair {
+    const unsigned char* rows[2];     // 0: of the first column inside the input, of four channels
+    std::int32_t steps[2];            // 8: to the next column; 0 for rows outside, which are zero points
+    std::uint32_t* to;                // 16: its words of the first column
+    std::int32_t left, inner, right;  // 20: columns outside the input, inside, outside
+    std::uint32_t zeros;              // 32: two zero points
+    std::int32_t moves[2];            // to the next channels, which the assembly does not read
 };
 
-// The arguments of `finish`, which changes those of a line.
-struct Finish {
-    const std::uint32_t* sums;       // 0: of the first output of line 0; those of line 1 are 32 bytes before
-    const std::uint32_t* end;        // 4: behind those of the last one
-    std::int32_t step;               // 8: from one output to the next
-    unsigned char *out, *second;     // 12: results of both lines, the second one null where there is none
-    std::int32_t outStep;            // 20
-    std::int32_t zero;               // 24
-    const std::uint32_t* constants;  // 28: words of the rescale
-    std::uint32_t low, room, mask;   // 32: as lanes::Work
+// The arguments of the products.
+struct Turn {
+    std::uint32_t* columns;       // 0
+    const std::uint32_t* stream;  // 4
+    std::uint32_t* results;       // 8: bytes of four channels; those of the second line `Results` words on
+    std::int32_t turns;           // 12: of the loop, less one, in the upper half
+    std::int32_t zero;            // 16
+    std::int32_t both;            // 20: whether there is a second line
 };
 
 // clang-format off
-// Two rows of a column, at p and q, to four words from `at` on.
-#define N2D2_ROW_PAIRS_SPREAD(extend, p, q, stepP, stepQ, at)  \
-    "ldr    r9, [" p "]\n\t"                  \
-    "ldr    r10, [" q "]\n\t"                 \
-    "add    " p ", " p ", " stepP "\n\t"      \
-    "add    " q ", " q ", " stepQ "\n\t"      \
-    "pkhbt  r11, r9, r10, lsl #16\n\t"        \
-    "pkhtb  r9, r10, r9, asr #16\n\t"         \
-    extend " r10, r11\n\t"                    \
-    extend " r11, r11, ror #8\n\t"            \
-    "str    r10, [lr, #" #at "]\n\t"          \
-    "str    r11, [lr, #" #at "+4]\n\t"        \
-    extend " r10, r9\n\t"                     \
-    extend " r9, r9, ror #8\n\t"              \
-    "str    r10, [lr, #" #at "+8]\n\t"        \
-    "str    r9, [lr, #" #at "+12]\n\t"
-
 // A column of zero points.
 #define N2D2_ROW_PAIRS_ZEROS                                            \
-    "str    r2, [lr]\n\t" "str    r2, [lr, #4]\n\t"                     \
-    "str    r2, [lr, #8]\n\t" "str    r2, [lr, #12]\n\t"                \
-    "str    r2, [lr, #16]\n\t" "str    r2, [lr, #20]\n\t"               \
-    "str    r2, [lr, #24]\n\t" "str    r2, [lr, #28]\n\t"               \
-    "add    lr, lr, #48\n\t"
+    "str    r8, [r4, #4]\n\t" "str    r8, [r4, #8]\n\t"                 \
+    "str    r8, [r4, #12]\n\t" "str    r8, [r4], #32\n\t"
 
-// Four channels of a chunk. Templates, so that a program has each function once wherever it is included.
+// A column, whose words are in the registers p and q.
+#define N2D2_ROW_PAIRS_SPREAD(extend, p, q)                             \
+    "pkhbt  r11, " p ", " q ", lsl #16\n\t"                             \
+    "pkhtb  " p ", " q ", " p ", asr #16\n\t"                           \
+    extend " " q ", r11\n\t"                                            \
+    extend " r11, r11, ror #8\n\t"                                      \
+    extend " r12, " p "\n\t"                                            \
+    extend " " p ", " p ", ror #8\n\t"                                  \
+    "str    r11, [r4, #4]\n\t" "str    r12, [r4, #8]\n\t"             \
+    "str    " p ", [r4, #12]\n\t" "str    " q ", [r4], #32\n\t"
+
+// Two rows of four channels of a chunk, two columns at a time. Templates, so that a program has each function once wherever it is included.
 #define N2D2_ROW_PAIRS_EXPAND(name, extend)                             \
     template <int FrameBytes = 36>                                      \
-    __attribute__((naked, noinline)) void name(const Lines*) {          \
+    __attribute__((naked, noinline)) void name(const Pair*) {           \
         __asm__ volatile(                                               \
             ".syntax unified\n\t"                                       \
-            "push   {r4-r11, lr}\n\t"                               \
-            "ldr    lr, [r0, #32]\n\t"                                  \
-            "ldrd   r1, r8, [r0, #36]\n\t"                              \
-            "ldr    r2, [r0, #48]\n\t"                                  \
-            "cbz    r1, 2f\n"                                           \
+            "push   {r4-r11, lr}\n\t"                                   \
+            "ldm    r0, {r0-r8}\n\t"                                    \
+            "cbz    r5, 2f\n"                                           \
         "1:\n\t"                                                        \
             N2D2_ROW_PAIRS_ZEROS                                        \
-            "subs   r1, r1, #1\n\t"                                     \
+            "subs   r5, r5, #1\n\t"                                     \
             "bne    1b\n"                                               \
         "2:\n\t"                                                        \
-            "mov    r12, r0\n\t"                                        \
-            "cmp    r8, #0\n\t"                                         \
-            "beq    4f\n\t"                                             \
-            "ldm    r12, {r0-r7}\n"                                     \
+            "lsrs   r12, r6, #1\n\t"                                    \
+            "bcc    7f\n\t"                                             \
+            "ldr    r9, [r0]\n\t"                                       \
+            "ldr    r10, [r1]\n\t"                                      \
+            "add    r0, r0, r2\n\t"                                     \
+            "add    r1, r1, r3\n\t"                                     \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")                  \
+        "7:\n\t"                                                        \
+            "bics   r6, r6, #1\n\t"                                     \
+            "beq    4f\n"                                               \
         "3:\n\t"                                                        \
-            N2D2_ROW_PAIRS_SPREAD(extend, "r0", "r1", "r4", "r5", 0)    \
-            N2D2_ROW_PAIRS_SPREAD(extend, "r2", "r3", "r6", "r7", 16)   \
-            "add    lr, lr, #48\n\t"                                    \
-            "subs   r8, r8, #1\n\t"                                     \
+            "ldr    r9, [r0]\n\t"                                       \
+            "ldr    r10, [r1]\n\t"                                      \
+            "ldr    r5, [r0, r2]\n\t"                                   \
+            "ldr    lr, [r1, r3]\n\t"                                   \
+            "add    r0, r0, r2, lsl #1\n\t"                             \
+            "add    r1, r1, r3, lsl #1\n\t"                             \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")                  \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r5", "lr")                   \
+            "subs   r6, r6, #2\n\t"                                     \
             "bne    3b\n"                                               \
         "4:\n\t"                                                        \
-            "ldrd   r1, r2, [r12, #44]\n\t"                             \
-            "cbz    r1, 6f\n"                                           \
+            "cbz    r7, 6f\n"                                           \
         "5:\n\t"                                                        \
             N2D2_ROW_PAIRS_ZEROS                                        \
-            "subs   r1, r1, #1\n\t"                                     \
+            "subs   r7, r7, #1\n\t"                                     \
             "bne    5b\n"                                               \
         "6:\n\t"                                                        \
-            "pop    {r4-r11, pc}\n\t");                             \
+            "pop    {r4-r11, pc}\n\t");                                 \
     }
 
 N2D2_ROW_PAIRS_EXPAND(expandUnsigned, "uxtb16")
 N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
 
 // ---- products ---------------------------------------------------------------------------------
-// sum = from + a column times its weights; `first` and `second` multiply rows 01 and 23.
-#define N2D2_ROW_PAIRS_ADD(first, second, sum, from, u, v)     \
-    first "  " sum ", r2, " u ", " from "\n\t"                 \
-    second " " sum ", r3, " v ", " sum "\n\t"
-#define N2D2_ROW_PAIRS_LOAD(at)                                \
-    "ldr    r2, [r0, #" #at "]\n\t"                            \
-    "ldr    r3, [r0, #" #at "+16]\n\t"
+// The products of a column, rows 01 in r2 and rows 23 in r3, for the output that it begins, goes on with and ends. Weights of line 0: U in r4 to
+// r6, w2 in halves of r7 and r8; of line 1: V in r7, r8 and r10, w0 in halves of r4 and r6.
+#define N2D2_ROW_PAIRS_BEGIN0(sum, from) "smlad  " sum ", r2, r4, " from "\n\t" "smlabb " sum ", r3, r7, " sum "\n\t"
+#define N2D2_ROW_PAIRS_GO_ON0(sum) "smlad  " sum ", r2, r5, " sum "\n\t" "smlabt " sum ", r3, r7, " sum "\n\t"
+#define N2D2_ROW_PAIRS_END0(sum)   "smlad  " sum ", r2, r6, " sum "\n\t" "smlabb " sum ", r3, r8, " sum "\n\t"
+#define N2D2_ROW_PAIRS_BEGIN1(sum, from) "smlad  " sum ", r3, r7, " from "\n\t" "smlatb " sum ", r2, r4, " sum "\n\t"
+#define N2D2_ROW_PAIRS_GO_ON1(sum) "smlad  " sum ", r3, r8, " sum "\n\t" "smlatt " sum ", r2, r4, " sum "\n\t"
+#define N2D2_ROW_PAIRS_END1(sum)   "smlad  " sum ", r3, r10, " sum "\n\t" "smlatb " sum ", r2, r6, " sum "\n\t"
 
-// An output whose last column is `at` bytes on, stored `slot` bytes behind that.
-#define N2D2_ROW_PAIRS_OUTPUT1(first, second, a, b, c, at, slot)        \
-    N2D2_ROW_PAIRS_LOAD(at)                                             \
-    N2D2_ROW_PAIRS_ADD(first, second, a, a, "r6", "r9")                 \
-    N2D2_ROW_PAIRS_ADD(first, second, b, b, "r5", "r8")                 \
-    N2D2_ROW_PAIRS_ADD(first, second, c, "lr", "r4", "r7")              \
-    "str    " a ", [r0, #" #at "+" #slot "]\n\t"
-#define N2D2_ROW_PAIRS_OUTPUT2(first, second, a, b, at, slot)           \
-    N2D2_ROW_PAIRS_LOAD(at-48)                                          \
-    N2D2_ROW_PAIRS_ADD(first, second, a, a, "r5", "r8")                 \
-    N2D2_ROW_PAIRS_LOAD(at)                                             \
-    N2D2_ROW_PAIRS_ADD(first, second, a, a, "r6", "r9")                 \
-    N2D2_ROW_PAIRS_ADD(first, second, b, "lr", "r4", "r7")              \
-    "str    " a ", [r0, #" #at "+" #slot "]\n\t"
+// A column `at` bytes on. The bias of the output that it begins is loaded with it, or in a register.
+#define N2D2_ROW_PAIRS_LOAD(at, rows01, rows23)                         \
+    "ldr    r2, [r0, #" #at "+" rows01 "]\n\t"                          \
+    "ldr    r3, [r0, #" #at "+" rows23 "]\n\t"
+#define N2D2_ROW_PAIRS_LOADED(sum) "ldr    " sum ", [sp, #24]\n\t"
+#define N2D2_ROW_PAIRS_FROM_LOADED(sum) sum
+#define N2D2_ROW_PAIRS_HELD(sum)
+#define N2D2_ROW_PAIRS_FROM_HELD(sum) "lr"
 
-// A line of outputs of a channel, by three with a stride of 1, by two with one of 2.
-#define N2D2_ROW_PAIRS_LINE1(first, second, slot, label)                \
-    N2D2_ROW_PAIRS_LOAD(0)                                              \
-    N2D2_ROW_PAIRS_ADD(first, second, "r10", "lr", "r4", "r7")          \
-    N2D2_ROW_PAIRS_LOAD(48)                                             \
-    N2D2_ROW_PAIRS_ADD(first, second, "r10", "r10", "r5", "r8")         \
-    N2D2_ROW_PAIRS_ADD(first, second, "r11", "lr", "r4", "r7")          \
-    #label ":\n\t"                                                      \
-    N2D2_ROW_PAIRS_OUTPUT1(first, second, "r10", "r11", "r12", 96, slot)   \
-    N2D2_ROW_PAIRS_OUTPUT1(first, second, "r11", "r12", "r10", 144, slot)  \
-    N2D2_ROW_PAIRS_OUTPUT1(first, second, "r12", "r10", "r11", 192, slot)  \
-    "add    r0, r0, #144\n\t"                                           \
-    "cmp    r0, r1\n\t"                                                 \
-    "bne    " #label "b\n\t"
-#define N2D2_ROW_PAIRS_LINE2(first, second, slot, label)                \
-    N2D2_ROW_PAIRS_LOAD(0)                                              \
-    N2D2_ROW_PAIRS_ADD(first, second, "r10", "lr", "r4", "r7")          \
-    #label ":\n\t"                                                      \
-    N2D2_ROW_PAIRS_OUTPUT2(first, second, "r10", "r11", 96, slot)       \
-    N2D2_ROW_PAIRS_OUTPUT2(first, second, "r11", "r10", 192, slot)      \
-    "add    r0, r0, #192\n\t"                                           \
-    "cmp    r0, r1\n\t"                                                 \
-    "bne    " #label "b\n\t"
+// An output whose last column is `at` bytes on.
+#define N2D2_ROW_PAIRS_STORE(scaled, sum)                               \
+    scaled(sum)                                                         \
+    "usat   " sum ", #8, " sum "\n\t"                                   \
+    "strb   " sum ", [r9], #4\n\t"
+#define N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, a, b, c, at, rows01, rows23)     \
+    N2D2_ROW_PAIRS_LOAD(at, rows01, rows23)                             \
+    N2D2_ROW_PAIRS_##bias(c)                                            \
+    N2D2_ROW_PAIRS_END##line(a)                                         \
+    N2D2_ROW_PAIRS_GO_ON##line(b)                                       \
+    N2D2_ROW_PAIRS_BEGIN##line(c, N2D2_ROW_PAIRS_FROM_##bias(c))        \
+    N2D2_ROW_PAIRS_STORE(scaled, a)
+#define N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, a, b, at, rows01, rows23)    \
+    N2D2_ROW_PAIRS_LOAD(at-32, rows01, rows23)                          \
+    N2D2_ROW_PAIRS_GO_ON##line(a)                                       \
+    N2D2_ROW_PAIRS_LOAD(at, rows01, rows23)                             \
+    N2D2_ROW_PAIRS_##bias(b)                                            \
+    N2D2_ROW_PAIRS_END##line(a)                                         \
+    N2D2_ROW_PAIRS_BEGIN##line(b, N2D2_ROW_PAIRS_FROM_##bias(b))        \
+    N2D2_ROW_PAIRS_STORE(scaled, a)
+// The first column.
+#define N2D2_ROW_PAIRS_FIRST(line, bias, sum, rows01, rows23)           \
+    N2D2_ROW_PAIRS_LOAD(0, rows01, rows23)                              \
+    N2D2_ROW_PAIRS_##bias(sum)                                          \
+    N2D2_ROW_PAIRS_BEGIN##line(sum, N2D2_ROW_PAIRS_FROM_##bias(sum))
 
-// Four channels: `columns` as `expand` leaves them, `bytes` of those whose outputs are made, one or two lines. Sums of line 0 are stored
-// behind the words of the last column of an output, those of line 1 over its rows 01. On the stack: 0 columns, 4 stream, 8 bytes, 12
-// second line, 16 end of the channels.
-#define N2D2_ROW_PAIRS_PRODUCTS(name, line)                             \
-    template <int FrameBytes = 56>                                      \
-    __attribute__((naked, noinline)) void name(std::uint32_t*, const std::uint32_t*, std::int32_t, bool) {  \
+// A line of outputs of a channel, by three with a stride of 1, by two with one of 2. `weights`: a register whose upper half counts.
+#define N2D2_ROW_PAIRS_LINE1(line, scaled, bias, a, b, c, weights, rows01, rows23)  \
+    N2D2_ROW_PAIRS_FIRST(line, bias, a, rows01, rows23)                 \
+    N2D2_ROW_PAIRS_LOAD(32, rows01, rows23)                             \
+    N2D2_ROW_PAIRS_##bias(b)                                            \
+    N2D2_ROW_PAIRS_GO_ON##line(a)                                       \
+    N2D2_ROW_PAIRS_BEGIN##line(b, N2D2_ROW_PAIRS_FROM_##bias(b))        \
+    "2" #line ":\n\t"                                                   \
+    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, a, b, c, 64, rows01, rows23)     \
+    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, b, c, a, 96, rows01, rows23)     \
+    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, c, a, b, 128, rows01, rows23)    \
+    "add    r0, r0, #96\n\t"                                            \
+    "subs   " weights ", " weights ", #0x10000\n\t"                     \
+    "bhs    2" #line "b\n\t"
+#define N2D2_ROW_PAIRS_LINE2(line, scaled, bias, a, b, c, weights, rows01, rows23)  \
+    N2D2_ROW_PAIRS_FIRST(line, bias, a, rows01, rows23)                 \
+    "2" #line ":\n\t"                                                   \
+    N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, a, b, 64, rows01, rows23)    \
+    N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, b, a, 128, rows01, rows23)   \
+    "add    r0, r0, #128\n\t"                                           \
+    "subs   " weights ", " weights ", #0x10000\n\t"                     \
+    "bhs    2" #line "b\n\t"
+
+// Four channels of a line, or of two; `words`: what the bias, in lr, and the second word of doubled sums become; `back`: bytes from the next
+// constants to V. On the stack: 0 Turn, 24 bias, 28 second word, 32 end of the channels.
+#define N2D2_ROW_PAIRS_PRODUCTS(name, outputs, scaled, bias, words, back, rows01, rows23)  \
+    template <int FrameBytes = 72>                                      \
+    __attribute__((naked, noinline)) static void name(const Turn*) {    \
         __asm__ volatile(                                               \
             ".syntax unified\n\t"                                       \
             "push   {r4-r11, lr}\n\t"                                   \
-            "add    r4, r0, #16\n\t"                                    \
-            "push   {r0-r4}\n"                                          \
+            "sub    sp, sp, #36\n\t"                                    \
+            "ldm    r0, {r1-r6}\n\t"                                    \
+            "stm    sp, {r1-r6}\n\t"                                    \
+            "add    r1, r1, #16\n\t"                                    \
+            "str    r1, [sp, #32]\n"                                    \
         "1:\n\t"                                                        \
             "ldr    r0, [sp, #0]\n\t"                                   \
-            "ldr    r1, [sp, #4]\n\t"                                   \
-            "ldr    r2, [sp, #8]\n\t"                                   \
-            "ldm    r1!, {r4-r9, lr}\n\t"                               \
-            "str    r1, [sp, #4]\n\t"                                   \
-            "add    r1, r0, r2\n\t"                                     \
-            line("smlad", "smlabt", 32, 2)                              \
+            "ldr    r3, [sp, #4]\n\t"                                   \
+            "ldr    r9, [sp, #8]\n\t"                                   \
             "ldr    r2, [sp, #12]\n\t"                                  \
+            "ldm    r3!, {r1, r4-r8, r10, lr}\n\t"                      \
+            words                                                       \
+            "str    r3, [sp, #4]\n\t"                                   \
+            "pkhtb  r7, r8, r7, asr #16\n\t"                            \
+            "orr    r8, r2, r10, lsr #16\n\t"                           \
+            outputs(0, scaled, bias, "r10", "r11", "r12", "r8", rows01, rows23)     \
+            "ldr    r11, [sp, #20]\n\t"                                 \
             "ldr    r0, [sp, #0]\n\t"                                   \
-            "cmp    r2, #0\n\t"                                         \
+            "ldr    r9, [sp, #8]\n\t"                                   \
+            "ldr    r3, [sp, #4]\n\t"                                   \
+            "ldr    r2, [sp, #12]\n\t"                                  \
+            "cmp    r11, #0\n\t"                                        \
             "beq.w  4f\n\t"                                             \
-            line("smlatb", "smlad", 0, 3)                               \
-            "ldr    r0, [sp, #0]\n"                                     \
+            "add    r9, r9, #96\n\t"                                    \
+            "sub    r3, r3, #" back "\n\t"                              \
+            "ldm    r3, {r7, r8, r10}\n\t"                              \
+            "pkhbt  r4, r4, r5, lsl #16\n\t"                            \
+            "pkhbt  r6, r6, r2\n\t"                                     \
+            outputs(1, scaled, bias, "r5", "r11", "r12", "r6", rows01, rows23)      \
+            "ldr    r0, [sp, #0]\n\t"                                   \
+            "ldr    r9, [sp, #8]\n"                                     \
         "4:\n\t"                                                        \
-            "ldr    r2, [sp, #16]\n\t"                                  \
+            "ldr    r3, [sp, #32]\n\t"                                  \
             "add    r0, r0, #4\n\t"                                     \
+            "add    r9, r9, #1\n\t"                                     \
             "str    r0, [sp, #0]\n\t"                                   \
-            "cmp    r0, r2\n\t"                                         \
+            "str    r9, [sp, #8]\n\t"                                   \
+            "cmp    r0, r3\n\t"                                         \
             "bne.w  1b\n\t"                                             \
-            "add    sp, sp, #20\n\t"                                    \
+            "add    sp, sp, #36\n\t"                                    \
             "pop    {r4-r11, pc}\n\t");                                 \
     }
 
-N2D2_ROW_PAIRS_PRODUCTS(products1, N2D2_ROW_PAIRS_LINE1)
-N2D2_ROW_PAIRS_PRODUCTS(products2, N2D2_ROW_PAIRS_LINE2)
+#define N2D2_ROW_PAIRS_HIGH(sum) "smmulr " sum ", " sum ", r1\n\t"
+#define N2D2_ROW_PAIRS_SCALED(sum) N2D2_SCALED(sum, "r1", "lr")
+#define N2D2_ROW_PAIRS_DOUBLED(sum, doubled, away)                      \
+    "ldr    r2, [sp, #28]\n\t"                                          \
+    doubled(sum, "r1") away(sum)                                        \
+    N2D2_SHIFTED(sum, "r2", "lr")
+#define N2D2_ROW_PAIRS_TWICE(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED, N2D2_AS_IT_IS)
+#define N2D2_ROW_PAIRS_TWICE_SIGNED(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED, N2D2_AWAY)
+#define N2D2_ROW_PAIRS_ONCE(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS)
+#define N2D2_ROW_PAIRS_ZERO "str    lr, [sp, #24]\n\t" "ldr    lr, [sp, #16]\n\t"
+#define N2D2_ROW_PAIRS_WORDS N2D2_ROW_PAIRS_ZERO "ldr    r12, [r3], #4\n\t" "str    r12, [sp, #28]\n\t"
 
-// ---- results ----------------------------------------------------------------------------------
-#define N2D2_ROW_PAIRS_STEP_OF(scaled)                                  \
-    scaled("r8", "r4", "r12") scaled("r9", "r5", "r12")                 \
-    scaled("r10", "r6", "r12") scaled("r11", "r7", "r12")
-#define N2D2_ROW_PAIRS_SCALED N2D2_ROW_PAIRS_STEP_OF(N2D2_SCALED)
-#define N2D2_ROW_PAIRS_DOUBLED(doubled, away)                           \
-    "ldrd   r4, r5, [sp, #12]\n\t"                                      \
-    "ldrd   r6, r7, [sp, #20]\n\t"                                      \
-    doubled("r8", "r4") doubled("r9", "r5")                             \
-    doubled("r10", "r6") doubled("r11", "r7")                           \
-    away("r8") away("r9") away("r10") away("r11")                       \
-    "ldrd   r4, r5, [sp, #28]\n\t"                                      \
-    "ldrd   r6, r7, [sp, #36]\n\t"                                      \
-    N2D2_ROW_PAIRS_STEP_OF(N2D2_SHIFTED)
-
-#define N2D2_ROW_PAIRS_RESULTS(scaled, clamped, label)                  \
-    #label ":\n\t"                                                      \
-    "ldm    r0, {r8-r11}\n\t"                                           \
-    "add    r0, r0, r2\n\t"                                             \
-    scaled                                                              \
-    "usat   r8, #8, r8\n\t"                                             \
-    "usat   r9, #8, r9\n\t"                                             \
-    "usat   r10, #8, r10\n\t"                                           \
-    "usat   r11, #8, r11\n\t"                                           \
-    "orr    r8, r8, r9, lsl #8\n\t"                                     \
-    "orr    r10, r10, r11, lsl #8\n\t"                                  \
-    "orr    r8, r8, r10, lsl #16\n\t"                                   \
-    clamped                                                             \
-    "str    r8, [r1]\n\t"                                               \
-    "add    r1, r1, r3\n\t"                                             \
-    "cmp    r0, lr\n\t"                                                 \
-    "bne    " #label "b\n\t"
-#define N2D2_ROW_PAIRS_CLAMPED                                          \
-    "ldm    sp, {r9-r11}\n\t"                                           \
-    "uqsub8 r8, r8, r9\n\t"                                             \
-    "uadd8  r8, r8, r9\n\t"                                             \
-    "uqadd8 r8, r8, r10\n\t"                                            \
-    "usub8  r8, r8, r10\n\t"                                            \
-    "eor    r8, r8, r11\n\t"
-
-// Four channels of a line, or of two. On the stack: 0 low, room and mask, 12 constants of doubled sums, 44 Finish.
-#define N2D2_ROW_PAIRS_FINISH(scaled, again)                           \
-    template <int FrameBytes = 84>                                      \
-    __attribute__((naked, noinline)) static void finish(const Finish*) {    \
-        __asm__ volatile(                                               \
-            ".syntax unified\n\t"                                       \
-            "push   {r4-r11, lr}\n\t"                                   \
-            "sub    sp, sp, #48\n\t"                                    \
-            "str    r0, [sp, #44]\n\t"                                  \
-            "ldr    r12, [r0, #28]\n\t"                                 \
-            "ldm    r12!, {r4-r7}\n\t"                                  \
-            again                                                       \
-            "add    r8, r0, #32\n\t"                                    \
-            "ldm    r8, {r9-r11}\n\t"                                   \
-            "stm    sp, {r9-r11}\n"                                     \
-        "4:\n\t"                                                        \
-            "ldr    r1, [r0, #12]\n\t"                                  \
-            "ldrd   r3, r12, [r0, #20]\n\t"                             \
-            "ldr    r2, [r0, #8]\n\t"                                   \
-            "ldm    sp, {r9-r11}\n\t"                                   \
-            "orr    r9, r9, r10\n\t"                                    \
-            "ldrd   r0, lr, [r0, #0]\n\t"                               \
-            "orrs   r9, r9, r11\n\t"                                    \
-            "bne    2f\n\t"                                             \
-            N2D2_ROW_PAIRS_RESULTS(scaled, , 1)                         \
-            "b      3f\n\t"                                             \
-            N2D2_ROW_PAIRS_RESULTS(scaled, N2D2_ROW_PAIRS_CLAMPED, 2)   \
-        "3:\n\t"                                                        \
-            "ldr    r0, [sp, #44]\n\t"                                  \
-            "ldr    r1, [r0, #16]\n\t"                                  \
-            "cbz    r1, 5f\n\t"                                         \
-            "ldrd   r8, r9, [r0, #0]\n\t"                               \
-            "movs   r2, #0\n\t"                                         \
-            "sub    r8, r8, #32\n\t"                                    \
-            "sub    r9, r9, #32\n\t"                                    \
-            "strd   r8, r9, [r0, #0]\n\t"                               \
-            "strd   r1, r2, [r0, #12]\n\t"                              \
-            "b      4b\n"                                               \
-        "5:\n\t"                                                        \
-            "add    sp, sp, #48\n\t"                                    \
-            "pop    {r4-r11, pc}\n\t");                                 \
-    }
-#define N2D2_ROW_PAIRS_AGAIN                                            \
-    "add    r8, sp, #12\n\t"                                            \
-    "stm    r8!, {r4-r7}\n\t"                                           \
-    "ldm    r12, {r4-r7}\n\t"                                           \
-    "stm    r8, {r4-r7}\n\t"
-
-template <int Rounding>
+// Zero: whether results have a zero point, or sums are doubled.
+template <int Rounding, bool Zero>
 struct Kernels;
-#define N2D2_ROW_PAIRS_KERNELS(rounding, words, scaled, again)         \
-    template <>                                                         \
-    struct Kernels<rounding> {                                          \
-        enum : int { Words = words };                                   \
-        N2D2_ROW_PAIRS_FINISH(scaled, again)                            \
+#define N2D2_ROW_PAIRS_KERNELS(rounding, zero, channel, scaled, bias, words, back)                              \
+    template <>                                                                                                 \
+    struct Kernels<rounding, zero> {                                                                            \
+        enum : int { Constants = 4 * channel };  /* words of four channels */                                   \
+        N2D2_ROW_PAIRS_PRODUCTS(even1, N2D2_ROW_PAIRS_LINE1, scaled, bias, words, back, "0", "16")              \
+        N2D2_ROW_PAIRS_PRODUCTS(odd1, N2D2_ROW_PAIRS_LINE1, scaled, bias, words, back, "16", "0")               \
+        N2D2_ROW_PAIRS_PRODUCTS(even2, N2D2_ROW_PAIRS_LINE2, scaled, bias, words, back, "0", "16")              \
+        N2D2_ROW_PAIRS_PRODUCTS(odd2, N2D2_ROW_PAIRS_LINE2, scaled, bias, words, back, "16", "0")               \
     };
-N2D2_ROW_PAIRS_KERNELS(lanes::HighWord, 4, N2D2_ROW_PAIRS_SCALED, )
-N2D2_ROW_PAIRS_KERNELS(lanes::Twice, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_AGAIN)
-N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AWAY), N2D2_ROW_PAIRS_AGAIN)
-N2D2_ROW_PAIRS_KERNELS(lanes::Once, 8, N2D2_ROW_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS), N2D2_ROW_PAIRS_AGAIN)
+N2D2_ROW_PAIRS_KERNELS(lanes::HighWord, false, 8, N2D2_ROW_PAIRS_HIGH, HELD, "", "16")
+N2D2_ROW_PAIRS_KERNELS(lanes::HighWord, true, 8, N2D2_ROW_PAIRS_SCALED, LOADED, N2D2_ROW_PAIRS_ZERO, "16")
+N2D2_ROW_PAIRS_KERNELS(lanes::Twice, true, 9, N2D2_ROW_PAIRS_TWICE, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
+N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, true, 9, N2D2_ROW_PAIRS_TWICE_SIGNED, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
+N2D2_ROW_PAIRS_KERNELS(lanes::Once, true, 9, N2D2_ROW_PAIRS_ONCE, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
 // clang-format on
 
 // The buffers of a layer while it runs.
@@ -310,75 +270,152 @@ struct Buffers {
     unsigned char* copy;     // a line of inputs; null where the output lies apart
 };
 
-// The lines of inputs that `count` lines of outputs from y on read; null outside the input. Of two lines the one that is stored first may
-// lie over what only the other one reads (memory/overlap.py): that line is copied.
-N2D2_INLINE void placeRows(const lanes::Shape& s, const unsigned char* in, int y, int count, unsigned char* copy,
-                           const unsigned char** rows) {
-    const int top = y * s.strideHeight - s.padTop, covered = s.reverse ? 3 : 0;
-    for (int u = 0; u < 4; ++u)
-        rows[u] = u > count + 1 || top + u < 0 || top + u >= s.in.height ? nullptr : in + s.in.at(top + u);
-    if (count == 2 && copy && rows[covered]) {
-        copyBytes(copy, rows[covered], static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
-        rows[covered] = copy;
+template <bool Clamped>
+N2D2_INLINE void store(const lanes::Shape& s, const std::uint32_t* results, int count, unsigned char* to) {
+    const int stride = s.out.stride;
+    for (; count > 1; count -= 2, results += 2, to += 2 * stride) {
+        const std::uint32_t a = results[0], b = results[1];
+        lanes::storeWord(to, Clamped ? lanes::limited(s, a) : a);
+        lanes::storeWord(to + stride, Clamped ? lanes::limited(s, b) : b);
     }
+    if (count > 0)
+        lanes::storeWord(to, Clamped ? lanes::limited(s, *results) : *results);
 }
 
-// Outputs [first, first + outputs) of one or two lines.
-template <bool Signed, int Stride, int Rounding>
-N2D2_INLINE void chunk(const lanes::Shape& s, const std::uint32_t* stream, const unsigned char* const* rows, int first,
-                       int outputs, unsigned char* const* to, Lines& lines, Finish& done) {
-    const std::uint32_t padding = s.padding * 0x01010101u;
-    const int left = first * Stride - s.padLeft, columns = (outputs - 1) * Stride + 3;
-    const int bytes = (columnsOf(outputs, Stride) - (Stride == 1 ? 2 : 1)) * ColumnBytes, begin = left > 0 ? left : 0;
-    lines.left = begin - left;
-    lines.inner = least<int>(s.in.width - begin, columns - lines.left);
-    lines.right = columns - lines.left - lines.inner;
-    for (int u = 0; u < 4; ++u)
-        lines.rows[u] = rows[u] ? rows[u] + begin * s.in.stride : reinterpret_cast<const unsigned char*>(&padding);
-    const std::uint32_t* const sums = lines.columns + 2 * ColumnWords + 8;
-    const int words = outputs * Stride * ColumnWords;
-    for (int channel = 0; channel < s.channels; channel += 4, stream += int(Constants) + int(Kernels<Rounding>::Words)) {
-        (Signed ? expandSigned<> : expandUnsigned<>)(&lines);
-        (Stride == 1 ? products1<> : products2<>)(lines.columns, stream, bytes, to[1] != nullptr);
-        for (int u = 0; u < 4; ++u)
-            lines.rows[u] += lines.steps[u] ? 4 : 0;
-        done.constants = stream + Constants;
-        done.sums = sums;
-        done.end = sums + words;
-        done.out = to[0] + channel;
-        done.second = to[1] ? to[1] + channel : nullptr;
-        Kernels<Rounding>::template finish<>(&done);
-    }
+template <class Kernels>
+N2D2_INLINE void products(const Turn& turn, int stride, bool odd) {
+    if (stride == 1)
+        odd ? Kernels::template odd1<>(&turn) : Kernels::template even1<>(&turn);
+    else
+        odd ? Kernels::template odd2<>(&turn) : Kernels::template even2<>(&turn);
 }
 
-template <bool Signed, int Stride, int Rounding>
-N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                             const Buffers& buffers, int begin, int end) {
-    Lines lines;
-    lines.columns = buffers.columns;
-    lines.zeros =
-        0x00010001u * (Signed ? static_cast<std::uint32_t>(static_cast<signed char>(s.padding)) & 0xffffu : s.padding);
-    Finish done;
-    done.step = Stride * ColumnBytes;
-    done.outStep = s.out.stride;
-    done.zero = s.zero;
-    done.low = s.low;
-    done.room = s.room;
-    done.mask = s.mask;
-    for (int turn = begin, count = 0; turn < end; turn += count) {
-        const unsigned char* rows[4];
-        count = s.strideHeight == 1 && turn + 1 < end ? 2 : 1;
-        const int y = s.reverse ? s.out.height - turn - count : turn;
-        placeRows(s, in, y, count, buffers.copy, rows);
-        for (int u = 0; u < 4; ++u)
-            lines.steps[u] = rows[u] ? s.in.stride : 0;
-        unsigned char* to[2] = {out + s.out.at(y), count == 2 ? out + s.out.at(y + 1) : nullptr};
-        for (int x = 0; x < s.out.width; x += Chunk / Stride) {
-            chunk<Signed, Stride, Rounding>(s, stream, rows, x, least<int>(s.out.width - x, Chunk / Stride), to, lines, done);
-            to[0] += Chunk / Stride * s.out.stride;
-            to[1] = to[1] ? to[1] + Chunk / Stride * s.out.stride : nullptr;
+// A layer while it runs. Stride: along a line; 0 for one function that has both.
+template <bool Signed, int Stride, class Kernels, bool Clamped>
+struct Layer {
+    const lanes::Shape& s;
+    unsigned char* out;
+    const std::uint32_t* stream;
+    std::uint32_t* columns;  // ColumnWords for each one of a chunk
+    std::uint32_t padding;
+    int outputs, begin;  // of a chunk; the first of its columns inside the input
+    Pair pairs[2];       // rows 01 and 23
+    Turn turn;
+    std::uint32_t results[2 * Results];
+
+    N2D2_INLINE Layer(const lanes::Shape& shape, unsigned char* to, const std::uint32_t* constants, std::uint32_t* buffer)
+        : s(shape), out(to), stream(constants), columns(buffer), padding(shape.padding * 0x01010101u), outputs(0), begin(0) {
+        pairs[0].zeros =
+            0x00010001u * (Signed ? static_cast<std::uint32_t>(static_cast<signed char>(s.padding)) & 0xffffu : s.padding);
+        pairs[0].to = buffer;
+        turn.columns = buffer;
+        turn.results = results;
+        turn.zero = s.zero;
+    }
+    N2D2_INLINE int stride() const { return Stride ? int(Stride) : s.strideWidth; }
+    // Outputs of a chunk.
+    N2D2_INLINE int most() const { return stride() == 1 ? int(Chunk) : Chunk / 2; }
+    // A chunk that begins with output x.
+    N2D2_INLINE void place(int x) {
+        outputs = least<int>(s.out.width - x, most());
+        turn.turns = ((stride() == 1 ? (outputs + 2) / 3 : (outputs + 1) / 2) - 1) * 65536;
+        turn.stream = stream;
+        const int left = x * stride() - s.padLeft, count = (outputs - 1) * stride() + 3;
+        begin = largest(left, 0);
+        pairs[0].left = begin - left;
+        pairs[0].inner = least<int>(s.in.width - begin, count - pairs[0].left);
+        pairs[0].right = count - pairs[0].left - pairs[0].inner;
+    }
+    // Row u of a pair is `line`, null outside the input.
+    N2D2_INLINE void row(Pair& pair, int u, const unsigned char* line) {
+        pair.rows[u] = line ? line + begin * s.in.stride : reinterpret_cast<const unsigned char*>(&padding);
+        pair.steps[u] = line ? s.in.stride : 0;
+        pair.moves[u] = line ? 4 : 0;
+    }
+    N2D2_INLINE const unsigned char* line(const unsigned char* in, int y) const {
+        return y < 0 || y >= s.in.height ? nullptr : in + s.in.at(y);
+    }
+    N2D2_INLINE void expand(const Pair& pair) { (Signed ? expandSigned<> : expandUnsigned<>)(&pair); }
+    N2D2_INLINE void expandNext(Pair& pair) {
+        expand(pair);
+        pair.rows[0] += pair.moves[0];
+        pair.rows[1] += pair.moves[1];
+    }
+    // Outputs of a line or two, whose second one may be null.
+    N2D2_INLINE void finish(bool odd, unsigned char* to, unsigned char* second) {
+        turn.both = second != nullptr;
+        products<Kernels>(turn, stride(), odd);
+        turn.stream += int(Kernels::Constants);
+        store<Clamped>(s, results, outputs, to);
+        if (second)
+            store<Clamped>(s, results + Results, outputs, second);
+    }
+};
+
+// All lines of some channels.
+template <class Layer>
+N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int end) {
+    const lanes::Shape& s = l.s;
+    const int lines = s.strideHeight == 1 ? 2 : 1, first = begin * s.strideHeight - s.padTop;
+    for (int x = 0; x < s.out.width; x += l.most()) {
+        l.place(x);
+        for (int channel = 0; channel < s.channels; channel += 4) {
+            bool odd = true;
+            const std::uint32_t* const stream = l.turn.stream;
+            for (int y = begin - lines, top = first; y < end; y += lines, top += 2, odd = !odd) {
+                l.row(l.pairs[0], 0, l.line(in + channel, top));
+                l.row(l.pairs[0], 1, l.line(in + channel, top + 1));
+                l.pairs[0].to = l.columns + (odd ? 0 : 4);
+                l.expand(l.pairs[0]);
+                if (y < begin)
+                    continue;
+                l.turn.stream = stream;
+                unsigned char* const to = l.out + x * s.out.stride + channel;
+                l.finish(odd, to + s.out.at(y), lines == 2 && y + 1 < end ? to + s.out.at(y + 1) : nullptr);
+            }
         }
     }
+}
+
+// All channels of some lines. Of two lines the one that is stored first may lie over what only the other one reads (memory/overlap.py):
+// that line of inputs is copied to `copy`.
+template <class Layer>
+N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy, int begin, int end) {
+    const lanes::Shape& s = l.s;
+    const int covered = s.reverse ? 3 : 0;
+    for (int at = begin, count = 0; at < end; at += count) {
+        count = s.strideHeight == 1 && at + 1 < end ? 2 : 1;
+        const int y = s.reverse ? s.out.height - at - count : at, top = y * s.strideHeight - s.padTop;
+        const unsigned char* const first = l.line(in, top + covered);
+        const bool copied = count == 2 && copy && first;
+        if (copied)
+            copyBytes(copy, first, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
+        for (int x = 0; x < s.out.width; x += l.most()) {
+            l.place(x);
+            l.pairs[1] = l.pairs[0];
+            l.pairs[1].to = l.columns + 4;
+            for (int u = 0; u < 4; ++u)
+                l.row(l.pairs[u >> 1], u & 1, copied && u == covered ? copy : l.line(in, top + u));
+            unsigned char* to = l.out + s.out.at(y) + x * s.out.stride;
+            unsigned char* second = count == 2 ? l.out + s.out.at(y + 1) + x * s.out.stride : nullptr;
+            for (int left = s.channels; left > 0; left -= 4, to += 4) {
+                l.expandNext(l.pairs[0]);
+                l.expandNext(l.pairs[1]);
+                l.finish(false, to, second);
+                second += second ? 4 : 0;
+            }
+        }
+    }
+}
+
+template <bool Signed, int Stride, class Kernels, bool Clamped, bool Serial>
+N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
+                             const Buffers& buffers, int begin, int end) {
+    Layer<Signed, Stride, Kernels, Clamped> layer(s, out, stream, buffers.columns);
+    if (Serial)
+        byLines(layer, in, buffers.copy, begin, end);
+    else
+        byChannels(layer, in, begin, end);
 }
 
 }  // namespace rowpairs
@@ -406,8 +443,11 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
         std::uint32_t columns[rowpairs::columnsOf(Outputs, Cfg::StrideWidth) * rowpairs::ColumnWords];
         std::uint32_t copy[(int(Copy) + 4) / 4];
         const rowpairs::Buffers buffers = {columns, int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
-        rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::StrideWidth, Cfg::Rounding>(
-            shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
+        typedef rowpairs::Kernels<Cfg::Rounding, int(Cfg::Rounding) != int(lanes::HighWord) || Cfg::LaneZero != 0> Kernels;
+        constexpr bool serial = Cfg::Serial || Cfg::Reverse || Cfg::StrideHeight > 2;
+        constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
+        rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, serial ? int(Cfg::StrideWidth) : 0, Kernels,
+                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
     }
 };
 

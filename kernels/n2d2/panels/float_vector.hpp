@@ -2,8 +2,8 @@
 //
 // An instruction set has, in namespace floats: the type Vector; load() and store(); where it converts numbers in binary16
 // (n2d2/half.hpp), load() of them, and N2D2_FLOAT_HALVES;
-// spread(x), x in every lane; add(sum, a, b), sum + a * b, fused where the target does that; largerOf and smallerOf, which choose the second
-// operand where one is not a number, so that Clip leaves that as it is; TilePixels, TilePanels, SinglePanels of the tiles that its registers hold.
+// spread(x), x in every lane; add(sum, a, b), sum + a * b, fused where the target does that; TilePixels, TilePanels, SinglePanels of the tiles
+// that its registers hold; largerOf and smallerOf where those of float_functions.hpp do not take its vectors.
 #ifndef N2D2_PANELS_FLOAT_VECTOR_HPP
 #define N2D2_PANELS_FLOAT_VECTOR_HPP
 
@@ -18,6 +18,8 @@
 namespace n2d2 {
 namespace floats {
 
+using reals::largerOf;
+using reals::smallerOf;
 enum : int { Lanes = static_cast<int>(sizeof(Vector) / sizeof(float)) };
 
 #if !defined(N2D2_FLOAT_HALVES)

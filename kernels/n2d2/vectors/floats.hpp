@@ -31,8 +31,6 @@ N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return __msa_fmadd_w(su
 #else
 N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return sum + a * b; }
 #endif
-N2D2_INLINE Vector largerOf(Vector a, Vector b) { return a > b ? a : b; }
-N2D2_INLINE Vector smallerOf(Vector a, Vector b) { return a < b ? a : b; }
 enum : int { TilePixels = 6, TilePanels = 1, SinglePanels = sizeof(Vector) == 64 ? 2 : 4 };
 
 }  // namespace floats

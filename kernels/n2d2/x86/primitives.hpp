@@ -80,11 +80,9 @@
     }
 
 // Functions of panels/float_vector.hpp, for vectors of any width.
-#define N2D2_X86_FLOATS(MM)                                                       \
-    N2D2_INLINE Vector load(const float* from) { return MM##_loadu_ps(from); }    \
-    N2D2_INLINE void store(Vector x, float* to) { MM##_storeu_ps(to, x); }        \
-    N2D2_INLINE Vector spread(float x) { return MM##_set1_ps(x); }                \
-    N2D2_INLINE Vector largerOf(Vector a, Vector b) { return MM##_max_ps(a, b); } \
-    N2D2_INLINE Vector smallerOf(Vector a, Vector b) { return MM##_min_ps(a, b); }
+#define N2D2_X86_FLOATS(MM)                                                    \
+    N2D2_INLINE Vector load(const float* from) { return MM##_loadu_ps(from); } \
+    N2D2_INLINE void store(Vector x, float* to) { MM##_storeu_ps(to, x); }     \
+    N2D2_INLINE Vector spread(float x) { return MM##_set1_ps(x); }
 
 #endif  // N2D2_X86_PRIMITIVES_HPP

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ROUNDING = "n2d2py.rounding"
 """Metadata key of nodes translated from another format: `Node.rounding`."""
+BATCH_AXIS = "the batch axis"
+"""Phrase of the reason for which a layer with an open batch is refused."""
 CELL_LIMIT = "n2d2py.cell_limit"
 """Metadata key of an LSTM: clipping limit of its cell state, for which ONNX has no attribute."""
 
@@ -199,7 +201,7 @@ class Builder(Tensors):
         if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
-                reason = f"it {verb} the batch axis"
+                reason = f"it {verb} {BATCH_AXIS}"
                 raise Unsupported(reason, "export the model with batch 1, or give -input-shape with a 1 in front")
 
 

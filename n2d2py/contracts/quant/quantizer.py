@@ -66,8 +66,10 @@ class LayerTypes:
 class Quantizer:
     """Quantizer of the layers of an operator.
 
-    `remedy`: advice for a refused layer.
+    `remedy`: advice for a refused layer. `reads_plain`: its layers read integers without a scale, such as indices.
     """
+
+    reads_plain: ClassVar[bool] = False
 
     remedy: ClassVar[str] = "remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32"
 
@@ -136,6 +138,12 @@ def computes_plain(node: Node) -> bool:
     """True if a layer can compute with unscaled 32-bit integers: -nbbits 32."""
     quantizer = QUANTIZERS.get(node.op.kind)
     return quantizer is not None and node.activation is None and quantizer.plain(node)
+
+
+def reads_plain(node: Node) -> bool:
+    """True if the integer form of a layer reads integers without a scale."""
+    quantizer = QUANTIZERS.get(node.op.kind)
+    return quantizer is not None and quantizer.reads_plain
 
 
 def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from n2d2py import log
-from n2d2py.contracts.onnx.nodes import MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
+from n2d2py.contracts.onnx.nodes import BATCH_AXIS, MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
 from n2d2py.contracts.onnx.tensors import MIXED_BATCH, refuse_misfits
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
@@ -42,7 +42,7 @@ _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "doubl
 _INTEGER_OPERATORS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
-    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample ArgMax ArgMin
+    Identity Dropout DepthToSpace SpaceToDepth Pad Resize Upsample ArgMax ArgMin
     """.split()
 )
 """Operators that may read quantized integers: they move, average or rank values. All but the last two keep scale and zero point."""
@@ -64,7 +64,17 @@ def import_onnx(
         model = load_onnx(model)
     expand_functions(model)
     title, shapes = name or readable(Path(model.path).stem), dict(input_shapes or {})
-    if model.batch in (None, 1) or shapes:
+    if model.batch is None:
+        try:
+            return _build_graph(model, title, shapes)
+        except N2D2Error as refusal:
+            mixing = next((error for error in refusal.errors if BATCH_AXIS in error.what), None)
+            if mixing is None:
+                raise
+            what = f"the open batch is set to 1, as the layer mixes its samples: {mixing.what.rpartition(': ')[2]}"
+            log.warning("W307", what, where=mixing.where, remedy="add -input-shape with a 1 in front to say so")
+            model.batch = 1
+    if model.batch == 1 or shapes:
         return _build_graph(model, title, shapes)
     # a first axis of fixed size: a batch if no layer mixes its samples, else a part of each sample
     try:
@@ -152,7 +162,7 @@ class _Walk:
 
     def __init__(self, builder: Builder):
         self.builder = builder
-        self._preflight = Preflight(builder.model)
+        self._preflight = Preflight(builder.model, builder.constants)
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
         self._room = folding.constant_budget(builder.constants)

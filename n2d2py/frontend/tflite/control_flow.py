@@ -182,8 +182,10 @@ class _FlatGraph:
         output, tensors = self._tensors[operator.outputs[0]], [self._tensors[index] for index in operator.inputs]
         if output.refusal or output.is_quantized:
             return None
-        if operator.code == "SHAPE":
-            return None if tensors[0].is_open or tensors[0].refusal else np.array(tensors[0].shape, output.dtype)
+        if operator.code in ("SHAPE", "RANK"):
+            shape = tensors[0].shape
+            known = not tensors[0].is_open and not tensors[0].refusal
+            return np.array(shape if operator.code == "SHAPE" else len(shape), output.dtype) if known else None
         values = [tensor.values for tensor in tensors if tensor.values is not None and not tensor.is_quantized]
         results = compute_values(operator, output, values) if len(values) == len(tensors) else None
         fits = results is not None and (output.is_open or results.shape == output.shape)

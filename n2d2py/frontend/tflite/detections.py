@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import check_arity
+from n2d2py.frontend.tflite.lowering import Emitter, check_arity
 from n2d2py.frontend.tflite.translation import Translation
 
 
@@ -29,6 +29,11 @@ class _Options:
     max_classes_per_detection: int = 1
     detections_per_class: int = 100
     use_regular_nms: bool = False
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Return (largest overlap, smallest score)."""
+        return self.nms_iou_threshold, self.nms_score_threshold
 
     @classmethod
     def of(cls, operator: TfliteOperator) -> _Options:
@@ -51,46 +56,6 @@ class _Options:
         return result
 
 
-class _Emitter:
-    """Writer of nodes with generated result names."""
-
-    def __init__(self, t: Translation, name: str):
-        self._t, self._name = t, name
-
-    def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
-
-    def emit_second(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node with two results; return the second."""
-        names = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
-        self._t.emit_many(kind, inputs, names, **attributes)
-        return names[1]
-
-    def numbers(self, values: object, kind: type = np.int64) -> str:
-        """Add a constant."""
-        return self._t.constant(f"{self._name}_numbers", np.asarray(values, kind))
-
-    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
-        """Add a slice from `begin` to `end` along an axis."""
-        return self("Slice", x, *(self.numbers([value]) for value in (begin, end, axis)))
-
-    def reshape(self, x: str, *shape: int) -> str:
-        """Return the same elements."""
-        return self("Reshape", x, self.numbers(shape))
-
-    def gather(self, x: str, positions: str) -> str:
-        """Add a gather of elements or rows; a negative position reads the first one."""
-        return self("Gather", x, self("Max", positions, self.numbers([0])))
-
-    def suppress(self, boxes: str, scores: str, count: int, options: _Options) -> tuple[str, str]:
-        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit."""
-        least = np.nextafter(np.float32(options.nms_score_threshold), np.float32(-np.inf))
-        limits = [self.numbers([value], np.float32) for value in (options.nms_iou_threshold, least)]
-        rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *limits)
-        number, box = (self("Squeeze", self.slice(rows, index, index + 1, 1), self.numbers([1])) for index in (1, 2))
-        return number, box
-
-
 def translate_detections(t: Translation, operator: TfliteOperator) -> None:
     """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros.
 
@@ -106,25 +71,25 @@ def translate_detections(t: Translation, operator: TfliteOperator) -> None:
     if encoded[2] < 4 or scored[2] < classes or anchored != (encoded[1], 4):
         raise RefusedOperator(f"its boxes {encoded}, scores {scored} and anchors {anchored} do not match {classes} classes")
     for index, wanted in zip(operator.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
-        t.expect_shape(index, wanted)
+        (t.expect_shape if t.tensor(index).shape else t.set_shape)(index, wanted)  # old files declare none
     boxes = encoded[1]
-    emit = _Emitter(t, t.tensor(operator.outputs[0]).name)
+    emit = Emitter(t, t.tensor(operator.outputs[0]).name)
     corners = _decode_boxes(t, operator, emit, options)
     scores = emit.slice(t.real(operator.inputs[1]), scored[2] - classes, scored[2], 2)  # a background class is first
 
     if options.use_regular_nms:
         rows = min(options.detections_per_class, boxes) * classes
         by_class = emit("Transpose", scores, perm=(0, 2, 1))
-        number, box = emit.suppress(corners, by_class, options.detections_per_class, options)
+        number, box = emit.suppress(corners, by_class, options.detections_per_class, options.limits)
         place = emit("Add", emit("Mul", number, emit.numbers([boxes])), box)
         selected = emit.gather(emit.reshape(by_class, classes * boxes), place)
         selected = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), selected)
-        order = emit.emit_second("TopK", selected, emit.numbers([min(most, rows)]), axis=0)
+        _, order = emit.emit_two("TopK", selected, emit.numbers([min(most, rows)]), axis=0)
         number, box, selected = (emit("Gather", values, order) for values in (number, box, selected))
     else:
         rows = min(most, boxes)
         best = emit("ReduceMax", scores, emit.numbers([2]), keepdims=0)
-        number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, options)
+        number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, options.limits)
         labels = emit("ArgMax", scores, axis=2, keepdims=0)
         number, selected = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
 
@@ -143,7 +108,7 @@ def translate_detections(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.outputs[3], partial(t.emit, "ReduceSum", [count, emit.numbers([0])], keepdims=1))
 
 
-def _decode_boxes(t: Translation, operator: TfliteOperator, emit: _Emitter, options: _Options) -> str:
+def _decode_boxes(t: Translation, operator: TfliteOperator, emit: Emitter, options: _Options) -> str:
     """Decode boxes (1, N, 4) to (ymin, xmin, ymax, xmax) from offsets relative to anchors (y, x, height, width)."""
     codes, anchors = t.real(operator.inputs[0]), t.real_values(operator.inputs[2])
     centers, sizes = anchors[None, :, :2], anchors[None, :, 2:]

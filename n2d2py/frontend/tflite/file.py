@@ -42,7 +42,7 @@ class TfliteTensor:
         scale, zero_point: quantization of stored integers, one or one for each index of `axis`; empty if not quantized.
         values: values of a constant; 4-bit values are unpacked to int8.
         refusal: the reason why the tensor is unusable, or "".
-        is_open: True if the file leaves a size open, for which `shape` has a default.
+        is_open: True if the file leaves a size after the batch open, for which `shape` has a default.
     """
 
     name: str
@@ -59,6 +59,11 @@ class TfliteTensor:
     def is_quantized(self) -> bool:
         """True if its integers have a scale."""
         return self.scale.size > 0 and self.dtype.kind in "iu"
+
+    @property
+    def is_plain(self) -> bool:
+        """True for floats, truth values, and integers without a scale."""
+        return self.scale.size == 0
 
     def real_values(self) -> np.ndarray:
         """Return the dequantized values of a constant, float32. Raise RefusedOperator if the tensor is computed."""
@@ -101,7 +106,8 @@ class RecurrentCell:
 class TfliteOperator:
     """An operator: its position and name, the indexes of its tensors (-1: absent), its options.
 
-    `custom_options`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes.
+    `custom_options`: option bytes of a custom operator. `cell`: the recurrent layer that a loop computes. `dilation`:
+    (vertical, horizontal) of a convolution of a batch of blocks, and of the operators around it (`mark_dilations`).
     """
 
     index: int
@@ -112,6 +118,7 @@ class TfliteOperator:
     custom: bool = False
     custom_options: bytes = b""
     cell: RecurrentCell | None = None
+    dilation: tuple[int, int] = (1, 1)
 
     @property
     def input(self) -> int:
@@ -371,7 +378,8 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
         scale, zero = scale[:0], zero[:0]
     if refusal:
         return TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
-    is_open = bool(np.any(entry.vector(7, "<i4") < 0))
+    opened = entry.vector(7, "<i4") < 0
+    is_open = bool(opened[1:].any() or (opened.any() and shape[:1] != (1,)))
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:

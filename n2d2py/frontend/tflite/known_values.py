@@ -89,5 +89,7 @@ _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
     "GATHER": _gather,
     "RANGE": _range,
     "FILL": _fill,
+    "ZEROS_LIKE": lambda operator, made, x: np.zeros_like(x),
+    "BROADCAST_ARGS": lambda operator, made, *shapes: np.array(np.broadcast_shapes(*map(tuple, shapes))),
 }
 """Functions of operator, result tensor and input values, by operator; they return the result's values, or None."""

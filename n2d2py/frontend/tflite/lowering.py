@@ -17,6 +17,50 @@ LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0
 """Limits of the activations that are clamps."""
 
 
+class Emitter:
+    """Writer of nodes with generated result names."""
+
+    def __init__(self, t: Translation, name: str):
+        self._t, self._name = t, name
+
+    def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
+
+    def emit_two(self, kind: str, *inputs: str, **attributes: Any) -> tuple[str, str]:
+        """Add a node with two results."""
+        first, second = (self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2))
+        self._t.emit_many(kind, inputs, [first, second], **attributes)
+        return first, second
+
+    def numbers(self, values: object, kind: type = np.int64) -> str:
+        """Add a constant."""
+        return self._t.constant(f"{self._name}_numbers", np.asarray(values, kind))
+
+    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
+        """Add a slice from `begin` to `end` along an axis."""
+        return self("Slice", x, *(self.numbers([value]) for value in (begin, end, axis)))
+
+    def reshape(self, x: str, *shape: int) -> str:
+        """Return the same elements."""
+        return self("Reshape", x, self.numbers(shape))
+
+    def gather(self, x: str, positions: str) -> str:
+        """Add a gather of elements or rows; a negative position reads the first one."""
+        return self("Gather", x, self("Max", positions, self.numbers([0])))
+
+    def suppress(self, boxes: str, scores: str, count: int, limits: tuple[float, float]) -> tuple[str, str]:
+        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit.
+
+        `limits`: largest overlap, smallest score.
+        """
+        overlap, score = limits
+        least = np.nextafter(np.float32(score), np.float32(-np.inf))
+        bounds = [self.numbers([value], np.float32) for value in (overlap, least)]
+        rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *bounds)
+        number, box = (self("Squeeze", self.slice(rows, index, index + 1, 1), self.numbers([1])) for index in (1, 2))
+        return number, box
+
+
 def fused_limits(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
     """Return the limits of the fused activation."""
     number = operator.option(slot, "<b")

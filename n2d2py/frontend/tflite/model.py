@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,9 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
+from n2d2py.frontend.tflite.array_operators import ARRAY_LOWERINGS
 from n2d2py.frontend.tflite.control_flow import inline_graphs
+from n2d2py.frontend.tflite.dilations import mark_dilations
 from n2d2py.frontend.tflite.file import TfliteFile, damaged_error, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
@@ -32,9 +34,9 @@ def load_tflite(
     """
     file = read_tflite(Path(path))
     try:
-        file = inline_graphs(file)
+        file = _ending_at(cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
-        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
+        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **ARRAY_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged_error(file.path, damage) from None
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
@@ -59,6 +61,12 @@ def load_tflite(
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_types(file))
+
+
+def _ending_at(names: Sequence[str], file: TfliteFile) -> TfliteFile:
+    """Return the file with these outputs, so that operators after them are not translated; unchanged if it lacks one."""
+    known = {tensor.name: index for index, tensor in enumerate(file.tensors)}
+    return replace(file, outputs=tuple(known[name] for name in names)) if names and known.keys() >= set(names) else file
 
 
 def _types(file: TfliteFile) -> dict[str, NumType]:

@@ -12,9 +12,10 @@ import numpy as np
 
 from n2d2py.frontend.tflite.detections import translate_detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import LIMITS, check_arity, fused_limits, input_shapes, layer, slice_axis, slices
+from n2d2py.frontend.tflite.lowering import LIMITS, Emitter, check_arity, fused_limits, input_shapes, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID, pairs
 from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
+from n2d2py.frontend.tflite.windows import find_windows
 from n2d2py.graph.shapes import Shape
 
 
@@ -29,24 +30,6 @@ def _image(t: Translation, index: int) -> Shape:
 # ---- windows ------------------------------------------------------------------------------------
 def _padding(operator: TfliteOperator) -> int:
     return operator.option(0, "<b")
-
-
-def _windows(
-    padding: int, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
-) -> tuple[list[int], list[int]]:
-    """Return (result sizes, ONNX pads) of windows on an image."""
-    if min(*kernel, *stride, *dilation) < 1:
-        raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
-    if padding not in (SAME, VALID):
-        raise RefusedOperator(f"padding number {padding} is not defined")
-    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    if padding == VALID:
-        if any(n < e for n, e in zip(sizes, extents, strict=True)):
-            raise RefusedOperator(f"its window {extents[0]} x {extents[1]} is larger than its input {sizes[0]} x {sizes[1]}")
-        return [(n - e) // s + 1 for n, e, s in zip(sizes, extents, stride, strict=True)], [0, 0, 0, 0]
-    outputs = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
-    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(outputs, stride, extents, sizes, strict=True)]
-    return outputs, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
 
 
 def _bias(t: Translation, operator: TfliteOperator, index: int, outputs: int, weights: TfliteTensor) -> str | None:
@@ -90,9 +73,9 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
     after = 1 if depthwise else 0
     stride, dilation = (
         (operator.option(2), operator.option(1)),
-        tuple(operator.option(5 + after - index, default=1) for index in (0, 1)),
+        tuple(operator.option(5 + after - index, default=1) * operator.dilation[index] for index in (0, 1)),
     )
-    sizes, pads = _windows(_padding(operator), shape[1:3], (kh, kw), stride, dilation)
+    sizes, pads = find_windows(_padding(operator), shape[1:3], (kh, kw), stride, dilation)
     if depthwise:
         groups = shape[3]
         if weights.shape[0] != 1 or groups == 0 or outputs % groups:
@@ -151,7 +134,7 @@ def _add_transposed_conv(
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, kh, kw, _ = weights.shape
     declared = _image(t, operator.output)
-    back, pads = _windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
+    back, pads = find_windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
     if tuple(back) != shape[1:3] or declared[3] != outputs or declared[0] != shape[0]:
         raise RefusedOperator(
             f"its result {' x '.join(map(str, declared))} does not fit its input {' x '.join(map(str, shape))}"
@@ -189,6 +172,8 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, each = weights.shape
     rows, limits = prod(source.shape) // each, fused_limits(operator, 0)
+    if t.tensor(operator.output).is_open:
+        t.set_shape(operator.output, (*(source.shape[:-1] if operator.flag(2) else (rows,)), outputs))
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
@@ -211,11 +196,14 @@ def _pool(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 1)
     shape = _image(t, operator.input)
     kernel, stride = (operator.option(4), operator.option(3)), (operator.option(2), operator.option(1))
-    sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
+    sizes, pads = find_windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
     t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
-    kind, more = ("AveragePool", {"count_include_pad": 0}) if operator.code == "AVERAGE_POOL_2D" else ("MaxPool", {})
-    window = {"kernel_shape": kernel, "strides": stride, "pads": pads}
-    layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **window, **more)
+    kind, more = ("MaxPool", {}) if operator.code == "MAX_POOL_2D" else ("AveragePool", {"count_include_pad": 0})
+    window = {"kernel_shape": kernel, "strides": stride, "pads": pads, **more}
+    if operator.code != "L2_POOL_2D":
+        return layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **window)
+    emit, x = Emitter(t, t.tensor(operator.output).name), t.real(operator.input)
+    return layer(t, operator, "Sqrt", [emit(kind, emit("Mul", x, x), **window)], fused_limits(operator, 5))
 
 
 # ---- elements -----------------------------------------------------------------------------------
@@ -238,6 +226,14 @@ def _leaky(t: Translation, operator: TfliteOperator) -> None:
 
 def _gelu(t: Translation, operator: TfliteOperator) -> None:
     _function("Gelu", t, operator, approximate="tanh" if operator.flag(0) else "none")
+
+
+def _response_norm(t: Translation, operator: TfliteOperator) -> None:
+    """Translate LOCAL_RESPONSE_NORMALIZATION; ONNX divides alpha by the number of channels."""
+    shape, size = _image(t, operator.input), 2 * operator.option(0) + 1
+    t.expect_shape(operator.output, shape)
+    bias, alpha, beta = (operator.real(slot) for slot in (1, 2, 3))
+    layer(t, operator, "LRN", [t.real(operator.input)], None, size=size, bias=bias, alpha=alpha * size, beta=beta)
 
 
 def _prelu(t: Translation, operator: TfliteOperator) -> None:
@@ -274,13 +270,29 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
 
 # ---- moves --------------------------------------------------------------------------------------
 def _reshape(t: Translation, operator: TfliteOperator) -> None:
-    """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result."""
+    """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
     check_arity(operator, 1)
     source = t.tensor(operator.inputs[0])
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
+    if t.tensor(operator.output).is_open:
+        t.set_shape(operator.output, _open_shape(t, operator, source.shape))
     declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
-    t.result(operator.output, lambda output: t.reshape(name, source.shape, declared, output))
+    if source.dtype.kind == "c":
+        return t.bind(operator.output, Emitter(t, name).reshape(name, *declared, 2))
+    return t.result(operator.output, lambda output: t.reshape(name, source.shape, declared, output))
+
+
+def _open_shape(t: Translation, operator: TfliteOperator, shape: Shape) -> Sequence[int]:
+    """Return the shape of a result whose size the file leaves open."""
+    declared = t.tensor(operator.output).shape
+    if operator.dilation != (1, 1):
+        return (*shape[:1], 1, *shape[1:]) if len(declared) > len(shape) else (*shape[:1], *shape[2:])
+    if operator.code != "RESHAPE" or len(operator.inputs) < 2:
+        return declared
+    sizes = t.numbers(operator.inputs[1], "shape")
+    rest = prod(size for size in sizes if size != -1)
+    return [prod(shape) // max(rest, 1) if size == -1 else size for size in sizes]
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
@@ -333,7 +345,7 @@ def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
     declared = full if operator.flag(0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
     t.expect_shape(operator.output, declared)
     inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
-    if operator.code == "SUM" and t.tensor(operator.inputs[0]).is_quantized:
+    if operator.code in ("SUM", "REDUCE_PROD") and t.tensor(operator.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
     add = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
     t.result(operator.output, add)
@@ -460,18 +472,19 @@ def _skip(t: Translation, operator: TfliteOperator) -> None:
 
 _FUNCTIONS = pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log")
 """ONNX operators of element-wise functions that keep quantized types."""
-_REDUCTIONS = pairs("MEAN=ReduceMean SUM=ReduceSum REDUCE_MAX=ReduceMax REDUCE_MIN=ReduceMin")
+_REDUCTIONS = pairs("MEAN=ReduceMean SUM=ReduceSum REDUCE_MAX=ReduceMax REDUCE_MIN=ReduceMin REDUCE_PROD=ReduceProd")
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _conv),
     "TRANSPOSE_CONV": _transposed_conv,
     "FULLY_CONNECTED": _fully_connected,
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
     **{code: partial(_function, "Identity", limits=limits) for code, limits in LIMITS.items()},
     **{code: partial(_function, kind) for code, kind in _FUNCTIONS.items()},
     "RSQRT": _rsqrt,
     "GELU": _gelu,
     "LEAKY_RELU": _leaky,
     "PRELU": _prelu,
+    "LOCAL_RESPONSE_NORMALIZATION": _response_norm,
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), _softmax),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concatenation,

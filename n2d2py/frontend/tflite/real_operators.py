@@ -7,13 +7,11 @@ from functools import partial
 from math import prod
 
 import numpy as np
-from onnx import helper
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import broadcast, fused_limits, input_shapes, layer, slice_axis, slices
+from n2d2py.frontend.tflite.lowering import Emitter, broadcast, fused_limits, input_shapes, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import pairs
-from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis, onnx_type
 
 _MIN_LENGTH = 1e-6
 """Smallest divisor of L2_NORMALIZATION."""
@@ -33,6 +31,8 @@ def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperato
         for position, index in enumerate(operator.inputs[:count])
     ]
     name = t.tensor(operator.output).name
+    if kind.startswith("Floor") and count == 2:
+        kind, operands = _floor_parts(kind, Emitter(t, name), operands, t.tensor(operator.output).dtype.kind != "f")
     if operator.code == "SQUARED_DIFFERENCE":
         operands = [t.emit("Sub", operands, t.fresh(f"{name}_difference"))]
     if operator.code in ("SQUARE", "SQUARED_DIFFERENCE"):
@@ -42,16 +42,23 @@ def _element_wise(kind: str, count: int, t: Translation, operator: TfliteOperato
     t.result(operator.output, lambda output: t.emit(kind, operands, output), limits, logical or kind in _COMPARISONS)
 
 
+def _floor_parts(kind: str, emit: Emitter, operands: list[str], integers: bool) -> tuple[str, list[str]]:
+    """Return the last node of a division that rounds down, or of its remainder, which has the sign of the divisor."""
+    x, y = operands
+    if integers:
+        return ("Mod", operands) if kind == "FloorMod" else ("Div", [emit("Sub", x, emit("Mod", x, y)), y])
+    quotient = emit("Div", x, y)
+    return ("Floor", [quotient]) if kind == "FloorDiv" else ("Sub", [x, emit("Mul", emit("Floor", quotient), y)])
+
+
 def _cast(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = input_shapes(t, operator, 1)
-    source, target = (t.tensor(index).dtype for index in (operator.input, operator.output))
+    source, target = (t.tensor(index) for index in (operator.input, operator.output))
     t.expect_shape(operator.output, shape)
-    if source.kind == "f" and target in (np.int32, np.int64):
-        name, kind = t.tensor(operator.output).name, helper.np_dtype_to_tensor_dtype(target)
-        return t.give_positions(operator.output, t.emit("Cast", [t.real(operator.input)], name, to=int(kind)))
-    if target.kind != "f" or source.kind not in "fb":
-        raise RefusedOperator(f"a cast from {source.name} to {target.name} is not supported")
-    layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
+    if not source.is_plain or not target.is_plain:
+        raise RefusedOperator(f"a cast from {source.dtype.name} to {target.dtype.name} of quantized values is not supported")
+    x, to = t.real(operator.input, truth=source.dtype.kind == "b"), onnx_type(target)
+    t.result(operator.output, lambda name: t.emit("Cast", [x], name, to=to), truth=target.dtype.kind == "b")
 
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
@@ -109,32 +116,20 @@ def _repeat(t: Translation, operator: TfliteOperator) -> None:
     layer(t, operator, "Tile", [name, t.constant("repeats", np.array(counts, np.int64))], None)
 
 
-def _embedding(t: Translation, operator: TfliteOperator, shape: Shape, places: Shape) -> None:
-    """Gather parts of an axis at computed indices, for at most three axes."""
-    axis = file_axis(operator.option(0), len(shape))
-    if len(shape) > 3 or operator.option(1):
-        raise RefusedOperator(f"computed indices of an array of {len(shape)} axes, or others in each sample, are not supported")
-    result = (*shape[:axis], *places, *shape[axis + 1 :])
-    t.expect_shape(operator.output, result)
-    inputs, name = [t.real(operator.inputs[0]), t.positions(operator.inputs[1])], t.tensor(operator.output).name
-    if len(result) != 4:
-        return layer(t, operator, "Gather", inputs, None, axis=axis)
-    rows = t.emit("Gather", inputs, t.fresh(f"{name}_rows"), axis=axis)
-    return layer(t, operator, "Transpose", [rows], None, perm=(0, 3, 1, 2))
-
-
 def _gather(t: Translation, operator: TfliteOperator) -> None:
-    """Gather rows, columns or channels at constant indices."""
+    """Gather parts of an axis, at constant or computed indices."""
     (shape, places) = input_shapes(t, operator, 2)
-    chosen = t.tensor(operator.inputs[1])
-    if chosen.values is None:
-        return _embedding(t, operator, shape, places)
-    indexes, axis = t.numbers(operator.inputs[1], "indices"), file_axis(operator.option(0), len(shape))
-    if operator.option(1) or len(chosen.shape) > 1:
-        raise RefusedOperator(f"its indices have rank {len(chosen.shape)}, or differ between samples")
+    axis = file_axis(operator.option(0), len(shape))
+    if operator.option(1):
+        raise RefusedOperator("indices that differ between samples (batch_dims) are not supported")
+    if t.tensor(operator.inputs[1]).values is None or len(places) > 1:
+        t.expect_shape(operator.output, (*shape[:axis], *places, *shape[axis + 1 :]))
+        inputs = [t.ordered(operator.inputs[0]), t.positions(operator.inputs[1])]
+        return t.ordered_result(operator.output, lambda name: t.emit("Gather", inputs, name, axis=axis))
+    indexes = t.numbers(operator.inputs[1], "indices")
     if any(not 0 <= index < shape[axis] for index in indexes):
         raise RefusedOperator(f"its indices are out of range for an axis of {shape[axis]}")
-    if not chosen.shape:
+    if not places:
         return slice_axis(t, operator, axis, indexes[0], indexes[0] + 1, drop=True)
     t.expect_shape(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
@@ -179,13 +174,12 @@ def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
     """Translate ARG_MAX and ARG_MIN, with the index type of the file."""
     (shape, _) = input_shapes(t, operator, 2)
     axis, result = file_axis(_axis(t, operator), len(shape)), t.tensor(operator.output)
-    if len(shape) == 4 and axis != 3:
-        raise RefusedOperator("only the last axis of an image is supported")
-    t.expect_shape(operator.output, (*shape[:axis], *shape[axis + 1 :]))
-    found = t.emit(
-        kind, [t.real(operator.inputs[0])], t.fresh(f"{result.name}_found"), axis=graph_axis(axis, len(shape)), keepdims=0
-    )
-    t.emit("Cast", [found], result.name, to=int(helper.np_dtype_to_tensor_dtype(result.dtype)))
+    wanted, name = (*shape[:axis], *shape[axis + 1 :]), f"{result.name}_found"
+    t.expect_shape(operator.output, wanted)
+    found = t.emit(kind, [t.real(operator.inputs[0])], t.fresh(name), axis=graph_axis(axis, len(shape)), keepdims=1)
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    cast = partial(t.emit_shaped, "Cast", [found], shape=kept, wanted=wanted, inner="kept", to=onnx_type(result))
+    t.result(operator.output, cast)
 
 
 def _running_sum(t: Translation, operator: TfliteOperator) -> None:
@@ -210,7 +204,7 @@ def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
 
 _ELEMENT_WISE = {
     1: "NEG=Neg SIN=Sin COS=Cos FLOOR=Floor CEIL=Ceil ROUND=Round SIGN=Sign ELU=Elu SQUARE=Mul LOGICAL_NOT=Not",
-    2: "ADD=Add SUB=Sub MUL=Mul DIV=Div MAXIMUM=Max MINIMUM=Min POW=Pow SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
+    2: "ADD=Add SUB=Sub MUL=Mul DIV=Div MAXIMUM=Max MINIMUM=Min POW=Pow FLOOR_DIV=FloorDiv FLOOR_MOD=FloorMod SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
     "GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And LOGICAL_OR=Or",
     3: "SELECT=Where SELECT_V2=Where",
 }
@@ -221,6 +215,7 @@ REAL_LOWERINGS: dict[str, Lowering] = {
         for operands, table in _ELEMENT_WISE.items()
         for code, kind in pairs(table).items()
     },
+    "ADD_N": lambda t, operator: _element_wise("Sum", len(operator.inputs), t, operator),
     "CAST": _cast,
     "PACK": _pack,
     "UNPACK": _unpack,

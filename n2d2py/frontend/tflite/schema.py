@@ -12,13 +12,11 @@ def pairs(text: str) -> dict[str, str]:
     return dict(pair.split("=") for pair in text.split())
 
 
-_TYPES = "0=float32 1=float16 2=int32 3=uint8 4=int64 6=bool 7=int16 9=int8 10=float64 12=uint64 15=uint32 16=uint16 17=int8"
+_TYPES = "0=float32 1=float16 2=int32 3=uint8 4=int64 6=bool 7=int16 8=complex64 9=int8 10=float64 12=uint64 15=uint32 16=uint16 17=int8"
 TYPES: dict[int, np.dtype] = {int(number): np.dtype(name) for number, name in pairs(_TYPES).items()}
 """Supported types; 4-bit ones are unpacked to int8."""
 INT4 = 17
-_OTHER = (
-    "5=STRING 8=COMPLEX64 11=COMPLEX128 13=RESOURCE 14=VARIANT 18=BFLOAT16 19=INT2 20=UINT4 21=FLOAT8_E4M3FN 22=FLOAT8_E5M2"
-)
+_OTHER = "5=STRING 11=COMPLEX128 13=RESOURCE 14=VARIANT 18=BFLOAT16 19=INT2 20=UINT4 21=FLOAT8_E4M3FN 22=FLOAT8_E5M2"
 OTHER_TYPES = {int(number): name for number, name in pairs(_OTHER).items()}
 """Types that are refused by name."""
 

@@ -6,7 +6,7 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from n2d2py import log
 from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
@@ -57,6 +58,11 @@ def graph_axis(axis: int, rank: int) -> int:
     return _LAST[file_axis(axis, rank)] if rank == 4 else file_axis(axis, rank)
 
 
+def onnx_type(tensor: TfliteTensor) -> int:
+    """Return ONNX's number of the type of a tensor; all floats are float32."""
+    return TensorProto.FLOAT if tensor.dtype.kind == "f" else int(helper.np_dtype_to_tensor_dtype(tensor.dtype))
+
+
 class Translation:
     """The ONNX graph under construction.
 
@@ -74,7 +80,6 @@ class Translation:
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
-        self._positions: dict[int, str] = {}
         self._known: dict[int, TfliteTensor] = {}
         self._taken = {tensor.name for tensor in file.tensors}
         self._blocked: set[int] = set()
@@ -128,7 +133,7 @@ class Translation:
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
         unique = self.fresh(name)
-        self._initializers[unique] = numpy_helper.from_array(np.ascontiguousarray(values), unique)
+        self._initializers[unique] = numpy_helper.from_array(np.array(values, order="C"), unique)
         return unique
 
     # ---- tensors of the file --------------------------------------------------------------------
@@ -156,36 +161,35 @@ class Translation:
         return [int(value) for value in values.reshape(-1)]
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
-        """Return the dequantized tensor in the graph's order, or its Booleans; constants get leading axes up to `rank`."""
+        """Return the dequantized tensor in the graph's order, its Booleans, or its integers without a scale.
+
+        Constants get leading axes up to `rank`.
+        """
         tensor = self.tensor(index)
         self._need_kind(tensor, truth)
         if tensor.values is not None:
             return self._constant(tensor, tensor.values, max(len(tensor.shape), rank))
-        if tensor.dtype.kind in "fb":
-            name = self._real[index]
-        else:
+        if index not in self._real:
             self.need_quantized(tensor)
-            if index not in self._real:
-                self._real[index] = self._dequantize(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
-            name = self._real[index]
+            self._real[index] = self._dequantize(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
+        name = self._real[index]
         if len(tensor.shape) < rank:
             name = self.reshape(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
 
-    def positions(self, index: int) -> str:
-        """Return the integers of a tensor without a scale, such as the words of an embedding, which an input or a CAST gives."""
-        tensor = self.tensor(index)
-        if tensor.values is not None:
-            return self.constant(tensor.name, np.array(self.numbers(index, "positions"), np.int64).reshape(tensor.shape))
-        if index not in self._positions:
-            raise RefusedOperator(f"the integers of '{tensor.name}' are computed by an operator other than CAST")
-        return self._positions[index]
+    def ordered(self, index: int, truth: bool = False) -> str:
+        """Return a tensor as `real` does, with the axes of the file."""
+        name = self.real(index, truth=truth)
+        if len(self.tensor(index).shape) != 4:
+            return name
+        return self.emit("Transpose", [name], self.fresh(f"{name}_nhwc"), perm=_LAST)
 
-    def give_positions(self, index: int, name: str) -> None:
-        """Declare a tensor of integers without a scale: the tensor `name` of the model."""
-        if len(self.tensor(index).shape) > 3:
-            raise RefusedOperator("integers of more than three axes are not supported")
-        self._positions[index] = name
+    def positions(self, index: int) -> str:
+        """Return integers as ONNX takes them for positions: int64, with the axes of the file."""
+        name = self.ordered(index)
+        if self.tensor(index).dtype == np.int64:
+            return name
+        return self.emit("Cast", [name], self.fresh(f"{name}_positions"), to=int(TensorProto.INT64))
 
     def _need_kind(self, tensor: TfliteTensor, truth: bool) -> None:
         if (tensor.dtype.kind == "b") != truth:
@@ -213,7 +217,7 @@ class Translation:
     def _constant(self, tensor: TfliteTensor, values: np.ndarray, rank: int) -> str:
         """Add a constant operand with leading axes up to `rank`."""
         shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
-        if tensor.dtype.kind == "b":
+        if tensor.is_plain and tensor.dtype.kind != "f":
             return self.constant(tensor.name, _to_channels_first(values.reshape(shape)))
         axis = graph_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
         return self.parameter(tensor, lambda stored: _to_channels_first(stored.reshape(shape)), axis)
@@ -250,9 +254,9 @@ class Translation:
         tensor = self.tensor(index)
         if tensor.dtype == np.int32 and tensor.is_quantized and index in self.file.outputs:
             log.notice("%s: output '%s' of 32-bit integers becomes their real numbers", self.file.path, tensor.name)
-            tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32))
+            tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32), scale=tensor.scale[:0])
         self._need_kind(tensor, truth)
-        if tensor.dtype.kind in "fb":
+        if tensor.is_plain:
             self._add_clamped(tensor.name, emit, limits)
             self._real[index] = tensor.name
             return
@@ -265,6 +269,14 @@ class Translation:
         real = self.fresh(f"{tensor.name}_real")
         self._add_clamped(real, emit, limits)
         self.emit("QuantizeLinear", [real, *self._grid(tensor)], tensor.name)
+
+    def ordered_result(self, index: int, emit: Callable[[str], object], truth: bool = False) -> None:
+        """Declare a result as `result` does; `emit` adds the node that produces it with the axes of the file."""
+        if len(self.tensor(index).shape) != 4:
+            return self.result(index, emit, truth=truth)
+        inner = self.fresh(f"{self.tensor(index).name}_nhwc")
+        emit(inner)
+        return self.result(index, lambda name: self.emit("Transpose", [inner], name, perm=_FIRST), truth=truth)
 
     def _add_clamped(self, name: str, emit: Callable[[str], object], limits: tuple[float, float] | None) -> None:
         if limits is None:
@@ -286,7 +298,7 @@ class Translation:
 
     def constant_result(self, index: int, source: int) -> None:
         """Declare a constant result: the real values of another constant, in the order of the file."""
-        self._known[index] = replace(self.tensor(index), values=self.real_values(source))
+        self.set_values(index, self.real_values(source))
 
     def real_values(self, index: int) -> np.ndarray:
         """Return the dequantized values of a constant, float32, in the order of the file."""
@@ -297,12 +309,23 @@ class Translation:
         """Raise RefusedOperator if a result is declared with another shape; an open size becomes that of `shape`."""
         tensor = self.tensor(index)
         if tensor.is_open:
-            self._known[index] = replace(tensor, shape=tuple(shape), is_open=False)
-            return
+            return self.set_shape(index, shape)
         declared = tensor.shape
         if tuple(shape) != declared:
             texts = [" x ".join(map(str, dims)) for dims in (tuple(shape), declared)]
             raise RefusedOperator(f"its result is {texts[0]}, but is declared as {texts[1]}")
+
+    def bind(self, index: int, name: str) -> None:
+        """Set the real, or complex, values of a result."""
+        self._real[index] = name
+
+    def set_values(self, index: int, values: np.ndarray) -> None:
+        """Declare a constant result."""
+        self._known[index] = replace(self.tensor(index), values=values, shape=values.shape, is_open=False)
+
+    def set_shape(self, index: int, shape: Sequence[int]) -> None:
+        """Set the shape of a result that the file leaves open."""
+        self._known[index] = replace(self.tensor(index), shape=tuple(shape), is_open=False)
 
     def reshape(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
         """Add a reshape of a tensor; both shapes in the order of the file."""
@@ -346,7 +369,8 @@ class Translation:
             except RefusedOperator as reason:
                 refusals.setdefault((operator.code, str(reason)), []).append(operator)
             self._blocked.update(operator.outputs)
-        ErrorList.raise_if([self._refused(code, reason, those) for (code, reason), those in refusals.items()])
+        ending = self._ending(refusals.values())
+        ErrorList.raise_if([self._refused(code, reason, those, ending) for (code, reason), those in refusals.items()])
         outputs = [self._output(index) for index in file.outputs]
         outputs += self.variables.outputs(file.outputs)
         inputs += self.variables.inputs
@@ -363,10 +387,21 @@ class Translation:
         ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
         return OTHER if rule and np.int16 in ends else rule
 
-    def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
+    def _ending(self, refusals: Iterable[list[TfliteOperator]]) -> str:
+        """Return the remedy that leaves the refused operators and all after them out."""
+
+        def names(indexes: Sequence[int]) -> list[str]:
+            return [self.file.tensors[index].name for index in indexes if index >= 0]
+
+        nodes = [(names(operator.inputs), names(operator.outputs)) for operator in self.file.operators]
+        refused = {name for operators in refusals for operator in operators for name in names(operator.outputs)}
+        option = propose_outputs(nodes, refused, names(self.file.outputs)) if refused else ""
+        return option and f"; or end the model before it: {option}"
+
+    def _refused(self, code: str, reason: str, operators: list[TfliteOperator], ending: str) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
         what = f"{code} ({number}) cannot be imported: {reason}"
-        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY)
+        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY + ending)
 
     def _needed_operators(self) -> set[int]:
         """Return the operators that contribute to an output; computed shapes are known from the tensors."""
@@ -396,9 +431,10 @@ class Translation:
         tensor = self.tensor(index)
         if 0 in tensor.shape:
             raise RefusedOperator("it has no elements")
-        if tensor.dtype in (np.int32, np.int64) and not tensor.is_quantized:
-            self.give_positions(index, name)
-            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(tensor.dtype), tensor.shape)
+        if tensor.is_plain:
+            self._real[index] = name
+            kind = helper.np_dtype_to_tensor_dtype(tensor.dtype)
+            return helper.make_tensor_value_info(name, kind, channels_first(tensor.shape))
         if tensor.dtype.kind != "f":
             self.need_quantized(tensor)
             stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))
@@ -448,7 +484,7 @@ class Translation:
             return self._output(index)
         tensor = self.tensor(index)
         name, real = self.fresh(f"{tensor.name}_kept"), self.real(index)
-        if tensor.dtype.kind in "fb":
+        if tensor.is_plain:
             self.emit("Identity", [real], name)
         else:
             self.emit("QuantizeLinear", [real, *self._grid(tensor)], name)

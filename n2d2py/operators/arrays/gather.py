@@ -9,9 +9,12 @@ import numpy as np
 
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
+from n2d2py.contracts.quant.forming import integer_layer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Custom
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
@@ -32,6 +35,11 @@ class ArrayGather(AxisOp):
     each: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
+
+    def is_embedding(self, node: Node) -> bool:
+        """True if a layer looks up whole rows of a constant table of real numbers."""
+        plain = self.slots[0] < 0 <= self.slots[1] and self.outer == 1 and not self.each and node.activation is None
+        return plain and not self.result
 
     def operand_sizes(self) -> tuple[int, ...]:
         return *super().operand_sizes(), self.count * (self.outer * self.inner if self.each else 1)
@@ -91,6 +99,23 @@ class ArrayScatter(ArrayOp):
 
 
 memory_access("ArrayGather", "ArrayScatter")(whole)
+
+
+@quantizer("ArrayGather")
+class EmbeddingQuantizer(Quantizer):
+    """The rows of a constant table are stored in the type of the result; the indices are integers of their own."""
+
+    reads_plain = True
+
+    def refuses(self, node: Node) -> str | None:
+        return None if node.op.is_embedding(node) else node.op.kind
+
+    def in_files(self, node: Node) -> bool:
+        return False
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        table = types.output.quantize(node.params["operand0"])
+        return integer_layer(node, Custom({"operand0": table}), (types.output.qmin, types.output.qmax))
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------

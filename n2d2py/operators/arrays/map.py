@@ -167,6 +167,18 @@ def constant_operand(node: Node, *functions: str) -> ConstantOperand | None:
     return ConstantOperand(index, op.shapes[index], values) if values.dtype.kind == "f" else None
 
 
+def row_constant(node: Node, function: str, size: int) -> np.ndarray | None:
+    """Return the constant of `size` elements that a layer combines with every row of its input; None for other layers."""
+    constant = constant_operand(node, function)
+    if constant is None:
+        return None
+    shape, dims = constant.shape, node.op.dims
+    last = next((axis for axis in range(len(shape) + 1) if prod(dims[axis:]) == size), None)
+    if last is None or prod(shape[:last]) != 1:
+        return None
+    return np.broadcast_to(constant.values.reshape(shape[last:]), dims[last:]).reshape(-1)
+
+
 def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
     """Return (shape of the constant, gains, shifts) of an ArrayMap g * x + s of its only input and a real constant; -1 for Neg.
 

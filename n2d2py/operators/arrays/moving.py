@@ -65,9 +65,13 @@ def _transpose(a: Arrays) -> None:
     a.bind(a.transpose(x, order))
 
 
+_ALL_SAMPLES = 1_000_000
+"""End of a Slice from which on it keeps every sample of a batch of any size."""
+
+
 @onnx_array("Slice")
 def _slice(a: Arrays) -> None:
-    x, last = a.input(), a.builder.model.batch or 2**31 - 1
+    x, last = a.input(), a.builder.model.batch or _ALL_SAMPLES
     starts, ends = a.node.integers("starts", 1), a.node.integers("ends", 2)
     axes = a.node.integers("axes", 3, range(len(starts)))
     steps = a.node.integers("steps", 4, [1] * len(starts))

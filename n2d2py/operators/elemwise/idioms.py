@@ -10,6 +10,7 @@ Replaced layers stay if another layer reads them; the import removes the others 
 
 from __future__ import annotations
 
+from functools import reduce
 from math import isclose, sqrt
 
 import numpy as np
@@ -31,6 +32,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.elemwise.op import ElemWise
 
 _MAX_STEPS = 6
 """Largest number of consecutive layers that compute a polynomial."""
@@ -147,15 +149,24 @@ def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | N
         return None
     if scaling is not None:
         return polynomial.polyadd(scaling[0] * results[0], [scaling[1]])
+    if isinstance(node.op, ElemWise):
+        return _combined(node.op, results)
     if isinstance(node.op, ArrayMap) and node.op.function in ("Add", "Mul", "Pow") and not node.op.result:
         operands = [results[slot] for slot in node.op.slots if slot >= 0]
         if node.op.function == "Pow":
             exponent = np.ravel(node.params.get("operand1", ()))
             return polynomial.polypow(operands[0], 3) if np.array_equal(exponent, [3]) else None
-        if len(operands) == 2:
-            result = polynomial.polyadd(*operands) if node.op.function == "Add" else polynomial.polymul(*operands)
-            return result if len(result) <= len(GELU_POLYNOMIAL) else None
+        return _combined(ElemWise("Sum" if node.op.function == "Add" else "Prod"), operands) if len(operands) == 2 else None
     return None
+
+
+def _combined(op: ElemWise, operands: list[np.ndarray]) -> np.ndarray | None:
+    """Return the sum or product of polynomials; None for other operations, and above degree 3."""
+    if op.operation == "Sum":
+        terms = zip(operands, *op.coefficients(len(operands)), strict=True)
+        return reduce(polynomial.polyadd, (polynomial.polyadd(weight * part, [shift]) for part, weight, shift in terms))
+    result = reduce(polynomial.polymul, operands) if op.operation == "Prod" else None
+    return result if result is not None and len(result) <= len(GELU_POLYNOMIAL) else None
 
 
 def _split_activations(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[FunctionRow | None, ...]]:

@@ -1,12 +1,13 @@
 """Normalizations that exporters decompose, recognized at their last node and imported as one layer: LayerNorm before opset 17,
-RMSNorm, PyTorch's `normalize`, TensorFlow's `l2_normalize`.
+RMSNorm, PyTorch's `normalize`, TensorFlow's `l2_normalize`, softmax.
 
     x / divisor, x * (1 / divisor), x * (g / divisor), g * x / divisor   x may be y - mean(y) over the divisor's axes; g constant
     y * r + (b - mean(y) * r), r = g / divisor                           the same in TensorFlow
+    e / sum(e), e = exp(x) or exp(x - c), c the same along the axis      softmax
 
-The divisor is the root of k * mean(x * x) + epsilon over any axes with keepdims, or that plus a constant. k is the number of
-elements for a norm, and n / (n - 1) for a sample deviation. A constant up to `_MAX_FLOOR` may limit a norm from below. The mean
-square of differences may be mean(y * y) - mean(y) * mean(y), as in Flax.
+The divisor is the root of k * mean(x * x) + epsilon over any axes, or that plus a constant. k is the number of elements for a
+norm, and n / (n - 1) for a sample deviation. A constant up to `_MAX_FLOOR` may limit a norm from below. The mean square of
+differences may be mean(y * y) - mean(y) * mean(y), as in Flax. Reduced axes are kept, or restored by Reshape and Expand.
 
 Replaced layers stay if another layer reads them; the import removes the others as dead code.
 """
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod, sqrt
+from math import isclose, prod, sqrt
 
 import numpy as np
 
 from n2d2py.contracts.onnx.nodes import Builder, OnnxNode
 from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.normalize.op import SMALLEST_NORM, Normalize
+from n2d2py.operators.softmax import Softmax
 
 _MAX_FLOOR = 1e-6
 """Largest lower limit of a norm that counts as protection against division by zero."""
@@ -58,6 +60,8 @@ def import_decomposed_norm(node: OnnxNode, builder: Builder) -> bool:
     if node.type not in ("Add", "Div", "Mul") or node.domain not in ("", "ai.onnx") or any(map(node.is_constant, (0, 1))):
         return False
     a = Arrays(node, builder)
+    if node.type == "Div" and _add_softmax(a):
+        return True
     for x, divisor, gain, shift in _shifted_quotients(a) if node.type == "Add" else _quotients(a):
         if not (divisor.is_guarded or divisor.is_norm) or not builder.is_tensor(x) or builder.kind_of(x):
             continue
@@ -99,6 +103,28 @@ def _add_norm(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | No
     a.bind(result)
 
 
+def _add_softmax(a: Arrays) -> bool:
+    """Add a softmax for the quotient of exponentials and their sum; return False for any other quotient."""
+    powers = _producer(a, a.node.inputs[0], "Exp")
+    total = None if powers is None else _producer(a, _unshaped(a, a.node.inputs[1]), "ReduceSum")
+    if powers is None or total is None or not _is_equal(a, total.inputs[0], a.node.inputs[0]):
+        return False
+    name = powers.inputs[0]
+    axes = _reduced_axes(a, total, name)
+    if axes is None or len(axes) != 1 or not _is_kept(a, a.node.inputs[1], name, axes) or a.builder.kind_of(name):
+        return False
+    axis = axes[0]
+    less = _producer(a, name, "Sub")
+    if less is not None and a.builder.is_tensor(less.inputs[0]) and _is_kept(a, less.inputs[1], less.inputs[0], axes):
+        name = less.inputs[0]
+    x = a.builder.value(name)
+    order = [*(other for other in range(len(x.dims)) if other != axis), axis]
+    lines = a.transpose(x, order)
+    result = a.add(Softmax(x.dims[axis]), [lines], lines.dims, label="softmax")
+    a.bind(a.transpose(result, np.argsort(order).tolist()))
+    return True
+
+
 # ---- parts, each matched backwards from an ONNX tensor --------------------------------------
 
 
@@ -110,7 +136,7 @@ def _quotients(a: Arrays) -> Iterator[_Quotient]:
     """Yield the possible quotients of a Div or Mul."""
     x, other = a.node.inputs
     if a.node.type == "Div":
-        divisor = _divisor(a, other)
+        divisor = _kept(a, other, _divisor(a, other))
         quotients = [] if divisor is None else [(x, divisor, None)]
     else:
         pairs = ((source, _inverse(a, factor)) for source, factor in ((x, other), (other, x)))
@@ -144,11 +170,13 @@ def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
         return None
     divisor = gain = None
     if node.type == "Reciprocal":
-        divisor = _divisor(a, node.inputs[0])
+        divisor = _kept(a, node.inputs[0], _divisor(a, node.inputs[0]))
     elif node.type == "Pow" and _scalar(node, 1) in (-0.5, -1.0):
-        divisor = (_squared_divisor if _scalar(node, 1) == -0.5 else _divisor)(a, node.inputs[0])
+        below = _squared_divisor if _scalar(node, 1) == -0.5 else _divisor
+        divisor = _kept(a, node.inputs[0], below(a, node.inputs[0]))
     elif node.type == "Div" and node.is_constant(0):
-        divisor, gain = _divisor(a, node.inputs[1]), None if _scalar(node, 0) == 1 else node.inputs[0]
+        divisor = _kept(a, node.inputs[1], _divisor(a, node.inputs[1]))
+        gain = None if _scalar(node, 0) == 1 else node.inputs[0]
     elif node.type == "Mul" and node.is_constant(0) != node.is_constant(1):
         index = 0 if node.is_constant(0) else 1
         divisor, inner = _inverse(a, node.inputs[1 - index]) or (None, None)
@@ -159,7 +187,7 @@ def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
 
 
 def _divisor(a: Arrays, tensor: str) -> Divisor | None:
-    node = _producer(a, tensor, "Expand", "Add", "Clip", "Max", "Sqrt", "Pow", "ReduceL2")
+    node = _producer(a, _unshaped(a, tensor), "Expand", "Add", "Clip", "Max", "Sqrt", "Pow", "ReduceL2")
     if node is None:
         return None
     if node.type in ("Add", "Clip", "Max"):
@@ -173,7 +201,8 @@ def _divisor(a: Arrays, tensor: str) -> Divisor | None:
 
 def _squared_divisor(a: Arrays, tensor: str) -> Divisor | None:
     """Return the divisor whose square, without `added`, is a tensor; else None."""
-    node = _producer(a, tensor, "Add", "Clip", "Max", "Sub", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
+    kinds = ("Add", "Clip", "Max", "Sub", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
+    node = _producer(a, _unshaped(a, tensor), *kinds)
     if node is None or node.type in ("Add", "Clip", "Max"):
         return None if node is None else _add_guard(a, node, _squared_divisor, "epsilon", 2.0)
     if node.type == "Sub":
@@ -192,7 +221,8 @@ def _squared_divisor(a: Arrays, tensor: str) -> Divisor | None:
         number, result = _scalar(node, index), _squared_divisor(a, node.inputs[1 - index])
         if number is None or not 0 < number < np.inf or result is None or result.is_guarded:
             return None
-        return replace(result, factor=result.factor * number if node.type == "Mul" else result.factor / number)
+        factor = result.factor * number if node.type == "Mul" else result.factor / number
+        return replace(result, factor=1.0 if isclose(factor, 1.0, rel_tol=1e-6) else factor)
     if node.type == "ReduceSumSquare":
         return _reduction_divisor(a, node, node.inputs[0])
     x = _square_operand(a, node.inputs[0])
@@ -239,8 +269,8 @@ def _reduction_divisor(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:
 
 
 def _reduced_axes(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
-    """Return the axes of more than one element of a reduction of `x` with keepdims; else None."""
-    if not a.builder.is_tensor(x) or not node.attribute("keepdims", 1) or (node.has(1) and not node.is_constant(1)):
+    """Return the axes of more than one element of a reduction of `x`; None where they are unknown."""
+    if not a.builder.is_tensor(x) or (node.has(1) and not node.is_constant(1)):
         return None
     dims = a.builder.dims_of(x)
     axes = node.axes(len(dims)) or (None if node.attribute("noop_with_empty_axes", 0) else range(len(dims)))
@@ -250,12 +280,48 @@ def _reduced_axes(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
 def _uncentred(a: Arrays, tensor: str, axes: tuple[int, ...]) -> str | None:
     """Return y if an ONNX tensor is y - mean(y); else None."""
     away = _producer(a, tensor, "Sub")
-    return away.inputs[0] if away is not None and _is_mean(a, away.inputs[1], away.inputs[0], axes) else None
+    if away is None or not _is_mean(a, away.inputs[1], away.inputs[0], axes):
+        return None
+    return away.inputs[0] if _is_kept(a, away.inputs[1], away.inputs[0], axes) else None
 
 
 def _is_mean(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
-    node = _producer(a, tensor, "ReduceMean")
-    return node is not None and _is_equal(a, node.inputs[0], x) and _reduced_axes(a, node, _source(a, node.inputs[0])) == axes
+    """True if the elements of an ONNX tensor are the means of `x` over these axes, whether or not the axes are kept."""
+    node, factor = _producer(a, _unshaped(a, tensor), "ReduceMean", "Mul", "Div"), 1.0
+    if node is not None and node.type != "ReduceMean":
+        index = 1 if node.type == "Div" or node.is_constant(1) else 0
+        number = _scalar(node, index) or 0.0
+        factor = number if node.type == "Mul" else 1.0 / number if number else 0.0
+        node = _producer(a, node.inputs[1 - index], "ReduceSum")
+        factor *= prod(a.builder.dims_of(_source(a, x))[axis] for axis in axes)
+    if node is None or not isclose(factor, 1.0, rel_tol=1e-6) or not _is_equal(a, node.inputs[0], x):
+        return False
+    return _reduced_axes(a, node, _source(a, node.inputs[0])) == axes
+
+
+def _kept(a: Arrays, tensor: str, divisor: Divisor | None) -> Divisor | None:
+    """Return the divisor in an ONNX tensor if the reduced axes have one element there; else None."""
+    return divisor if divisor is not None and _is_kept(a, tensor, divisor.x, divisor.axes) else None
+
+
+def _is_kept(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
+    """True if an ONNX tensor with an element for each line of `x` along `axes` is broadcast along these axes."""
+    if not all(map(a.builder.is_tensor, (tensor, x))):
+        return False
+    dims, kept = a.builder.dims_of(tensor), [1 if axis in axes else n for axis, n in enumerate(a.builder.dims_of(x))]
+    while dims[:1] == (1,) or dims[:1] == [1]:
+        dims = dims[1:]
+    return list(dims) == kept[len(kept) - len(dims) :] and set(kept[: len(kept) - len(dims)]) <= {1}
+
+
+def _unshaped(a: Arrays, tensor: str) -> str:
+    """Return the tensor whose elements, in the same order, an ONNX tensor has."""
+    while (node := _producer(a, tensor, "Reshape", "Squeeze", "Unsqueeze", "Expand")) is not None:
+        names = (node.inputs[0], node.outputs[0])
+        if not all(map(a.builder.is_tensor, names)) or len({prod(a.builder.dims_of(name)) for name in names}) > 1:
+            break
+        tensor = node.inputs[0]
+    return tensor
 
 
 def _scalar(node: OnnxNode, index: int) -> float | None:

@@ -63,14 +63,14 @@ class Normalize(Op):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = in_memory_order(inputs[0]).reshape(len(inputs[0]), -1, self.size)
-        mean = lane_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])
-        # differences are rounded to the type of x, which makes their squares exact in float64
-        away = (x.astype(np.float64) - mean[..., None]).astype(x.dtype).astype(np.float64)
-        size = lane_sum(np.square(away) if self.power == 2 else np.abs(away)) / (1 if self.summed else self.size)
+        mean = (lane_sum(x) / self.size if self.centred else np.zeros(x.shape[:2])).astype(x.dtype)
+        away = x - mean[..., None]
+        wide = away.astype(np.float64)
+        size = lane_sum(np.square(wide) if self.power == 2 else np.abs(wide)) / (1 if self.summed else self.size)
         inverse = 1.0 / ((np.sqrt(size + self.epsilon) if self.power == 2 else size) + self.added)
         if self.part:
-            return [(mean if self.part == "mean" else inverse).astype(x.dtype)]
-        result = (away * inverse[..., None]).astype(x.dtype)
+            return [(mean if self.part == "mean" else inverse.astype(x.dtype))]
+        result = away * inverse.astype(x.dtype)[..., None]
         if "gain" in node.params:
             result = result * node.params["gain"].astype(x.dtype) + node.params["shift"].astype(x.dtype)
         return [of_memory_order(result, inputs[0].shape)]

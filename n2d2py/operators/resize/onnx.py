@@ -57,7 +57,7 @@ def _resize(a: Arrays) -> None:
     elif mode not in ("linear", "cubic"):
         raise Unsupported(f"mode={mode} is not supported")
     elif x.image is not None and changed and _is_bilinear(a, axes, coordinates):
-        tensor = _bilinear(a, x.image, Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]))
+        tensor = a.layer(Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]), x, "linear")
     else:
         tensor = a.cast(x, "") if changed else x  # integers are weighted as real numbers, and cut again
         for index, axis in changed.items():
@@ -65,7 +65,13 @@ def _resize(a: Arrays) -> None:
                 raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MAX_OUTPUTS:,}")
             tensor = _interpolate(a, tensor, index, _taps(a, [float(place) for place in places[index]], axis, mode))
         tensor = a.cast(tensor, x.kind)
-    a.bind(_extrapolate(a, tensor, changed, places))
+    tensor = _extrapolate(a, tensor, changed, places)
+    source = x.image or x.tensor
+    grid = grid_type(a.builder.graph, source) if source is not None and node.inputs[0] in a.builder.integers else None
+    if grid is not None and mode != "nearest":
+        rounding = Quantize(grid)
+        tensor = a.layer(rounding, tensor, "integers") if tensor.image else a.add(rounding, [tensor], tensor.dims, "integers")
+    a.bind(tensor)
 
 
 def _axes(a: Arrays, x: Value) -> list[_Axis]:
@@ -164,14 +170,6 @@ def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
         and all(axis.outputs == axis.inputs * axis.scale for axis in axes)
         and not (coordinates == "pytorch_half_pixel" and any(axis.outputs == 1 != axis.inputs for axis in axes[2:]))
     )
-
-
-def _bilinear(a: Arrays, image: str, op: Resize) -> Value:
-    grid = grid_type(a.builder.graph, image) if a.node.inputs[0] in a.builder.integers else None
-    result = a.builder.layer(a.node, op, [image], part="linear")
-    if grid is not None:  # round to integers again
-        result = a.builder.layer(a.node, Quantize(grid), [result], part="integers")
-    return a.image_value(result)
 
 
 def _taps(a: Arrays, coordinates: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:

@@ -39,6 +39,8 @@ _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
 """Candidate exponents for a normalization, whose results do not grow with its inputs."""
 _GAIN, _NORM_GAIN = 0.98, 0.7
 """Share of the expected error left where equalization pays; rare values of a normalisation are clipped."""
+_ASSUMED = 4.0
+"""Values of a channel, of the mean square of all largest values, that count in addition to those seen."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 
@@ -163,8 +165,9 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
     parts = list(ordered_map(measure, batches))
 
     def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
-        largest = np.max([part[index][0] for part in parts], axis=0)
-        return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
+        largest, count = np.max([part[index][0] for part in parts], axis=0), sum(part[index][2] for part in parts)
+        squares = count * np.square(largest) + _ASSUMED * np.square(largest).mean()
+        return np.sqrt(squares / (count + _ASSUMED)), np.sum([part[index][1] for part in parts], axis=0) / count
 
     def choose(index: int) -> np.ndarray | None:
         return _best_factors(scalables[index], *summarize(index))

@@ -131,11 +131,9 @@ class PairsOfTaps(CoreForm):
 
 def row_pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of depthwise weights (C, 3, 3), as `row_pair_depthwise.hpp` describes it; C is a multiple of 4."""
-    blocks = len(weights) // 4
     lanes = weights.astype(np.int64) & 0xFFFF
     pairs = lanes[:, :2] | lanes[:, 1:] << 16  # (C, U and V, column)
-    products = np.concatenate([pairs.reshape(len(weights), -1), bias[:, None]], axis=1).reshape(blocks, -1)
-    return joined_bytes(products, multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1))
+    return joined_bytes(multiplied[:1].T, pairs.reshape(len(weights), -1), bias[:, None], multiplied[1:].T)
 
 
 @form
@@ -163,4 +161,4 @@ class PairsOfRows(CoreForm):
         outputs = min(pixels, _CHUNK // op.stride[1])
         columns = round_up(outputs, 3) + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
         line = facts.layer.copied_line_bytes if op.stride[0] == 1 else 0
-        return 400 + 48 * columns + line
+        return 592 + 32 * columns + line

@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.arithmetic import exact_float
+from n2d2py.arithmetic import FLOAT32, exact_float
 from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.isa import PRODUCT, sets_with
+from n2d2py.contracts.cpp.isa import FLOATS, PRODUCT, sets_with
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import NATIVE, Call, Expression
+from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Call, Expression
 from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
 from n2d2py.contracts.cpp.text import float_literal
 from n2d2py.contracts.operator import register
@@ -32,7 +32,7 @@ View = tuple[int, ...]
 class ArrayMatMul(ArrayOp):
     """scale * (left @ right): (..., M, K) times (..., K, N) with broadcast leading axes of one rank.
 
-    Accumulators are float64 (integers: int64), in the order of K.
+    Accumulators are float64 (integers: int64), in the order of K; float32 in the C++ of networks without integers.
 
     Attributes:
         scale: 1 for integers of a fixed type.
@@ -166,7 +166,7 @@ def _lower(layer: Layer) -> LayerCode:
     axes = loop_type(op.batch, [own[:-2] for own in steps])
     (left_row, left_depth), (right_depth, right_column), (row, column) = (own[-2:] for own in steps)
     rows, depth, columns = op.left[-2], op.left[-1], op.right[-1]
-    if layer.node.rescale is None:
+    if not (layer.integer and layer.node.rescale is not None) and not _is_float32(layer):
         moved = [
             Expression("{} + {}", (index, view[1])) if view[1] else index
             for index, view in zip((*operand_pointers(layer), output_pointer(layer)), views, strict=True)
@@ -197,21 +197,38 @@ def _lower(layer: Layer) -> LayerCode:
         "Output": layer.output_plane,
         "Axes": axes,
         "Sum": layer.sum_type(),
-        "Epilogue": epilogue(layer, selection),
+        "Epilogue": epilogue(layer, selection) if layer.integer else _scaled(layer),
     }
     config = layer.config(f"product of {rows} x {depth} and {depth} x {columns}", types, constants, selection)
     return layer.code("product", layer.call("product", config, inputs=("in0", "in1")), selection=selection)
 
 
+def _is_float32(layer: Layer) -> bool:
+    """True for a product of two float32 activations whose bits no integer depends on."""
+    real = all(kind == FLOAT32 for kind in (*layer.inputs, layer.output))
+    return real and layer.op.slots == (0, 1) and not layer.graph.is_mixed
+
+
+def _scaled(layer: Layer) -> Expression:
+    """Return the type that stores a float sum times the factor of the product."""
+    activation = Expression.type("n2d2::Linear", "float")
+    if layer.op.scale != 1:
+        activation = Expression.type("n2d2::Scaled", "float", layer.constants("scale", "float", {"gain": layer.op.scale}))
+    return Expression.type("n2d2::Activated", "float", activation)
+
+
 def _selection(layer: Layer) -> Selection:
-    """Return the optimized kernel for signed 16-bit integers, without zero points, whose accumulators fit 32 bits."""
+    """Return the optimized kernel for float32, or signed 16-bit integers without zero points whose accumulators fit 32 bits."""
+    kernel = "panels of 16 columns, packed at run time"
+    if not layer.integer:
+        return Selection("floating point", ChosenKernel(kernel, sets_with(FLOATS), REAL_NATIVE))
     for kind in layer.inputs:
         if max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) > 2**15 - 1:
             return Selection(f"{kind.name} inputs less their zero point exceed 16 bits")
     if layer.node.bound >= 2**31:
         return Selection("its sums have 64 bits")
-    kernel = ChosenKernel("panels of 16 columns, packed at run time", sets_with(PRODUCT), NATIVE)
-    return Selection(f"{layer.inputs[0].name} and {layer.inputs[1].name} inputs, int32 sums", kernel)
+    names = " and ".join(kind.name for kind in layer.inputs)
+    return Selection(f"{names} inputs, int32 sums", ChosenKernel(kernel, sets_with(PRODUCT), NATIVE))
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

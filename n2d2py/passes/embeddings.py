@@ -1,7 +1,4 @@
-"""A product of a one-hot code with a constant matrix becomes a lookup of its rows, an embedding without products.
-
-An x outside the numbers has a code without a one: the table has a row for it at both ends.
-"""
+"""Embeddings: lookups of the rows of a constant table, without products and with what follows in the table."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.gather import ArrayGather
-from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.map import ArrayMap, row_constant
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
@@ -31,7 +29,8 @@ class OneHot:
 
 class OneHotMatMul(Pass):
     """ArrayMatMul(code, W) => ArrayGather(rows of W, x); the code is Cast(Equal(x, counting numbers)), or Where of this Equal,
-    on, off, with rows of on and off times W."""
+    on, off, with rows of on and off times W. An x outside the numbers has a code without a one: the table has a row for it at
+    both ends."""
 
     name = "one-hot-matmul"
     summary = "products of one-hot codes turned into picked rows"
@@ -65,6 +64,35 @@ class OneHotMatMul(Pass):
         node.params = {"operand0": rest.astype(node.params["operand1"].dtype)}
         graph.prune()
         return f"product of {count} codes of {code.size} numbers turned into picked rows"
+
+
+class FoldIntoTable(Pass):
+    """ArrayGather of a constant table, then a function or a constant of its rows => ArrayGather of what these give."""
+
+    name = "fold-into-table"
+    summary = "functions and constants computed in the table of an embedding"
+    at = (ArrayGather,)
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op, reader = node.op, graph.sole_consumer(node.output)
+        if not isinstance(op, ArrayGather) or reader is None or not op.is_embedding(node) or is_quantized(graph):
+            return None
+        table = node.params["operand0"].reshape(op.size, op.inner)
+        if reader.activation is not None:
+            return None
+        if isinstance(reader.op, Activation):
+            return Match((reader, reader.op.run([table], reader)[0]))
+        for function, apply in (("Add", np.add), ("Mul", np.multiply)):
+            constant = row_constant(reader, function, op.inner)
+            if constant is not None:
+                return Match((reader, apply(table, constant)))
+        return None
+
+    def rewrite(self, graph: Graph, node: Node, computed: tuple[Node, np.ndarray]) -> str:
+        reader, table = computed
+        graph.absorb(node, reader)
+        node.params = {"operand0": table.astype(np.float32)}
+        return f"its table holds the results of {reader.name}"
 
 
 def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:

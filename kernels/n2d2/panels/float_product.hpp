@@ -1,0 +1,93 @@
+// Matrix products of two activations (n2d2/product.hpp) in float32: up to TilePanels panels of 16 columns are packed as [Depth][16] when they
+// are there, and multiplied with tiles of rows as a 1x1 convolution does (float_tile.hpp).
+#ifndef N2D2_PANELS_FLOAT_PRODUCT_HPP
+#define N2D2_PANELS_FLOAT_PRODUCT_HPP
+
+#include "n2d2/panels/float_tile.hpp"
+
+namespace n2d2 {
+
+template <class Cfg>
+struct FloatProduct {
+    typedef float Left;
+    typedef float Right;
+    typedef float Out;
+    enum : int {
+        M = Cfg::Rows,
+        K = Cfg::Depth,
+        N = Cfg::Columns,
+        Panels = (N + 15) / 16,
+        Most = largest(1, least(least(int(floats::TilePanels), int(Panels)), 4096 / K)),  // panels at once
+        Wide = 16 * Most,
+        Rows = least(int(floats::TilePixels), int(M)),
+        LeftPitch = int(Cfg::LeftDepth) == 1 ? int(Cfg::LeftRow) : int(K),  // of the rows of a tile
+        OutPitch = int(Cfg::OutColumn) == 1 ? int(Cfg::OutRow) : int(Wide)
+    };
+    struct OutRows {
+        float* out;
+        N2D2_INLINE float* operator()(int row) const { return out + row * static_cast<long>(OutPitch); }
+    };
+
+    // Count columns, in panels that zeros fill up.
+    template <int Count>
+    static N2D2_INLINE void pack(const float* right, float* to) {
+        for (int n = 0; n < Count; n += 16, to += 16 * K)
+            for (int k = 0; k < K; ++k)
+                for (int i = 0; i < 16; ++i)
+                    to[16 * k + i] =
+                        n + i < Count ?
+                            right[k * static_cast<long>(Cfg::RightDepth) + (n + i) * static_cast<long>(Cfg::RightColumn)] :
+                            0.0f;
+    }
+
+    // Count columns of some rows.
+    template <int Some, int Count>
+    static N2D2_INLINE void tile(const float* left, const float* panels, float* out) {
+        constexpr int count = (Count + 15) / 16;
+        constexpr bool packs = int(Cfg::LeftDepth) != 1, scatters = int(Cfg::OutColumn) != 1;
+        float rows[packs ? Some * K : 1], results[scatters ? Some * Wide : 1];
+        for (int m = 0; packs && m < Some; ++m)
+            for (int k = 0; k < K; ++k)
+                rows[m * K + k] = left[m * static_cast<long>(Cfg::LeftRow) + k * static_cast<long>(Cfg::LeftDepth)];
+        const float zeros[Wide] = {};
+        const OutRows to = {scatters ? results : out};
+        floats::Tile<Some, count, K, Count - 16 * (count - 1), typename Cfg::Epilogue>::template run<4L * LeftPitch>(
+            reinterpret_cast<const std::uint8_t*>(packs ? rows : left), panels, zeros, 0, to);
+        for (int m = 0; scatters && m < Some; ++m)
+            for (int n = 0; n < Count; ++n)
+                out[m * static_cast<long>(Cfg::OutRow) + n * static_cast<long>(Cfg::OutColumn)] = to(m)[n];
+    }
+
+    template <int Count>
+    static N2D2_INLINE void columns(const float* left, const float* right, float* out) {
+        constexpr int step = Rows, rest = M % step;
+        constexpr bool parallel = static_cast<long>(M) * Count * K >= N2D2_PARALLEL_WORK && M > step;
+        float panels[(Count + 15) / 16 * 16 * K];
+        pack<Count>(right, panels);
+        const float* const packed = panels;
+        Loop<parallel>::run(M / step, [=](int block) N2D2_INLINE_LAMBDA {
+            const long m = static_cast<long>(block) * step;
+            tile<step, Count>(left + m * Cfg::LeftRow, packed, out + m * Cfg::OutRow);
+        });
+        constexpr long last = M - rest;
+        if (rest > 0)
+            tile<(rest > 0 ? rest : 1), Count>(left + last * Cfg::LeftRow, packed, out + last * Cfg::OutRow);
+    }
+
+    static N2D2_INLINE void matrix(const float* left, const float* right, float* out) {
+        constexpr int wide = Wide, rest = N % wide;
+        long n = 0;
+        for (; n + wide <= N; n += wide)
+            columns<wide>(left, right + n * Cfg::RightColumn, out + n * Cfg::OutColumn);
+        if (rest > 0)
+            columns<(rest > 0 ? rest : 1)>(left, right + n * Cfg::RightColumn, out + n * Cfg::OutColumn);
+    }
+};
+
+// The panels of a deeper product would not fit the stack.
+template <class Cfg>
+struct Product<Cfg, RealVectors> : Choice<(int(Cfg::Depth) <= 4096), FloatProduct<Cfg>, PortableProduct<Cfg> >::Type {};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_FLOAT_PRODUCT_HPP
