@@ -13,8 +13,8 @@ N2D2_KERNEL(Convolution, PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, av
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
-#include "n2d2/x86/avx2_nibble_tile.hpp"
-N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, typename avx2::SingleMicrokernel<Cfg>::Type>)
+#include "n2d2/x86/avx2_tile.hpp"
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)

@@ -53,19 +53,6 @@ def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) ->
     return long or _longest_run(weights, most, (2, 1))
 
 
-def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
-    """Return the number of words whose products of one output, all four of each word, fit 16 bits; 0 below _FEW, or if the
-    weights (O, K) do not fill words. The kernel is `NibbleTile`."""
-    if inputs.bits != 8 or weights.shape[1] % 4:
-        return 0
-    pairs = np.zeros((len(weights), weights.shape[1] // 2, 4), np.int64)  # words of two inputs, in one place
-    pairs[:, :, :2] = weights.reshape(len(weights), -1, 2)
-    every = weights.shape[1] // 4
-    runs = (every, *(words for words in (*_RUNS, _FEW) if words < every))
-    run = _longest_run(pairs.reshape(len(weights), -1), _largest_input(inputs, bounded), tuple(2 * words for words in runs))
-    return run // 2
-
-
 def describe_sums(sums: int) -> str:
     """Return the clause for the report."""
     count = {1: "two", 2: "four"}.get(sums, str(2 * sums))
