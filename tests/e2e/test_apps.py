@@ -294,7 +294,10 @@ def test_words_of_recordings(home, capsys):
         Path(f"streams/{number}.txt").write_text("# words\n" + "\n".join(heard[-1][number:]))
     assert main([*words, "-export", "CPP", "-db-export", "0", "-test", "-streams", "streams", "-o", "scored"]) == 0
     count = sum(map(len, heard)) - 1
-    assert count > 4 and f"word accuracy: {100 - 100 / count:.2f}%" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert count > 4 and f"word accuracy: {100 - 100 / count:.2f}%" in printed
+    simulated, row = printed.partition("words:")[2].splitlines()[3:5]
+    assert row.startswith("compiled") and row.split()[-6:] == simulated.split()[-6:]
     assert f'"{" ".join(heard[0])}" "{" ".join(heard[0])}" "0.wav"' in (
         Path("scored/export_CPP_int8/statistics/words/Words_export.dat").read_text()
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.audio_cases import KINDS, read_wav, sounds, write_model, write_wav
-from support.board_export import make, need_core
+from support.board_export import make
 from support.e2e_run import run
 from support.programs import need
 
@@ -112,7 +112,6 @@ def test_an_ini_hears_the_sounds(net, capsys):
 
 def test_a_board_hears_the_sounds(net):
     """The test of the board compares the decisions of its C with Python's; 12 frames pass in less than 2 kB."""
-    need_core("cortex-m4")
     words = ["-calib-data", "sounds", "-audio", WORDS, "-quiet", "-o", "."]
     folder = run("net.onnx", "-export", "CPP_MCU", *words, out=net)
     assert "identical" in make(folder, "cortex-m4", "test")

@@ -10,7 +10,6 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, S16, U8
 from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
-from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
@@ -113,14 +112,12 @@ def test_cases_sum_bytes():
 
 
 def test_byte_sums(tmp_path):
-    need("g++")
     harness.check_all(byte_cases(1)[::12], tmp_path, "g++", ("-O0", *need_isa("avx2")))
 
 
 @pytest.mark.parametrize("stored", few_fast(["computed", "given"]))
 def test_runs_of_words(tmp_path, monkeypatch, stored):
     """Sums of 16 bits that are kept from word to word; those of inputs of 4 bits only where a layer makes these."""
-    need("g++")
     monkeypatch.setattr(Layer, "computed", stored == "computed")
     made = few_bits(3, stored)
     runs = {int(re.search(r"ByteSums = (\d+)", config(case))[1]) for case in made}
@@ -133,7 +130,6 @@ def test_runs_of_words(tmp_path, monkeypatch, stored):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @each_build
 def test_byte_sums_builds(tmp_path, compiler, flags, isa):
-    need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*byte_cases(2), *few_bits(4, "given")], tmp_path, compiler, (*flags, *need_isa(isa)))

@@ -10,7 +10,6 @@ from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, WEIGHTS, winograd_case
 from support.kernel_simd import each_build, need_emulated_avxvnni, need_isa
-from support.programs import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
@@ -63,12 +62,10 @@ def test_the_cases_use_it():
 
 @pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("sse4", 5)]))
 def test_packed_winograd(tmp_path, isa, every):
-    need("g++")
     harness.check_all(fours_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def test_packed_winograd_avxvnni_emulated(tmp_path):
-    need("g++")
     harness.check_all(fours_cases(1)[::4], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
@@ -77,7 +74,6 @@ def test_packed_winograd_avxvnni_emulated(tmp_path):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @each_build
 def test_packed_winograd_builds(tmp_path, compiler, flags, isa):
-    need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all(fours_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
-from support.programs import need, run_command
+from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale, make_rescale
 from n2d2py.operators.convert import Convert
@@ -87,7 +87,6 @@ int main() {{
     ],
 )
 def test_cpp_equals_python(tmp_path, compiler, flags, wide):
-    need(compiler)
     found = rescales()
     if wide:
         # Products must fit 64 bits: small multipliers only.

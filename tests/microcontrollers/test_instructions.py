@@ -78,7 +78,6 @@ def test_networks(core, network, option, exported):
 @pytest.mark.parametrize("core, option", SPEED_FOR_FLASH)
 def test_speed_for_flash(core, option, exported):
     """Every layer is Python's; the code fits what it may take without."""
-    need_core(core)
     folder = exported("resnet8", "SpeedForFlash=1\n")
     assert "14 layers: identical" in make(folder, core, "test", f"OPT={option}")
     said = make(folder, core, "-s", "size", f"OPT={option}")
@@ -101,7 +100,6 @@ def mobilenet_v2(tmp_path_factory):
 @pytest.mark.parametrize("core", MOBILENET_V2)
 def test_a_network_beyond_the_code_memory(core, mobilenet_v2):
     """1.8 MB of constants, more than the memory for code of the M55's board: every layer is Python's, and the count is held."""
-    need_core(core)
     assert "65 layers: identical" in make(mobilenet_v2, core, "test")
     if tool(core, "gcc", "-dumpfullversion").startswith(COMPILER):
         assert counted(mobilenet_v2, core, "-O2") <= 1.01 * MOBILENET_V2[core]
@@ -112,7 +110,6 @@ def test_a_network_beyond_the_code_memory(core, mobilenet_v2):
 @pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55", "rv32imc_zve32x"])
 @pytest.mark.parametrize("network", CODE)
 def test_code_beside_the_constants(core, network, exported):
-    need_core(core)
     said = make(exported(network), core, "-s", "size", "OPT=-O2")
     assert 0 < sum(int(size) for size in re.findall(r"^code, \w+ +(\d+)$", said, re.MULTILINE)) <= CODE[network]
 
@@ -122,7 +119,6 @@ def test_code_beside_the_constants(core, network, exported):
 @pytest.mark.parametrize("network, arena", [("kws_dscnn", 6188), pytest.param("resnet8", 15616, marks=pytest.mark.slow)])
 def test_memory_by_lines(core, network, arena, exported):
     """The arena of the plan, which a program on a board does not leave, with the same integers."""
-    need_core(core)
     folder = exported(network, "MemoryMode=Minimum\nBufferAlignment=4\n")
     assert f"identical; arena {arena}," in make(folder, core, "test")
 
@@ -130,7 +126,6 @@ def test_memory_by_lines(core, network, arena, exported):
 @pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
 def test_the_size_of_code_matters_little(small, core):
     """-Os costs at most a twentieth in the kernels of DSP and MVE, whatever the portable ones lose."""
-    need_core(core)
     counts = {}
     for option in ("-O2", "-Os"):
         said = make(small, core, "-s", "count", f"OPT={option}")

@@ -2,6 +2,7 @@
 
 import logging
 
+import numpy as np
 import pytest
 from support import join_networks as joins
 from support.onnx_models import decibels

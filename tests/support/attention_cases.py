@@ -18,7 +18,7 @@ from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
 
-__all__ = ["masked_softmaxes", "norms", "products", "softmaxes", "sums"]
+__all__ = ["masked_softmaxes", "norms", "products", "real_products", "softmaxes", "sums"]
 
 SHIFTED = (NumType(8, False, zero_point=77), NumType(8, zero_point=-9, full=True), NumType(8, False, zero_point=255))
 KINDS = (
@@ -51,7 +51,7 @@ def row_major(dims: tuple[int, ...]) -> tuple[int, ...]:
     return (prod(dims), 0, *(prod(dims[axis + 1 :]) for axis in range(len(dims))))
 
 
-def product(sweep: Sweep, shape: tuple[int, int, int, int], kinds: tuple[NumType, NumType, NumType], placed: str) -> Case:
+def placed_product(shape: tuple[int, int, int, int], placed: str, scale: float = 0.25) -> ArrayMatMul:
     """A product whose operands lie as matrices, transposed ones, heads of one array, or whose result lies by heads."""
     count, m, k, n = shape
     left, right = (count, m, k), (count, k, n)
@@ -62,7 +62,16 @@ def product(sweep: Sweep, shape: tuple[int, int, int, int], kinds: tuple[NumType
         views = ((3 * m * count * k, k, k, 3 * count * k, 1), (2 * n * count * k, count * k, k, 1, 2 * count * k), views[2])
     elif placed == "result":
         views = (views[0], views[1], (count * m * n, 0, n, count * n, 1))
-    op = ArrayMatMul(left, right, scale=0.25, views=() if placed == "plain" else views)
+    elif placed == "columns":
+        views = ((count * m * k, 0, m * k, 1, m), views[1], (count * m * n, 0, m * n, 1, m))
+    return ArrayMatMul(left, right, scale=scale, views=() if placed == "plain" else views)
+
+
+def product(sweep: Sweep, shape: tuple[int, int, int, int], kinds: tuple[NumType, NumType, NumType], placed: str) -> Case:
+    """A product of integers."""
+    count, m, k, n = shape
+    op = placed_product(shape, placed)
+    views = op.full_views()
     a, b, y = kinds
     bound = k * max(a.qmax - a.zero_point, a.zero_point - a.qmin) * max(b.qmax - b.zero_point, b.zero_point - b.qmin)
     inputs = {name: sweep.stored((1, view[0]), kind) for name, view, kind in (("x", views[0], a), ("x1", views[1], b))}
@@ -77,6 +86,22 @@ def products(seed: int, every: int = 1) -> list[Case]:
     """Products of all shapes and types, every third of them if `every` is 3."""
     sweep, kinds, placed = Sweep(seed), cycle(KINDS), cycle(PLACED)
     made = [product(sweep, shape, next(kinds), next(placed)) for _ in range(8) for shape in SHAPES]
+    return made[::every]
+
+
+def real_products(seed: int, every: int = 1) -> list[Case]:
+    """Products of float32 in networks without integers, also deeper than their panels."""
+    sweep, scales, made = Sweep(seed), cycle((0.25, 1.0)), []
+    for shape in (*SHAPES, (2, 65, 16, 65), (1, 7, 4097, 33)):
+        for placed in (*PLACED, "columns"):
+            op = placed_product(shape, placed, next(scales))
+            inputs = {
+                f"x{i or ''}": sweep.stored((1, view[0]), FLOAT32, "random") for i, view in enumerate(op.full_views()[:2])
+            }
+            tensors = {name: (x.shape, FLOAT32) for name, x in inputs.items()}
+            graph = sweep.graph(op, tensors, ((1, op.output_size()), FLOAT32), form=Real())
+            graph.bits = -32
+            made.append(sweep.case(f"product {shape} {placed} in float32", graph, inputs, "apart"))
     return made[::every]
 
 

@@ -55,8 +55,8 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx2::Vec, Epilogue, V
 
 #if defined(N2D2_BIND_LOOKUP)
 #undef N2D2_BIND_LOOKUP
-#include "n2d2/x86/avx2_lookup.hpp"
-N2D2_KERNEL(Lookup, avx2::Lookup<Cfg>)
+#include "n2d2/x86/byte_lookup.hpp"
+N2D2_KERNEL(Lookup, ByteLookup<Cfg, ShuffledTable<Bytes256> >)
 #endif
 
 #if defined(N2D2_BIND_ROW_DOTS)

@@ -53,6 +53,12 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 }  // namespace n2d2
 #endif
 
+#if defined(N2D2_BIND_LOOKUP)
+#undef N2D2_BIND_LOOKUP
+#include "n2d2/x86/byte_lookup.hpp"
+N2D2_KERNEL(Lookup, ByteLookup<Cfg, Table512>)
+#endif
+
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
 #include "n2d2/x86/floats.hpp"

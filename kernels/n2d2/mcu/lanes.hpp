@@ -32,7 +32,7 @@ namespace lanes {
 struct Work {
     const std::uint32_t* window;  // 0: of both pixels
     const std::uint32_t* stream;  // 4
-    const std::uint32_t* end;     // 8: of the window, a multiple of 8 inputs behind its beginning
+    const std::uint32_t* end;     // 8: of the window, a multiple of 4 inputs behind its beginning, of 8 for one pixel alone
     std::int32_t blocks;          // 12: of four outputs
     unsigned char* first;         // 16: results of the first pixel
     unsigned char* second;        // 20: of the second
@@ -258,23 +258,19 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "smlad  r8, r3, lr, r8\n\t"
 #define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_STEP1(inputs) N2D2_LANES_STEP1(inputs)
 
-// All inputs of a window of one pixel, 16 at a time; eight come first where they are left over. Of the first pixel of a window of two, eight
-// at a time.
-#define N2D2_LANES_ALONE                                    \
+// All inputs of a window, 16 bytes in a step: of one pixel, or the first one of two. An odd number of steps begins with the second one.
+#define N2D2_LANES_WINDOW(step, inputs)                     \
             "sub    r2, r9, r0\n\t"                         \
             "lsls   r2, r2, #27\n\t"                        \
             "bmi    3f\n"                                   \
         "2:\n\t"                                            \
-            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            step(inputs)                                    \
         "3:\n\t"                                            \
-            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            step(inputs)                                    \
             "cmp    r0, r9\n\t"                             \
             "bne    2b\n\t"
-#define N2D2_LANES_FIRST                                    \
-        "2:\n\t"                                            \
-            N2D2_LANES_EIGHT1("ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t") \
-            "cmp    r0, r9\n\t"                             \
-            "bne    2b\n\t"
+#define N2D2_LANES_ALONE N2D2_LANES_WINDOW(N2D2_LANES_EIGHT1, "ldrd   r2, r3, [r0], #8\n\t")
+#define N2D2_LANES_FIRST N2D2_LANES_WINDOW(N2D2_LANES_STEP1, "ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t")
 
 // Four results as bytes.
 #define N2D2_LANES_BYTES                                    \

@@ -273,12 +273,13 @@ struct Buffers {
 template <bool Clamped>
 N2D2_INLINE void store(const lanes::Shape& s, const std::uint32_t* results, int count, unsigned char* to) {
     const int stride = s.out.stride;
-    for (; count > 1; count -= 2, results += 2, to += 2 * stride) {
+    const std::uint32_t* const even = results + (count & ~1);
+    for (; results != even; results += 2, to += 2 * stride) {
         const std::uint32_t a = results[0], b = results[1];
         lanes::storeWord(to, Clamped ? lanes::limited(s, a) : a);
         lanes::storeWord(to + stride, Clamped ? lanes::limited(s, b) : b);
     }
-    if (count > 0)
+    if ((count & 1) != 0)
         lanes::storeWord(to, Clamped ? lanes::limited(s, *results) : *results);
 }
 

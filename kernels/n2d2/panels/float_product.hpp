@@ -16,54 +16,35 @@ struct FloatProduct {
         M = Cfg::Rows,
         K = Cfg::Depth,
         N = Cfg::Columns,
-        Panels = (N + 15) / 16,
-        Most = largest(1, least(least(int(floats::TilePanels), int(Panels)), 4096 / K)),  // panels at once
-        Wide = 16 * Most,
+        Wide = 16 * largest(1, least(least(int(floats::TilePanels), (N + 15) / 16), 4096 / K)),  // columns at once
         Rows = least(int(floats::TilePixels), int(M)),
-        LeftPitch = int(Cfg::LeftDepth) == 1 ? int(Cfg::LeftRow) : int(K),  // of the rows of a tile
-        OutPitch = int(Cfg::OutColumn) == 1 ? int(Cfg::OutRow) : int(Wide)
     };
     struct OutRows {
         float* out;
-        N2D2_INLINE float* operator()(int row) const { return out + row * static_cast<long>(OutPitch); }
+        N2D2_INLINE float* operator()(int row) const { return out + row * static_cast<long>(Cfg::OutRow); }
     };
-
-    // Count columns, in panels that zeros fill up.
-    template <int Count>
-    static N2D2_INLINE void pack(const float* right, float* to) {
-        for (int n = 0; n < Count; n += 16, to += 16 * K)
-            for (int k = 0; k < K; ++k)
-                for (int i = 0; i < 16; ++i)
-                    to[16 * k + i] =
-                        n + i < Count ?
-                            right[k * static_cast<long>(Cfg::RightDepth) + (n + i) * static_cast<long>(Cfg::RightColumn)] :
-                            0.0f;
-    }
 
     // Count columns of some rows.
     template <int Some, int Count>
     static N2D2_INLINE void tile(const float* left, const float* panels, float* out) {
         constexpr int count = (Count + 15) / 16;
-        constexpr bool packs = int(Cfg::LeftDepth) != 1, scatters = int(Cfg::OutColumn) != 1;
-        float rows[packs ? Some * K : 1], results[scatters ? Some * Wide : 1];
-        for (int m = 0; packs && m < Some; ++m)
-            for (int k = 0; k < K; ++k)
-                rows[m * K + k] = left[m * static_cast<long>(Cfg::LeftRow) + k * static_cast<long>(Cfg::LeftDepth)];
-        const float zeros[Wide] = {};
-        const OutRows to = {scatters ? results : out};
-        floats::Tile<Some, count, K, Count - 16 * (count - 1), typename Cfg::Epilogue>::template run<4L * LeftPitch>(
-            reinterpret_cast<const std::uint8_t*>(packs ? rows : left), panels, zeros, 0, to);
-        for (int m = 0; scatters && m < Some; ++m)
-            for (int n = 0; n < Count; ++n)
-                out[m * static_cast<long>(Cfg::OutRow) + n * static_cast<long>(Cfg::OutColumn)] = to(m)[n];
+        constexpr long pitch = 4L * Cfg::LeftRow;
+        const float zeros[16 * count] = {};
+        const OutRows rows = {out};
+        floats::Tile<Some, count, K, Count - 16 * (count - 1), typename Cfg::Epilogue>::template run<pitch>(
+            reinterpret_cast<const std::uint8_t*>(left), panels, zeros, 0, rows);
     }
 
+    // Count columns, in panels that zeros fill up.
     template <int Count>
     static N2D2_INLINE void columns(const float* left, const float* right, float* out) {
-        constexpr int step = Rows, rest = M % step;
+        constexpr int step = Rows, rest = M % step, wide = (Count + 15) / 16 * 16;
         constexpr bool parallel = static_cast<long>(M) * Count * K >= N2D2_PARALLEL_WORK && M > step;
-        float panels[(Count + 15) / 16 * 16 * K];
-        pack<Count>(right, panels);
+        float panels[wide * K];
+        for (int n = 0; n < wide; ++n)
+            for (int k = 0; k < K; ++k)
+                panels[n / 16 * 16 * K + 16 * k + n % 16] =
+                    n < Count ? right[k * static_cast<long>(Cfg::RightDepth) + n * static_cast<long>(Cfg::RightColumn)] : 0.0f;
         const float* const packed = panels;
         Loop<parallel>::run(M / step, [=](int block) N2D2_INLINE_LAMBDA {
             const long m = static_cast<long>(block) * step;
@@ -84,9 +65,10 @@ struct FloatProduct {
     }
 };
 
-// The panels of a deeper product would not fit the stack.
+// Of rows whose elements follow each other. The panels of a deeper product would not fit the stack.
 template <class Cfg>
-struct Product<Cfg, RealVectors> : Choice<(int(Cfg::Depth) <= 4096), FloatProduct<Cfg>, PortableProduct<Cfg> >::Type {};
+struct Product<Cfg, RealVectors> : Choice<int(Cfg::LeftDepth) == 1 && int(Cfg::OutColumn) == 1 && int(Cfg::Depth) <= 4096,
+                                          FloatProduct<Cfg>, PortableProduct<Cfg> >::Type {};
 
 }  // namespace n2d2
 

@@ -185,7 +185,7 @@ _TABLE = (
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
         f"    defined(__linux__) && {_AVX512VNNI}",
         extends="avx512vnni",
-        has=_PANELS | {CHANNELS, FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=(*_AVX512VNNI_FLAGS, "-mamx-tile", "-mamx-int8"),
@@ -201,7 +201,7 @@ _TABLE = (
         "N2D2_AVX512VNNI",
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         _AVX512VNNI,
-        has=_PANELS | {CHANNELS, FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=_AVX512VNNI_FLAGS,

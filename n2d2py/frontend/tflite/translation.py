@@ -19,7 +19,7 @@ from n2d2py import log
 from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.cut import propose_outputs
-from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
 from n2d2py.graph.shapes import Shape
@@ -361,7 +361,12 @@ class Translation:
             lowering = (custom if operator.custom else lowerings).get(operator.code)
             try:
                 if lowering is None:
-                    raise RefusedOperator(f"the {'custom ' if operator.custom else ''}operator is not supported")
+                    what = (
+                        "operator is that of a compiler for an accelerator"
+                        if operator.code in COMPILED
+                        else "operator is not supported"
+                    )
+                    raise RefusedOperator(f"the {'custom ' if operator.custom else ''}{what}")
                 if not self._blocked.intersection(operator.inputs):
                     self.rounding, self._notes = self._rounding(operator), {}
                     lowering(self, operator)
@@ -401,6 +406,8 @@ class Translation:
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator], ending: str) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
         what = f"{code} ({number}) cannot be imported: {reason}"
+        if code in COMPILED:
+            return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy="give the file before that compiler")
         return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY + ending)
 
     def _needed_operators(self) -> set[int]:

@@ -28,7 +28,7 @@ from n2d2py.quant.types.guards import coarse_tensors
 from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, ValueCounts, interval_type, least_error_interval, least_error_threshold
 from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
 from n2d2py.quant.types.spectra import spectrum_tensors
-from n2d2py.quant.types.widths import feeds_output_softmax, width
+from n2d2py.quant.types.widths import decoding_tensors, feeds_output_softmax, width
 
 _HEADROOM = 2.0
 """Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
@@ -237,11 +237,17 @@ class _Facts:
         graph, options = self.graph, self.options
         wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
+        decoding = decoding_tensors(graph) - self.final if options.wide_concats and options.output_bits != 8 else frozenset()
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
         asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
         return (
-            self.states.wide | spectra | asked_inputs | ends.intersection(self.state_ranges.tensors) | self.state_ranges.changed
+            self.states.wide
+            | spectra
+            | decoding
+            | asked_inputs
+            | ends.intersection(self.state_ranges.tensors)
+            | self.state_ranges.changed
         )
 
     def tensors_to_choose(self) -> list[str]:
