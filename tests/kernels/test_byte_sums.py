@@ -13,7 +13,7 @@ from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
-from n2d2py.contracts.cpp.byte_sums import byte_sums, nibble_sums
+from n2d2py.contracts.cpp.byte_sums import byte_sums
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import Layer, layer_code
 
@@ -168,17 +168,6 @@ def test_the_proof_is_tight():
             ]
             fits = min(sums) >= -(2**15) and max(sums) < 2**15
             assert (byte_sums(rows.clip(-128, 127), U8) >= words) == fits
-
-
-def test_the_proof_of_nibbles():
-    """All four inputs of a word go to one place: a run more than what is let through can leave it."""
-    row = np.tile([7, -8, 7, 0], 64)
-    assert nibble_sums(row[None], U8) == 8 and 255 * 14 * 8 < 2**15 < 255 * 14 * 12
-    assert nibble_sums(np.full((2, 64), 7), U8) == 4 and nibble_sums(np.full((2, 64), 9), U8) == 0
-    assert nibble_sums(row[None, :-1], U8) == 0
-    assert (
-        nibble_sums(row[None], replace(U8, most=15), bounded=True) == 64 and nibble_sums(row[None], replace(U8, most=15)) == 8
-    )
 
 
 @pytest.mark.parametrize("kind", [S16, FLOAT32])

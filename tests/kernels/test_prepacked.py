@@ -39,7 +39,7 @@ def prepacked(seed: int) -> list[harness.Case]:
     for channels, outputs, size, kind in zip(
         (16, 20, 64, 33), cycle((16, 40, 7)), cycle(((1, 1), (3, 4))), cycle(WEIGHTS | FEWER)
     ):
-        made.append(winograd_case(sweep, channels, outputs, size, (1, 1, 1, 1), U8, "apart", kind, 3, U8))
+        made.append(winograd_case(sweep, channels, outputs, size, (1, 1, 1, 1), U8, "apart", kind, 3))
     return [replace(case, prepacks=True) for case in made if is_prepacked(case)]
 
 
