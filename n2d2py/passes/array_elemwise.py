@@ -20,9 +20,8 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
+from n2d2py.passes.array_layers import IntegerRewrite, over_images
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.neighbours import IntegerRewrite
-from n2d2py.passes.views import over_images
 
 _OPS = {"Mul": ("Prod", ()), "Add": ("Sum", ()), "Sub": ("Sum", (1.0, -1.0))}
 _LARGEST_SCORE = 128.0

@@ -15,8 +15,7 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.array_elemwise import AddedConstants, ArrayElemWise, ArraySums, OuterProduct
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
-from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
-from n2d2py.passes.conv_to_fc import ConvToFc
+from n2d2py.passes.constant_products import ConvToFc, GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.embeddings import FoldIntoTable, OneHotMatMul
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm

@@ -18,9 +18,8 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
+from n2d2py.passes.array_layers import IntegerRewrite, over_images, reason_for_float
 from n2d2py.passes.base import Match, Pass, drop
-from n2d2py.passes.neighbours import IntegerRewrite, reason_for_float
-from n2d2py.passes.views import over_images
 
 
 class WeighSums(Pass):

@@ -16,8 +16,7 @@ from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
-from n2d2py.passes.neighbours import IntegerRewrite
-from n2d2py.passes.views import over_images
+from n2d2py.passes.array_layers import IntegerRewrite, over_images
 
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 

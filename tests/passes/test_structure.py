@@ -21,7 +21,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import fuse
-from n2d2py.passes.conv_to_fc import ConvToFc
+from n2d2py.passes.constant_products import ConvToFc
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
 from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
 from n2d2py.passes.removals import RemoveIdentity

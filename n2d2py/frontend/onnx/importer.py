@@ -25,11 +25,10 @@ from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
-from n2d2py.frontend.onnx.preflight import Preflight
+from n2d2py.frontend.onnx.preflight import Preflight, nan_constants
 from n2d2py.frontend.onnx.states import check_states, keep_state_images
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
-from n2d2py.graph.nan_constants import nan_constants
 from n2d2py.graph.shapes import Shape, elements
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv

@@ -1,8 +1,10 @@
-"""Collection of import refusals, reported as one error for each kind."""
+"""What refuses a network at its import: refused nodes, one error for each kind, and constants that are not numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,6 +14,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.states import propose_constants
+from n2d2py.graph import Graph, Node
 
 _REMEDIES = {
     "ArgMax": "let the model end with the scores",
@@ -70,3 +73,31 @@ class Preflight:
         nodes = [(node.input, node.output) for node in graph.node if not self._constants >= set(node.output)]
         option = propose_outputs(nodes, refused, self._model.outputs)
         return option and f"; or end the model before it: {option}"
+
+
+def nan_constants(graph: Graph) -> Iterator[tuple[Node, str]]:
+    """Yield (layer, name of the constant or attribute) for all that hold a NaN. Infinities are allowed."""
+    for node in graph.nodes:
+        for role, array in node.params.items():
+            if array.dtype.kind == "f" and np.isnan(array).any():
+                yield node, role
+        for part in (node.op, node.activation):
+            for name in _nan_fields(part):
+                yield node, name
+
+
+def _nan_fields(part: Any) -> Iterator[str]:
+    """Yield the fields of an operator or activation that hold a NaN."""
+    for field in fields(part) if is_dataclass(part) else ():
+        if _is_nan(getattr(part, field.name)):
+            yield field.name
+
+
+def _is_nan(value: Any) -> bool:
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and bool(np.isnan(value).any())
+    if isinstance(value, (tuple, list)):
+        return any(_is_nan(item) for item in value if not isinstance(item, (int, str)))
+    return is_dataclass(value) and any(True for _ in _nan_fields(value))
