@@ -45,7 +45,7 @@ def propose_constants(model: OnnxModel) -> str:
             values[node.output[0]] = to_array(node.attribute[0].t, model.path)
     found: dict[str, str] = {}
     for node in model.proto.graph.node:
-        compared = writers.get(node.input[0]) if node.op_type == "If" else None
+        compared = writers.get(next(iter(node.input), "")) if node.op_type == "If" else None
         if compared is None or compared.op_type != "Equal":
             continue
         for source, constant in (tuple(compared.input), tuple(compared.input)[::-1]):
