@@ -1,15 +1,40 @@
-"""The command `n2d2py`; also `python -m n2d2py`."""
+"""The command `n2d2py`, also `python -m n2d2py`, and the commands around it: they end with status 130 on Ctrl-C, also during the
+imports."""
 
 import sys
+from importlib import import_module
 
 
 def main() -> int:
-    """Run the command line; the exit status, 130 also if Ctrl-C comes during the imports."""
+    """Run `n2d2py`."""
+    return _run("n2d2py.cli")
+
+
+def batch() -> int:
+    """Run `n2d2py-batch`."""
+    return _run("n2d2py.commands.batch")
+
+
+def tune() -> int:
+    """Run `n2d2py-tune`."""
+    return _run("n2d2py.commands.tune")
+
+
+def sweep() -> int:
+    """Run `n2d2py-sweep`."""
+    return _run("n2d2py.commands.sweep")
+
+
+def report() -> int:
+    """Run `n2d2py-report`."""
+    return _run("n2d2py.report.command")
+
+
+def _run(module: str) -> int:
     try:
-        from n2d2py.cli import main as run_command
+        return import_module(module).main()
     except KeyboardInterrupt:
         return 130
-    return run_command()
 
 
 if __name__ == "__main__":

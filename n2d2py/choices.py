@@ -39,3 +39,17 @@ def read_settings(text: str, kinds: Mapping[str, Collection[str]], wrong: Wrong)
         require_known("key", key, kinds[kind], wrong)
         settings[key] = value
     return kind, settings
+
+
+def without_defaults(text: str, read: Callable[[str], object]) -> str:
+    """Return KIND:KEY=VALUE,... without the settings that `read` assumes where they are absent."""
+    kind, _, rest = text.partition(":")
+    settings, whole = rest.split(",") if rest else [], read(text)
+    for setting in list(settings):
+        fewer = [one for one in settings if one != setting]
+        try:
+            unchanged = read(":".join([kind, *[",".join(fewer)] * bool(fewer)])) == whole
+        except N2D2Error:  # it is required
+            continue
+        settings = fewer if unchanged else settings
+    return ":".join([kind, *[",".join(settings)] * bool(settings)])

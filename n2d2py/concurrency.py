@@ -54,13 +54,13 @@ def _stop(futures: Iterable[Future[R]]) -> None:
     wait([future for future in futures if not future.cancel()])
 
 
-def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
+def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: bool = True) -> Generator[R, None, None]:
     """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits.
 
     An exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A
-    sequence of one item needs no thread.
+    sequence of one item needs no thread; neither does work that would take too much memory at once (`threads` False).
     """
-    if isinstance(items, Sequence) and len(items) < 2:
+    if not threads or (isinstance(items, Sequence) and len(items) < 2):
         yield from map(function, items)
         return
     count = cores()

@@ -49,7 +49,7 @@ from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
 from n2d2py.stages.report_pipeline import pipeline_data
-from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli, stream_scores
+from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli, stream_score, stream_scores
 from n2d2py.stages.score_boxes import check_boxes
 from n2d2py.stages.score_words import read_recordings
 from n2d2py.stages.train import train_stage
@@ -394,12 +394,15 @@ def _score_compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[C
     compared = project.tested.sample_evenly(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and tester.missing(project.prepared.request.parameters):
         tester = None
-    wanted = project.stored.count or compared is not None or score.latency
+    wanted = project.stored.count or compared is not None or score.latency or score.streams
     with _build_runner(tester if wanted else None, folder, project.manifest.details) as run:
         metrics = BuildMetrics() if run is None else measured(run, score.latency)
         if run is not None and score.test and project.stored.count and project.tested is not None:
             tested = (project.tested, project.positions)
             compiled_scores(quantized.network, quantized.graph, run, project.stored, tested, scores)
+        if run is not None and score.streams is not None:
+            streamed = stream_score(quantized.network, quantized.graph, run.network(), Path(score.streams))
+            scores.add(run.label, streamed)
         if compared is None:
             return Comparison(), metrics
         running, slack = (None, 0.0) if run is None else (run.network(), run.slack)

@@ -22,7 +22,7 @@ from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows
-from n2d2py.runtime import Network, Simulator
+from n2d2py.runtime import FloatNetwork, Network, Simulator
 from n2d2py.runtime.base import NetworkInfo
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.compare import refuse_differences
@@ -31,7 +31,7 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import scored_stimuli
-from n2d2py.stages.score_boxes import FloatNetwork, with_pipeline
+from n2d2py.stages.score_boxes import with_pipeline
 from n2d2py.stages.values import LayerValues, layer_values, one_stimulus
 from n2d2py.targets import Score, ScoreRow, score_table, text_table
 

@@ -61,7 +61,6 @@ struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
 template <class Cfg>
 struct Unpacked : Cfg {
     typedef void WeightBits;  // no constant any more
-    typedef void NibbleSums;
     typedef void Prepacked;
 };
 

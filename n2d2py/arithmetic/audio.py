@@ -1,24 +1,21 @@
 """Sounds to the features of a network's input, in integers: the definition that `kernels/n2d2/audio` computes too.
 
 A frame is `window` 16-bit samples, `hop` samples after the one before. Divisions by powers of two round down (`>>`);
-high(a, b) is a * b >> 32, N the size of the Fourier transform.
+high(a, b) is a * b >> 32.
 
-    1. x = s << k                            k: the largest with -2^28 <= x < 2^28
-    2. x -= mean(x)                          kaldi
-    3. x[n] -= 2 high(x[n - 1], emphasis)    the sample before the first one is the first one
-    4. v = high(x << j, window)              j: the largest with -2^30 <= x << j < 2^30; v has 30 - log2 N bits and a sign
-    5. 2 X = Fourier transform of v          radix 4 over pairs (v[2n], v[2n + 1]); 32 bits hold every stage without a shift
-    6. P = |2 X|^2 >> 8                      64 bits
-    7. L = log2(sum(weight * P)) - 2 (k + j) + c     in 1/65536, of each mel band; not below the floor of the preset
-    8. features in 1/4096: L, or its cosine transform
-    9. deltas: (sum(n (x[t + n] - x[t - n])) + D / 2) / D, D = 2 sum(n^2), n from 1 to delta_window; the first and the last frame of
+    1. kaldi, pre-emphasis: x = s << 14, x -= mean(x) (kaldi), x[n] -= 2 high(x[n - 1], emphasis); s = x / 2^j, rounded. The sample
+       before the first one is the first one; j is the least with -2^14 <= x >> j < 2^14
+    2. P = power spectrum of s * window, in 32 bits with one exponent: `power_spectrum` has its steps
+    3. L = log2(sum(weight * P)) - 2 shift + c     in 1/65536, of each mel band; not below the floor of the preset
+    4. features in 1/4096: L, or its cosine transform
+    5. deltas: (sum(n (x[t + n] - x[t - n])) + D / 2) / D, D = 2 sum(n^2), n from 1 to delta_window; the first and the last frame of
        the input repeat beyond its ends
 
 Samples at a multiple f of the rate become y[t] = (sum(h[n] s[f t + n]) + 2^14) >> 15, clipped to 16 bits: a sinc with a Hann window
 over six zeros on either side, which passes 0.99 of the band. Samples before a sound are zeros.
 
-The preset tflm computes in 16 bits as TFLite Micro does: `micro_frontend` has its steps. The kind pcen normalizes the energies of
-each band over time instead of step 8: `pcen` has its steps.
+The preset tflm computes as TFLite Micro does: `micro_frontend` has its steps. The kind pcen normalizes the energies of each band
+over time instead of step 4: `pcen` has its steps.
 """
 
 from __future__ import annotations
@@ -31,14 +28,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic import micro_frontend, pcen
+from n2d2py.arithmetic import micro_frontend, pcen, power_spectrum
 from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.choices import Wrong, option_error, read_settings, require_known
+from n2d2py.errors import Location
 
 WINDOWS = ("hann", "hamming", "povey")
 _SIZES = (32, 4096)
-_POWER_SHIFT, _WEIGHT_BITS, _FRACTION = 8, 12, 12
+_FRACTION = 12
 _ZEROS, _PASSED = 6, 0.99
 """The filter of the resampling: zeros of the sinc on either side, and the share of the band that passes, as in torchaudio."""
 
@@ -189,7 +187,7 @@ class AudioSource(StreamSource):
 
     @property
     def removes_mean(self) -> bool:
-        """True if step 2 is done."""
+        """True if step 1 removes the mean."""
         return self._preset.mean
 
     @property
@@ -224,72 +222,54 @@ class AudioSource(StreamSource):
 
     @cached_property
     def window_table(self) -> np.ndarray:
-        """The first half of the symmetric window, with its middle: sample n and sample `window_last` - n have the value n."""
+        """The window (window,), in 2^-14, or in 2^-12 where the source adapts."""
         half = 0.5 if self.adapts else 0.0  # samples are in the middle of their time
-        time = 2 * np.pi * (np.arange(self.window // 2 + 1) + half) / max(self.window_last + 2 * half, 1)
+        last = self.window if self._preset.periodic else self.window - 1
+        time = 2 * np.pi * (np.arange(self.window) + half) / max(last + 2 * half, 1)
         hann = 0.5 - 0.5 * np.cos(time)
         values = {"hann": hann, "hamming": 0.54 - 0.46 * np.cos(time), "povey": hann**0.85}[self.window_type]
-        return np.rint(values * 2 ** (12 if self.adapts else 33 - self.fft.bit_length())).astype(np.int64)
+        return np.rint(values * 2 ** (12 if self.adapts else 14)).astype(np.int64)
 
     @property
-    def window_pairs(self) -> np.ndarray:
-        """The whole window where the source adapts, as 32-bit words of two values; 0 follows an odd number."""
-        index = np.arange(self.window)
-        values = np.pad(self.window_table[np.minimum(index, self.window_last - index)], (0, self.window % 2))
-        return (values[::2] | values[1::2] << 16).astype(np.uint32)
-
-    @property
-    def window_last(self) -> int:
-        """Position of the end of the window."""
-        return self.window if self._preset.periodic else self.window - 1
-
-    @cached_property
-    def turns(self) -> np.ndarray:
-        """cos(2 pi (n - N/4) / N) for n from 0 to N - 1, in 2^-31, or in 1/32767 where the source adapts: a twiddle i is
-        (turns[i + N/4], -turns[i])."""
-        angle = 2 * np.pi * (np.arange(self.fft) - self.fft // 4) / self.fft
-        if self.adapts:
-            return np.rint(np.cos(angle) * 32767).astype(np.int64)
-        return np.clip(np.rint(np.cos(angle) * 2.0**31), 1 - 2.0**31, 2.0**31 - 1).astype(np.int64)
-
-    @property
-    def turn_pairs(self) -> np.ndarray:
-        """Cosine and sine of 2 pi n / N for n to 3 N / 4 where the source adapts, as 32-bit words."""
-        index = np.arange(3 * self.fft // 4 + 1)
-        cosines = self.turns[(index + self.fft // 4) % self.fft]
-        return (cosines & 0xFFFF | (self.turns[index] & 0xFFFF) << 16).astype(np.uint32)
-
-    @cached_property
-    def bands(self) -> np.ndarray:
-        """Real weights (mels, N/2 + 1) of the bins."""
+    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of the slopes of all bands (mels + 2,) and positions of the bins (N/2 + 1,), both in Hz or both in mel."""
         low, high = _to_mel(np.array([self.low, self.high]), self._preset.htk).tolist()
-        hertz = np.linspace(0, self.rate / 2, self.fft // 2 + 1)
-        ends = np.linspace(low, high, self.mels + 2)
-        points, at = (ends, _to_mel(hertz, True)) if self._preset.in_mel else (_to_hertz(ends, self._preset.htk), hertz)
-        left, centre, right = points[:-2, None], points[1:-1, None], points[2:, None]
-        weights = np.maximum(np.minimum((at - left) / (centre - left), (right - at) / (right - centre)), 0)
+        hertz, ends = np.linspace(0, self.rate / 2, self.fft // 2 + 1), np.linspace(low, high, self.mels + 2)
+        return (ends, _to_mel(hertz, True)) if self._preset.in_mel else (_to_hertz(ends, self._preset.htk), hertz)
+
+    @cached_property
+    def slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slope of each bin, -1 without one, and integer weight in its band (N/2 + 1,): slope m rises in band m and falls in band m - 1."""
+        ends, at = self._positions
+        slope = np.searchsorted(ends, at, "right") - 1
+        unused = (slope < 0) | (slope > self.mels)
+        unused[[0, -1]] = True  # outside the bands, or at their ends
         if self.adapts:
-            weights[:, : int(1.5 + self.low * self.fft / self.rate)] = 0
-        elif self._preset.in_mel:
-            weights[:, -1] = 0  # Kaldi leaves out the last bin
-        return weights * 2 / (right - left) if self._preset.area else weights
+            unused[: int(1.5 + self.low * self.fft / self.rate)] = True
+        slope[unused] = 0
+        rising = np.rint((at - ends[slope]) / np.diff(ends)[slope] * self.weight_one).astype(np.int64)
+        return np.where(unused, -1, slope), np.minimum(rising, 2**16 - 1)
+
+    @property
+    def weight_one(self) -> int:
+        """The integer weight of 1."""
+        return 2 ** (12 if self.adapts else 16)
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Integer weights (mels, N/2 + 1): the largest one of a band is 4095; in 1/4096 where the source adapts."""
-        if self.adapts:
-            return np.rint(self.bands * 2**_WEIGHT_BITS).astype(np.int64)
-        return np.rint(self.bands / self.bands.max(1, keepdims=True) * (2**_WEIGHT_BITS - 1)).astype(np.int64)
+        """Integer weights (mels, N/2 + 1)."""
+        (slope, rising), band = self.slopes, np.arange(self.mels)[:, None]
+        return np.where(slope == band, rising, 0) + np.where(slope == band + 1, self.weight_one - rising, 0)
 
     @cached_property
     def offsets(self) -> np.ndarray:
         """The constant c of each band, in 1/65536."""
-        bits = 31 - self.fft.bit_length()
-        unit = self._preset.unit
+        unit, ends = self._preset.unit, self._positions[0]
         if self.normalization:  # 2^31 for samples in -1 to 1
             unit = 2.0 ** ((31 + self.normalization.bits) / 2 - 15)
-        scale = self.bands.max(1) / (2**_WEIGHT_BITS - 1) * unit**2
-        return np.rint((np.log2(scale) + _POWER_SHIFT - 2 * (bits - 29)) * 65536).astype(np.int64)
+        areas = 2 / (ends[2:] - ends[:-2]) if self._preset.area else np.ones(self.mels)
+        logs = np.log2(areas * unit**2 / self.weight_one) + 2 * (2 + power_spectrum.later_stages(self.fft))
+        return np.rint(logs * 65536).astype(np.int64)
 
     @cached_property
     def cosines(self) -> tuple[np.ndarray, int]:
@@ -368,7 +348,7 @@ class AudioSource(StreamSource):
         return np.clip(sums + 2**14 >> 15, -32768, 32767)
 
     def _with_deltas(self, features: np.ndarray) -> np.ndarray:
-        """Step 9 for features (frames, static_features)."""
+        """Compute step 5 for features (frames, static_features)."""
         parts, reach = [features], self.delta_window
         divisor = 2 * sum(n * n for n in range(reach + 1))
         for _ in range(self.deltas):
@@ -380,8 +360,7 @@ class AudioSource(StreamSource):
 
     def transform(self, frames: np.ndarray) -> np.ndarray:
         """Return the features (n, features) of frames (n, window) of samples, which follow each other."""
-        values, shifts = self._windowed(frames)
-        energies = self._power(values) @ self.weights.T.astype(np.uint64)
+        energies, shifts = self._energies(frames)
         if self.adapts:
             return micro_frontend.adapt(micro_frontend.square_root(energies) >> shifts.astype(np.uint64), self.fft)
         logs = np.where(energies, log2_fixed(energies) - 2 * shifts * 65536 + self.offsets, self.floor)
@@ -397,91 +376,35 @@ class AudioSource(StreamSource):
         """Return the real values of features, float32."""
         return features.astype(np.float32) * self.step
 
-    def _windowed(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compute steps 1 to 4: values (n, N) and shifts (n, 1)."""
-        x = frames.astype(np.int64)
-        if self.adapts:
-            index = np.arange(self.window)
-            values, shifts = micro_frontend.scaled_window(x, self.window_table[np.minimum(index, self.window_last - index)])
-            return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts
-        shifts = _headroom(x, 28)
-        x = x << shifts
+    def _energies(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the energies (n, mels), uint64, and the shifts (n, 1) of frames (n, window)."""
+        samples, shifts = frames.astype(np.int64), np.zeros((len(frames), 1), np.int64)
+        if self.removes_mean or self.preemphasis:
+            samples, shifts = self._emphasized(samples)
+        after = self.fft - self.window
+        padded = np.pad(samples, ((0, 0), (0, after))), np.pad(self.window_table, (0, after))
+        powers, more = micro_frontend.powers(*padded) if self.adapts else power_spectrum.powers(*padded)
+        return powers @ self.weights.T.astype(np.uint64), shifts + more
+
+    def _emphasized(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute step 1: 16-bit samples and their shifts (n, 1)."""
+        x = x << 14
         if self.removes_mean:
             x = x - x.sum(1, keepdims=True) // self.window
-        if self.preemphasis:
-            x = x - 2 * (self.emphasis * np.concatenate([x[:, :1], x[:, :-1]], 1) >> 32)
-        more, index = _headroom(x, 30), np.arange(self.window)
-        window = self.window_table[np.minimum(index, self.window_last - index)]
-        values = (x << more) * window >> 32
-        return np.pad(values, ((0, 0), (0, self.fft - self.window))), shifts + more
-
-    def _power(self, values: np.ndarray) -> np.ndarray:
-        """Compute steps 5 and 6: powers (n, N/2 + 1), uint64, of values (n, N)."""
-        half, quarter = self.fft // 2, self.fft // 4
-        order = _reversed(half)
-        real, imaginary = values[:, 0::2][:, order], values[:, 1::2][:, order]
-        size = 1
-        if half.bit_length() % 2 == 0:
-            real, imaginary = self._scaled(real, 2), self._scaled(imaginary, 2)
-            real, imaginary = (
-                np.stack([x[:, ::2] + x[:, 1::2], x[:, ::2] - x[:, 1::2]], 2).reshape(x.shape) for x in (real, imaginary)
-            )
-            size = 2
-        while size < half:
-            rows = (np.moveaxis(self._scaled(x, 4).reshape(len(x), -1, 4, size), 2, 0) for x in (real, imaginary))
-            parts = list(zip(*rows, strict=True))
-            if size > 1:
-                step = np.arange(size) * (self.fft // (4 * size))
-                parts[1:] = [
-                    self._turned(part[0], part[1], step * times) for part, times in zip(parts[1:], (2, 1, 3), strict=True)
-                ]
-            (ar, ai), (cr, ci), (br, bi), (dr, di) = parts
-            real = np.stack([ar + cr + br + dr, ar - cr + bi - di, ar + cr - br - dr, ar - cr - bi + di], 2)
-            imaginary = np.stack([ai + ci + bi + di, ai - ci - br + dr, ai + ci - bi - di, ai - ci + br - dr], 2)
-            real, imaginary = (self._wrapped(x.reshape(len(values), half)) for x in (real, imaginary))
-            size *= 4
-        if self.adapts:
-            return micro_frontend.short_powers(real, imaginary, self.turns)
-        power = np.zeros((len(values), half + 1), np.int64)
-        power[:, 0] = (2 * (real[:, 0] + imaginary[:, 0])) ** 2
-        power[:, half] = (2 * (real[:, 0] - imaginary[:, 0])) ** 2
-        index = np.arange(1, quarter + 1)
-        ar, ai, br, bi = real[:, index], imaginary[:, index], real[:, half - index], imaginary[:, half - index]
-        tr, ti = self._turned(ar - br, ai + bi, index)
-        power[:, half - index] = (ar + br - ti) ** 2 + (ai - bi + tr) ** 2
-        power[:, index] = (ar + br + ti) ** 2 + (ai - bi - tr) ** 2
-        return (power >> _POWER_SHIFT).astype(np.uint64)
-
-    def _scaled(self, x: np.ndarray, divisor: int) -> np.ndarray:
-        """Return the values before a stage of the transform that adds so many of them."""
-        return micro_frontend.rounded_short(x * (32767 // divisor)) if self.adapts else x
-
-    def _wrapped(self, x: np.ndarray) -> np.ndarray:
-        """Return the values after a stage of the transform."""
-        return micro_frontend.wrapped_short(x) if self.adapts else x
-
-    def _turned(self, real: np.ndarray, imaginary: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return complex numbers times the twiddles at positions of `turns`; unchanged at 0. Each product is rounded down."""
-        cos, sin = self.turns[at + self.fft // 4], self.turns[at]
-        if self.adapts:
-            return micro_frontend.short_product(real, imaginary, cos, sin)
-        turned = 2 * ((real * cos >> 32) + (imaginary * sin >> 32)), 2 * ((imaginary * cos >> 32) + (-real * sin >> 32))
-        return np.where(at, turned[0], real), np.where(at, turned[1], imaginary)
+        x = x - 2 * (self.emphasis * np.concatenate([x[:, :1], x[:, :-1]], 1) >> 32)
+        less = np.maximum(-power_spectrum.headroom(x, 14), 0)
+        return x + (1 << less >> 1) >> less, 14 - less
 
 
-def _headroom(x: np.ndarray, bits: int) -> np.ndarray:
-    """Return the largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
-    return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
-
-
-def read_audio(text: str, option: str = "-audio") -> AudioSource:
-    """Return the source of KIND:KEY=VALUE,...; keys that are absent have the value of the preset.
+def read_audio(text: str, where: Location | None = None) -> AudioSource:
+    """Return the source of KIND:KEY=VALUE,... of -audio, or of the INI section at `where`; keys that are absent have the value of
+    the preset.
 
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
-    wrong = option_error(option, text)
-    kind, settings = read_settings(text, dict.fromkeys(_OF_KINDS, _KEYS), wrong)
+    wrong = option_error("-audio", text, where)
+    kind, settings = read_settings(text, dict.fromkeys(_OF_KINDS, KEYS), wrong)
     preset = settings.get("preset", "librosa")
     require_known("preset", preset, PRESETS, wrong)
     if kind != "log_mel" and PRESETS[preset].adapts:
@@ -523,7 +446,8 @@ _DEFAULTS: Mapping[str, Any] = {
     "input_rate": 0,
     **{one.name: one.default for one in fields(AudioSource) if one.name in _OF_KINDS["pcen"]},
 }
-_KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
+KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
+"""Keys of -audio."""
 
 
 def _problem(source: AudioSource) -> str:
@@ -558,8 +482,8 @@ def _problem(source: AudioSource) -> str:
         ),
     )
     problem = next((text for holds, text in rules if not holds), "")
-    if not problem and not source.bands.any(1).all():
-        empty = int(np.flatnonzero(~source.bands.any(1))[0])
+    if not problem and not (used := source.weights.any(1)).all():
+        empty = int(np.flatnonzero(~used)[0])
         problem = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
     return problem
 
@@ -582,11 +506,3 @@ def _to_mel(hertz: np.ndarray, htk: bool) -> np.ndarray:
 
 def _to_hertz(mel: np.ndarray, htk: bool) -> np.ndarray:
     return 700 * (10 ** (mel / 2595) - 1) if htk else np.where(mel < 15, mel * 200 / 3, 1000 * 6.4 ** ((mel - 15) / 27))
-
-
-def _reversed(count: int) -> np.ndarray:
-    """Return the numbers below a power of two with their bits in reverse order."""
-    order = np.zeros(1, np.int64)
-    while len(order) < count:
-        order = np.concatenate([2 * order, 2 * order + 1])
-    return order

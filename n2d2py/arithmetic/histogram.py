@@ -13,6 +13,14 @@ LEAST_RANGE = 2.0**-100
 """Smaller ranges count as zero: the scale, or its inverse, would leave float32."""
 _BLOCK = 1 << 17
 
+_FACTORS = np.linspace(-2, 2, 5)
+_WEIGHTS = np.exp(-np.square(_FACTORS) / 2) / np.exp(-np.square(_FACTORS) / 2).sum()
+"""Nodes of a normal distribution, in standard deviations, and their shares."""
+_BANDWIDTH, _TAIL = 2.3, 2.4
+"""Deviations of one value and one sample, of which N leave N^(-1/2); in units of the tail index for samples."""
+_ASSUMED_TAIL, _HEAVIEST_TAIL = 0.2, 0.5
+"""Tail index that counts as one more sample, and its upper limit."""
+
 
 @dataclass
 class Histogram:
@@ -25,6 +33,7 @@ class Histogram:
         minimum, maximum: exact extremes; +inf and -inf while empty.
         count: number of values; `zeros` of them are exactly 0.
         positive, negative: counts (BINS) by magnitude.
+        peaks: largest magnitude of each sample; empty if the samples are unknown.
     """
 
     limit: float = 0.0
@@ -34,6 +43,7 @@ class Histogram:
     zeros: int = 0
     positive: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
     negative: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    peaks: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def largest(self) -> float:
@@ -66,7 +76,7 @@ class Histogram:
             self.limit *= 2
 
     def add(self, values: np.ndarray) -> None:
-        """Count the elements of an array.
+        """Count the elements of an array (n, ...) of n samples; a vector is of unknown samples.
 
         Raises:
             ValueError: if a value is not finite.
@@ -74,7 +84,11 @@ class Histogram:
         flat = values.reshape(-1)
         if not flat.size:
             return
-        low, high = float(flat.min()), float(flat.max())
+        rows = values.reshape(len(values) if values.ndim > 1 else 1, -1)
+        lows, highs = rows.min(axis=1), rows.max(axis=1)
+        low, high = float(lows.min()), float(highs.max())
+        if values.ndim > 1:
+            self.peaks = np.append(self.peaks, np.maximum(-lows.astype(np.float64), highs))
         if not (np.isfinite(low) and np.isfinite(high)):
             raise ValueError("values that are not finite")
         largest = max(abs(low), abs(high))
@@ -123,6 +137,41 @@ class Histogram:
         self.minimum, self.maximum = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
         self.count += other.count
         self.zeros += other.zeros
+        self.peaks = np.append(self.peaks, other.peaks)
+
+    def expected(self, limit: float = np.inf) -> Histogram:
+        """Return the counts to expect of other samples: those of each value times log-normal factors, up to `limit`.
+
+        Few values and samples whose largest magnitudes differ spread them more. Samples with small values only tell nothing.
+        """
+        if not (self.peaks.size and self.largest):
+            return self
+        factors = np.exp(self._spread() * _FACTORS)
+        low, high = (max(min(end * factors[-1], limit), abs(end)) for end in (-min(self.minimum, 0.0), max(self.maximum, 0.0)))
+        result = Histogram(self.limit, min(-low, self.minimum), max(high, self.maximum), self.count, self.zeros)
+        result._grow(float(2.0 ** (np.floor(np.log2(max(low, high))) + 1)))
+        places = (np.arange(BINS) + 0.5) * (self.limit / result.limit)
+
+        def spread(counts: np.ndarray, end: float) -> np.ndarray:
+            last = int(end / result.limit * BINS)
+            moved = [np.minimum((places * factor).astype(np.intp), last) for factor in factors]
+            parts = [np.bincount(each, counts * weight, BINS) for each, weight in zip(moved, _WEIGHTS, strict=True)]
+            return np.sum(parts, axis=0)
+
+        result.positive, result.negative = spread(self.positive, high), spread(self.negative, low)
+        return result
+
+    def _spread(self) -> float:
+        """Return the deviation of the logarithm of a value on other samples.
+
+        It joins the bandwidth for the number of values, as of a kernel density estimate, and that for the number of samples,
+        which grows with the tail index of the upper half of their largest magnitudes (B. Hill, 1975).
+        """
+        peaks = np.sort(self.peaks[self.peaks > 0])
+        upper = peaks[peaks.size // 2 :]
+        tail = (float(np.log(upper / upper[0]).sum()) + _ASSUMED_TAIL) / (upper.size + 1)
+        values = max(self.count - self.zeros, 1)
+        return float(np.hypot(_BANDWIDTH / values**0.5, _TAIL * min(tail, _HEAVIEST_TAIL) / self.peaks.size**0.5))
 
     def magnitudes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return counts (BINS) of |x| with zeros in the first bin, and their BINS + 1 edges."""
@@ -138,6 +187,7 @@ class Histogram:
             "counts": np.array([self.count, self.zeros], np.int64),
             "positive": self.positive,
             "negative": self.negative,
+            "peaks": np.sort(self.peaks),
         }
 
     @staticmethod
@@ -152,6 +202,10 @@ class Histogram:
         bins = [arrays["positive"], arrays["negative"]]
         if any(array.shape != (BINS,) or array.dtype.kind not in "iu" or array.min() < 0 for array in bins):
             raise ValueError("a histogram's counts are damaged")
+        peaks = arrays["peaks"].astype(np.float64)
         if not 0 <= limit < np.inf or not 0 <= zeros <= count or np.isnan([minimum, maximum]).any():
             raise ValueError("a histogram's limits are damaged")
-        return Histogram(limit, minimum, maximum, count, zeros, *(array.astype(np.int64) for array in bins))
+        if peaks.ndim != 1 or not ((peaks >= 0) & (peaks < np.inf)).all():
+            raise ValueError("a histogram's largest magnitudes are damaged")
+        positive, negative = (array.astype(np.int64) for array in bins)
+        return Histogram(limit, minimum, maximum, count, zeros, positive, negative, peaks)

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic.fourier import Complex, divided, rounded, squares, transform, twiddles
+
 LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
 """log2 between 1 and 2 in 1/65536; values between two entries are interpolated."""
 
@@ -81,41 +83,44 @@ def square_root(values: np.ndarray) -> np.ndarray:
     return root + (values - root * root > root)
 
 
-def scaled_window(x: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute step 1: values and their shifts (n, 1) of frames (n, window)."""
-    values = x * window >> 12
-    peak = abs(values).max(1, keepdims=True)
-    shifts = np.maximum(15 - np.frexp(peak.astype(np.float64))[1].astype(np.int64), 0)
-    return values << shifts, shifts
+def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute steps 1 and 2: powers (n, N/2 + 1), uint64, of frames (n, N), and the j of each frame (n, 1)."""
+    half = window.shape[0] // 2
+    values = samples * window >> 12
+    shifts = np.maximum(15 - np.frexp(abs(values).max(1, keepdims=True))[1].astype(np.int64), 0)
+    values = values << shifts
+    made = rounded(transform(values[:, ::2] + 1j * values[:, 1::2], _Wrapping()) * 16383)
+    index = np.arange(1, half // 2 + 1)
+    low, high = made[:, index], np.conj(made[:, half - index])
+    turned = _wrapped(rounded((low - high) * twiddles(index + half // 2, 2 * half)))
+    result = np.zeros((len(samples), half + 1), np.int64)
+    result[:, index] = squares(divided(low + high + turned, 1))
+    result[:, half - index] = squares(divided((low + high - turned).conj(), 1))
+    return result.astype(np.uint64), shifts
 
 
-def rounded_short(x: np.ndarray) -> np.ndarray:
-    """Return the r of the steps."""
-    return x + (1 << 14) >> 15
+def _wrapped(x: Complex) -> Complex:
+    """Return both parts of complex numbers in their low 16 bits, with a sign."""
+    low = (part.astype(np.int64).astype(np.int16) for part in (x.real, x.imag))
+    return next(low) + 1j * next(low)
 
 
-def wrapped_short(x: np.ndarray) -> np.ndarray:
-    """Return the low 16 bits of numbers, with a sign."""
-    return x.astype(np.int16).astype(np.int64)
+class _Wrapping:
+    """Rounding of step 2."""
 
+    def first(self, x: Complex, parts: int) -> Complex:
+        return rounded(x * (32767 // parts))
 
-def short_product(real: np.ndarray, imaginary: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return complex numbers times cos - i sin."""
-    return rounded_short(real * cos + imaginary * sin), rounded_short(imaginary * cos - real * sin)
+    def turned(self, x: Complex, twiddles: Complex) -> Complex:
+        scaled = self.first(x, 4)
+        scaled[:, :, 1:] = rounded(scaled[:, :, 1:] * twiddles[1:])
+        return scaled
 
+    def halved(self, x: Complex) -> Complex:
+        return x
 
-def short_powers(real: np.ndarray, imaginary: np.ndarray, turns: np.ndarray) -> np.ndarray:
-    """Return the powers (n, N/2 + 1), uint64, from the transform (n, N/2) of pairs of values."""
-    half, quarter = real.shape[1], real.shape[1] // 2
-    real, imaginary = rounded_short(real * 16383), rounded_short(imaginary * 16383)
-    power = np.zeros((len(real), half + 1), np.int64)
-    power[:, 0], power[:, half] = (real[:, 0] + imaginary[:, 0]) ** 2, (real[:, 0] - imaginary[:, 0]) ** 2
-    index = np.arange(1, quarter + 1)
-    ar, ai, br, bi = real[:, index], imaginary[:, index], real[:, half - index], imaginary[:, half - index]
-    tr, ti = map(wrapped_short, short_product(ar - br, ai + bi, -turns[index], turns[index + half // 2]))
-    power[:, index] = (ar + br + tr >> 1) ** 2 + (ai - bi + ti >> 1) ** 2
-    power[:, half - index] = (ar + br - tr >> 1) ** 2 + (ti - ai + bi >> 1) ** 2
-    return power.astype(np.uint64)
+    def stored(self, x: Complex) -> Complex:
+        return _wrapped(x)
 
 
 def _gain(estimate: np.ndarray, table: np.ndarray) -> np.ndarray:

@@ -383,6 +383,9 @@ def _warn_about_range(x: np.ndarray, path: Path, declared: Range | None) -> None
 
 
 def _shape_error(path: Path, actual: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
+    if path.suffix.lower() == ".csv" and len(actual) == 2:
+        what = f"{path} has {actual[1]:,} columns, but a sample of the model has {prod(port.sample):,} values"
+        return N2D2Error("E414", what, remedy="write the values of one sample in each line")
     text = "x".join(map(str, actual))
     wanted = "x".join("N" if axis == port.axis else str(size) for axis, size in enumerate(port.dims))
     other = "nchw" if port.channels_last else "nhwc"

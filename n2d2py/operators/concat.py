@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from math import prod
 
@@ -119,12 +120,22 @@ def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
         return Value(result.shape, values[0].kind, None, result)
     if len(values) == 1:
         return values[0]
+    padding = {float(number) for one in constants for number in (one.min(), one.max())} if not values[0].kind else set()
+    if len(constants) == len(values) - 1 and len(padding) == 1:
+        return a.select(*_as_padding(values, axis), fill=padding.pop())
     dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
     rows = prod(first[:axis])
     alike = any(value.tensor == name for value in values for name, _ in a.builder.model.states)
     plain = not any(value.is_constant or value.kind for value in values)
     op = Concat(1, rows, () if plain else a.slots(values), values[0].kind, alike and not (plain and rows == 1))
     return a.add(op, values, dims, label="joined")
+
+
+def _as_padding(values: list[Value], axis: int) -> tuple[Value, dict[int, Sequence[int]]]:
+    """Return the only value that is not constant, and its positions along an axis of the result; -1 elsewhere."""
+    (value,) = (one for one in values if one.constant is None)
+    parts = [range(one.dims[axis]) if one is value else [-1] * one.dims[axis] for one in values]
+    return value, {axis: [position for part in parts for position in part]}
 
 
 @onnx_array("Concat")

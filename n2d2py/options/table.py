@@ -118,6 +118,7 @@ encodings: Quantize the tensors as this AIMET .encodings file states, without ca
     <how-to/quantized_models>
 input-shape: Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or 1x3x224x224.
     Several: NAME=3x224x224,OTHER=8. By default, arrays of -calib-data give the sizes of a single input. [ONNX files]
+constants: Give these inputs fixed values: NAME:VALUE,NAME:VALUE, such as sr:16000. [ONNX files] <how-to/streaming>
 inputs: Start the model at these tensors, which become its inputs: NAME,NAME. An input of the model that is still needed
     remains. [ONNX and TFLite files] <how-to/cut_a_model>
 outputs: End the model at these tensors, which become its outputs: NAME,NAME. Layers that no output needs are left out. [ONNX
@@ -243,6 +244,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("calib-data", "text", None, _QUANT, "PATH", field="load.data"),
     Option("encodings", "text", None, _QUANT, "FILE", field="load.encodings"),
     Option("input-shape", "text", None, _QUANT, "SHAPE", field="load.input_shape"),
+    Option("constants", "text", "", _QUANT, "VALUES", field="load.constants"),
     Option("inputs", "text", None, _QUANT, "NAMES", field="load.inputs"),
     Option("outputs", "text", None, _QUANT, "NAMES", field="load.outputs"),
     Option("input-range", "text", None, _QUANT, "LOW:HIGH", field="load.input_range"),

@@ -91,7 +91,9 @@ _ARGUMENTS = {
 }
 """Fields that are arguments of functions."""
 _FIELDS = {option.name: option for option in OPTIONS if option.field in _ARGUMENTS or option.field.split(".")[0] in _CLASSES}
-_NAMED = re.compile(rf"(?<![\w-])-({'|'.join(sorted(_FIELDS, key=len, reverse=True))})(?![\w-])( [\w./|?=,-]*[\w?])?")
+_LISTS = ("input-shape", "constants", "inputs", "outputs")
+"""Options whose values are texts in Python too."""
+_NAMED = re.compile(rf"(?<![\w-])-({'|'.join(sorted(_FIELDS, key=len, reverse=True))})(?![\w-])( [\w./|?=:,-]*[\w?])?")
 
 
 def python_words(text: str) -> str:
@@ -100,7 +102,8 @@ def python_words(text: str) -> str:
     def named(match: re.Match[str]) -> str:
         option, rest = _FIELDS[match[1]], match[2] or ""
         value = "" if option.kind == "flag" or not re.fullmatch(r" (-?[\dA-Z/.].*)", rest) else rest.strip()
-        if "?" in rest or rest.strip() in option.choices or value[:1] in ("/", "."):
+        is_list = option.name in _LISTS and re.search(r"[?=:,]|^ \d", rest)
+        if is_list or rest.strip() in option.choices or value[:1] in ("/", "."):
             value = repr(rest.strip())
         rest = "" if value else rest
         part, _, name = option.field.rpartition(".")

@@ -20,10 +20,7 @@ from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.quant.types.recurrent_states import changed_inputs, observe_states, observed_names, states_after
-from n2d2py.reference.engine import FloatEngine
-
-_BATCH_ELEMENTS = 16_000_000
-"""Elements of all tensors that a batch may hold at once (64 MB of float32)."""
+from n2d2py.reference.engine import MOST_ELEMENTS, FloatEngine
 
 
 @dataclass
@@ -79,7 +76,7 @@ class Statistics:
             result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
             result.inputs = {str(name): stored[f"inputs.{index}"] for index, name in enumerate(stored["float_inputs"])}
             for index, name in enumerate(stored["names"]):
-                parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
+                parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative", "peaks")}
                 result.histograms[str(name)] = Histogram.from_arrays(parts)
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             what = f"the statistics are not readable ({error})"
@@ -130,7 +127,7 @@ def network_key(graph: Graph, *parts: str) -> str:
 def batch_size(graph: Graph) -> int:
     """Return the number of samples that fit through the network at once within the memory limit."""
     total = sum(elements(tensor.shape) for tensor in graph.tensors.values())
-    return max(1, min(64, _BATCH_ELEMENTS // max(total, 1)))
+    return max(1, min(64, MOST_ELEMENTS // max(total, 1)))
 
 
 def assumed_statistics(graph: Graph, multiples: Sequence[float], values: np.ndarray) -> Statistics:
@@ -176,7 +173,7 @@ class _Observer:
         self.recurrent = _observed_layers(graph, self.wanted)
         self.outputs = [name for name in graph.outputs if name not in self.wanted and not graph.kind(name)]
         taps = [*self.wanted, *(name for node in self.recurrent for name in node.inputs)]
-        self.engine = FloatEngine(graph, taps=taps, threads=1)
+        self.engine, self.several = FloatEngine.for_batches(graph, taps)
 
     def measure(self, batch: np.ndarray) -> Statistics:
         values = self.engine.run(batch)
@@ -211,7 +208,8 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
             yield batch
 
     result = Statistics(key=key)
-    for part in ordered_map(_Observer(graph).measure, digested()):
+    observer = _Observer(graph)
+    for part in ordered_map(observer.measure, digested(), observer.several):
         if result.stimuli:
             result.merge(part)
         else:  # a copy of all histograms is much for a deep network

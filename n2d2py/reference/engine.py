@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n2d2py import log
+from n2d2py.concurrency import cores
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import each_call, named_inputs
+from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.reference.executor import run_graph
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 Batch = np.ndarray | Mapping[str, np.ndarray]
 """A batch of the only input (several side by side as vectors: graph/inputs.py), or one for each input by name."""
+
+
+MOST_ELEMENTS = 16_000_000
+"""Elements of all tensors that a batch may hold at once (64 MB of float32)."""
 
 
 class FloatEngine:
@@ -41,6 +47,13 @@ class FloatEngine:
         self._wanted = tuple(dict.fromkeys([*graph.outputs, *self.taps]))
         self._session = _graph_session(graph, self.taps, threads) if dtype is np.float32 else None
         self.backend = "numpy" if self._session is None else "onnxruntime"
+
+    @classmethod
+    def for_batches(cls, graph: Graph, taps: Iterable[str]) -> tuple[FloatEngine, bool]:
+        """Return an engine for many batches, and True if threads may run several at once: not where one sample has too many
+        elements."""
+        several = sum(elements(tensor.shape) for tensor in graph.tensors.values()) <= MOST_ELEMENTS
+        return cls(graph, taps=taps, threads=1 if several else cores()), several
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
         """Return the values (n, ...) by tensor name of the outputs, taps and initial states for a batch (n, C, H, W)."""
@@ -149,6 +162,7 @@ def _options(runtime: Any, threads: int) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # a block for all tensors, next to those of the first run
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry(*_EXACT_PRODUCTS)

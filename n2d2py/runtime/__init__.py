@@ -2,4 +2,4 @@
 
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.runner import AT_MOST, Latency, LayerTime, Runner
-from n2d2py.runtime.simulator import Simulator, load_simulator
+from n2d2py.runtime.simulator import FloatNetwork, Simulator, load_simulator

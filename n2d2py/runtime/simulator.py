@@ -11,6 +11,7 @@ from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.quant import nodes_for, outputs_from
 from n2d2py.quant.simulator import simulate
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
@@ -84,3 +85,15 @@ def load_simulator(path: Path | str) -> Simulator:
         N2D2Error: E806 when the folder holds no readable network.
     """
     return Simulator(read_graph(Path(path) / GRAPH_FILE))
+
+
+class FloatNetwork(Network):
+    """A float network, run by ONNX Runtime or NumPy; its layers are not listed."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self._engine = graph, FloatEngine(graph)
+        self.info = NetworkInfo(graph.name, *ends(graph), (), 0)
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        values = self._engine.run(dict(zip(self.graph.user_inputs, inputs, strict=True)))
+        return [values[name] for name in self.graph.user_outputs]

@@ -29,6 +29,7 @@ _WORSE_DB = 0.2
 """Decibels that one output may lose to a change that improves the network."""
 _NOTHING = 1e-9
 """Squared error relative to the variance that counts as none: 90 dB."""
+_SIXTEEN_BITS = (1 << 15) - 1
 _OUTLIER = 10.0
 """Standard deviations from which the largest weight of an output is an outlier."""
 
@@ -54,7 +55,8 @@ class CheckedOutputs:
     @cached_property
     def real(self) -> Mapping[str, np.ndarray]:
         """The float outputs."""
-        return _outputs(self.observed.checked, FloatEngine(self.observed.graph, threads=1).run)
+        engine, several = FloatEngine.for_batches(self.observed.graph, ())
+        return _outputs(self.observed.checked, engine.run, several)
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Return the figure of the worst integer output; `unseen`: the samples were not used for calibration."""
@@ -113,12 +115,16 @@ def check_accuracy(
     row = f", row {figure.row}," if figure.alone else ""
     samples = f"{count} {'held back' if observed.fresh else 'of the calibration'} samples"
     what = f"output '{figure.output}'{row} deviates strongly from floating point: {figure} on {samples}"
-    remedy = _find_remedy(checked, figure, _variants(graph, way, layer), form)
+    remedy = _constant_rows_remedy(np.asarray(checked.real[figure.output], np.float64))
+    if remedy is None:
+        remedy = _find_remedy(_Remedies(checked, form), figure, lambda enough: _variants(graph, way, layer, enough))
     log.warning("W508", f"{what}; layer '{layer}' costs most: {cause}", remedy=remedy)
 
 
-def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    parts = list(ordered_map(run, batches))
+def _outputs(
+    batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[str, np.ndarray]], threads: bool = True
+) -> dict[str, np.ndarray]:
+    parts = list(ordered_map(run, batches, threads))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -180,8 +186,22 @@ def _explain_loss(loss: LayerLoss, graph: QuantGraph) -> str:
     return f"its weights have {loss.weight_bits} bits{far}"
 
 
-def _variants(graph: QuantGraph, way: Variant, layer: str) -> Iterator[Variant]:
-    """Yield alternatives that may be more accurate, the cheapest for the export first."""
+def _constant_rows_remedy(real: np.ndarray) -> str | None:
+    """Return the remedy for an output of which no row varies by two 16-bit steps; None for other outputs."""
+    spread, largest = in_rows(real).std(axis=(1, 2)).max(), np.abs(real).max()
+    if not 0 < spread < 2 * largest / _SIXTEEN_BITS:
+        return None
+    return (
+        f"it varies by {spread:.3g} around values of up to {largest:.4g}, less than two 16-bit steps: "
+        "subtract the constant part, or export in floating point with -nbbits -32"
+    )
+
+
+def _variants(graph: QuantGraph, way: Variant, layer: str, enough: Callable[[Variant], bool]) -> Iterator[Variant]:
+    """Yield alternatives that may be more accurate, the cheapest for the export first.
+
+    `-quality best`, the slowest, is yielded only if 16 bits everywhere are `enough`.
+    """
     calibration, chosen = way.calibration, way.quantization
 
     def with_options(text: str, **changes: object) -> Variant:
@@ -205,36 +225,50 @@ def _variants(graph: QuantGraph, way: Variant, layer: str) -> Iterator[Variant]:
         yield with_options("-output-bits 16", output_bits=16)
     if chosen.bits == 8:
         yield replace(way, precisions={layer: Precision(bits=16)}, text=f"QuantBits=16 in [{layer}] of -export-parameters FILE")
-    if calibration.quality != "best":
+    wide = [with_options("-nbbits 16", bits=16)] if chosen.bits == 8 and not chosen.narrow else []
+    if calibration.quality != "best" and all(map(enough, wide)):
         yield replace(way, calibration=replace(calibration, quality="best"), text="-quality best")
-    if chosen.bits == 8 and not chosen.narrow:
-        yield with_options("-nbbits 16", bits=16)
+    yield from wide
     yield replace(
         way, precisions={layer: Precision(quantize=False)}, text=f"Quantize=0 in [{layer}] of -export-parameters FILE"
     )
 
 
+class _Remedies:
+    """Alternatives that were tried on the samples of the check, each once."""
+
+    def __init__(self, checked: CheckedOutputs, form: Callable[[Variant], tuple[QuantGraph, bool]]):
+        self.checked, self._form = checked, form
+        self.tried: dict[str, tuple[Variant, OutputFigure]] = {}
+
+    def enough(self, way: Variant) -> bool:
+        """True if an alternative is accurate enough."""
+        if way.text not in self.tried:
+            try:
+                with log.muted():
+                    figure = self.checked.figure(*self._form(way))
+            except N2D2Error as error:
+                log.detail("%s: %s", way.text, error)
+                return False
+            if figure is None:
+                return False
+            log.detail("tried %s: %s", way.text, figure)
+            self.tried[way.text] = way, figure
+        return self.tried[way.text][1].shortfall <= 1
+
+
 def _find_remedy(
-    checked: CheckedOutputs, figure: OutputFigure, ways: Iterator[Variant], form: Callable[[Variant], tuple[QuantGraph, bool]]
+    remedies: _Remedies, figure: OutputFigure, ways: Callable[[Callable[[Variant], bool]], Iterator[Variant]]
 ) -> str:
     """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
-    tried: list[tuple[float, Variant, OutputFigure]] = []
-    for way in ways:
-        try:
-            with log.muted():
-                tried_figure = checked.figure(*form(way))
-        except N2D2Error as error:
-            log.detail("%s: %s", way.text, error)
-            continue
-        if tried_figure is None:
-            continue
-        log.detail("tried %s: %s", way.text, tried_figure)
-        tried.append((tried_figure.shortfall, way, tried_figure))
-        if tried_figure.shortfall <= 1:
-            return f"{way.text} gives {tried_figure}, as tried on {sum(map(len, checked.observed.checked))} of them"
-    least = min(tried, key=lambda one: one[0], default=None)
-    if least is not None and least[0] < _BETTER * figure.shortfall:
-        return f"{least[1].text} helps most of what was tried, but is not enough: {least[2]}"
-    texts = ", ".join(way.text for _, way, _ in tried)
+    for way in ways(remedies.enough):
+        if remedies.enough(way):
+            count = sum(map(len, remedies.checked.observed.checked))
+            return f"{way.text} gives {remedies.tried[way.text][1]}, as tried on {count} of them"
+    tried = list(remedies.tried.values())
+    way, least = min(tried, key=lambda one: one[1].shortfall, default=(None, figure))
+    if way is not None and least.shortfall < _BETTER * figure.shortfall:
+        return f"{way.text} helps most of what was tried, but is not enough: {least}"
+    texts = ", ".join(way.text for way, _ in tried)
     failed = f"none of what was tried helps ({texts}): " if tried else ""
     return f"{failed}scale the data or the outputs, or export in floating point with -nbbits -32"

@@ -221,8 +221,9 @@ def _given_preprocessing(options: LoadOptions) -> list[str]:
 
 def refuse_for_ini(options: LoadOptions) -> None:
     """Raise E007 for preprocessing, encodings and shapes, which the sections of an INI define."""
-    for name, key in (("input_shape", "Size"), ("inputs", "Inputs"), ("outputs", "Outputs"), ("encodings", "Encodings")):
-        if getattr(options, name) is not None:
+    keys = {"input_shape": "Size", "constants": "Constants", "inputs": "Inputs", "outputs": "Outputs", "encodings": "Encodings"}
+    for name, key in keys.items():
+        if getattr(options, name) not in (None, ""):
             what = f"-{name.replace('_', '-')} applies to ONNX files only"
             raise N2D2Error("E007", what, remedy=f"remove it; in an INI, set {key} in the section of the ONNX file")
     if names := [name for name in _given_preprocessing(options) if name != "-input-format"]:

@@ -3,6 +3,11 @@ onnx."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
 import numpy as np
 
 from n2d2py import log
@@ -11,8 +16,10 @@ from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.multi_input import array_files
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs, open_sizes_error
 from n2d2py.frontend.onnx.model import OnnxModel
+from n2d2py.frontend.onnx.states import fix_inputs, propose_constants
 from n2d2py.stages.options import LoadOptions
 
 
@@ -20,10 +27,42 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     """Set the open input sizes of an ONNX file from -input-shape, or from given arrays.
 
     Raises:
-        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an unknown input.
+        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an unknown input, open sizes.
     """
     for name, sizes in _shapes(options.input_shape, [one.name for one in model.user_inputs]).items():
         model.set_sizes(name, sizes)
+    _size_by_data(model, options)
+    opened = next((one for one in model.user_inputs if one.is_open), None)
+    if opened is not None:
+        raise open_sizes_error(model, opened, _find_size(model, options))
+
+
+_SIZES = (64, 224, 576, 1024, 16000)
+"""Sizes that are tried for open axes."""
+_SECONDS, _BYTES = 10, 64 << 20
+"""Limits of the trials: time, and size of the model."""
+
+
+def _find_size(model: OnnxModel, options: LoadOptions) -> int | None:
+    """Return a size with which the model is imported, the same for all open axes; None if none is found soon."""
+    if model.proto.ByteSize() > _BYTES:
+        return None
+    start = time.monotonic()
+    for size in _SIZES:
+        inputs = [one.sized([each or size for each in one.dims[len(one.dims) > 1 :]], model.place()) for one in model.inputs]
+        proto = type(model.proto).FromString(model.proto.SerializeToString())
+        trial = replace(model, proto=proto, inputs=inputs, constants=dict(model.constants))
+        with log.muted(), suppress(N2D2Error):
+            fix_inputs(trial, options.constants or propose_constants(trial))
+            import_onnx(trial)
+            return size
+        if time.monotonic() > start + _SECONDS:
+            break
+    return None
+
+
+def _size_by_data(model: OnnxModel, options: LoadOptions) -> None:
+    """Set the open sizes from given arrays."""
     opened = [one.name for one in model.user_inputs if one.is_open]
     if not opened or options.data is None:
         return
@@ -54,8 +93,11 @@ def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> N
     log.notice("the input '%s' is %s, as %s", name, "x".join(map(str, sizes)), source)
 
 
-def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
+def _shapes(given: str | int | Sequence[int] | None, names: list[str]) -> dict[str, tuple[int, ...]]:
     """Return the shapes by input name; one without name belongs to the only input."""
+    text = (
+        given if given is None or isinstance(given, str) else "x".join(map(str, [given] if isinstance(given, int) else given))
+    )
     shapes: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text is not None else ():
         name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons

@@ -492,7 +492,7 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
 
     encodings = None if options.encodings is None else Path(options.encodings)
     model = load_model(path, encodings=encodings, cut=Cut.of(options.inputs, options.outputs))
-    fix_inputs(model, params["Constants"])
+    fix_inputs(model, options.constants or params["Constants"])
     find_states(model, params["States"])
     size_inputs(model, options)
     restored = restore_dynamic(model, not options.run_time_scales)

@@ -65,7 +65,9 @@ class LoadOptions:
         read_data: whether data are opened.
         synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had; None: none.
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
-        input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
+        input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line; of one input also as
+            numbers.
+        constants: inputs of an ONNX file with a fixed value, NAME:VALUE,...
         inputs, outputs: names of tensors of an ONNX or TFLite file that become the inputs and outputs of the network.
         drop_softmax: whether a Softmax at an output is left out, which then gives logits.
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
@@ -100,7 +102,8 @@ class LoadOptions:
     read_data: bool = True
     synthetic: int | None = None
     encodings: str | Path | None = None
-    input_shape: str | None = None
+    input_shape: str | int | Sequence[int] | None = None
+    constants: str = ""
     inputs: str | Sequence[str] | None = None
     outputs: str | Sequence[str] | None = None
     drop_softmax: bool = False

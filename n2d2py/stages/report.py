@@ -130,7 +130,7 @@ def _missed_images(scores: Scores, tested: Stimuli | None, contract: InputContra
     missed = {
         miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misses_by_class(MISSES_SHOWN)
     }
-    if tested is None or len(tested.shape) != 3:
+    if tested is None:
         return {}
     images = {number: stimulus_picture(tested[number], contract, _MISSED_PIXELS) for number in sorted(missed)}
     return {number: image for number, image in images.items() if image is not None}

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.arithmetic.audio import AudioSource, read_audio
+from n2d2py.arithmetic.sensor import SensorSource, read_sensor
 from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.choices import without_defaults
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import InputContract
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.quant.observe.worst import stimulus_picture
+from n2d2py.quant.observe.worst import stimulus_picture, window_picture
 from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage, bytes_fact
 from n2d2py.runtime import Network, Simulator
 from n2d2py.stages.calibrate import set_to_calibrate
@@ -58,9 +59,12 @@ def _input_stages(contract: InputContract, facts: list[tuple[str, str]]) -> list
     if source is None or not facts:
         return [("Input", contract.text, [])]
     if isinstance(source, AudioSource):
-        return [("Sound", f"{source.sound_rate} Hz, 16 bits", []), ("Features", source.text, facts)]
+        return [
+            ("Sound", f"{source.sound_rate} Hz, 16 bits", []),
+            ("Features", without_defaults(source.text, read_audio), facts),
+        ]
     if isinstance(source, SensorSource):
-        return [("Samples", f"{source.axes} axes, 16 bits", []), ("Window", source.text, facts)]
+        return [("Samples", f"{source.axes} axes, 16 bits", []), ("Window", without_defaults(source.text, read_sensor), facts)]
     return [("Frame", f"{source.format} of any size", []), ("Conversion", source.text, facts)]
 
 
@@ -98,14 +102,8 @@ def _first_part(raw: np.ndarray, running: Network) -> np.ndarray:
 
 
 def _picture(running: Network, sample: np.ndarray) -> np.ndarray | None:
-    """Return an input as an image; the features of a sound with the first one below, coefficients and axes over their own range."""
-    source = running.contract.source
-    if not isinstance(source, StreamSource):
-        image = stimulus_picture(sample, running.contract, max(sample.shape))
-        return None if image is None else running.contract.red_first(image)
-    frames = source.frames_of(sample.shape)
-    values = sample.reshape((source.features, frames.count) if frames.turned else (frames.count, source.features))
-    values = values if frames.turned else values.T
-    axis = None if source.size_key == "mels" else 1  # coefficients and axes differ in range
-    low, high = values.min(axis, keepdims=True), values.max(axis, keepdims=True)
-    return np.rint((values - low) * (255 / np.maximum(high - low, 1e-9)))[::-1].astype(np.uint8)
+    """Return an input as an image."""
+    if isinstance(running.contract.source, StreamSource):
+        return window_picture(sample, running.contract.source)
+    image = stimulus_picture(sample, running.contract, max(sample.shape))
+    return None if image is None else running.contract.red_first(image)

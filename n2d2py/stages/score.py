@@ -21,10 +21,10 @@ from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference.engine import FloatEngine
-from n2d2py.runtime import Network, Runner, Simulator
+from n2d2py.runtime import FloatNetwork, Network, Runner, Simulator
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
-from n2d2py.stages.score_boxes import TARGET, FloatNetwork, detection_score, detector_of, found_boxes, with_pipeline
+from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes, with_pipeline
 from n2d2py.stages.score_words import TARGET as WORDS
 from n2d2py.stages.score_words import read_recordings, word_score
 from n2d2py.targets import Score, Scorer, write_target_files
@@ -96,13 +96,17 @@ def stream_scores(
     network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, streams: Path, folder: Path, scores: Scores
 ) -> None:
     """Add the scores of the words in the recordings of the folder `streams`; writes the decided words into `folder`."""
-    recordings = read_recordings(streams, network)
     running: dict[str, tuple[Network, Graph | QuantGraph]] = {"float": (FloatNetwork(graph), graph)}
     if quantized is not None:
         running[simulated_name(quantized.bits)] = Simulator(quantized), quantized
     for label, (one, typed) in running.items():
-        scores.add(label, word_score(with_pipeline(one, network, typed), recordings, network.data.classes))
+        scores.add(label, stream_score(network, typed, one, streams))
     write_target_files(folder, scores.rows[WORDS][-1][1], "test" if quantized is None else "export")
+
+
+def stream_score(network: LoadedNetwork, graph: Graph | QuantGraph, running: Network, streams: Path) -> Score:
+    """Return the score of the words that `running`, which runs `graph`, finds in the recordings of the folder `streams`."""
+    return word_score(with_pipeline(running, network, graph), read_recordings(streams, network), network.data.classes)
 
 
 def score_stage(

@@ -10,8 +10,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.postprocessing import Detector, PostProcessor, parse_post
-from n2d2py.reference.engine import FloatEngine
-from n2d2py.runtime.base import Network, NetworkInfo
+from n2d2py.runtime.base import Network
 from n2d2py.runtime.simulator import ends
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets import Score
@@ -19,18 +18,6 @@ from n2d2py.targets.boxes import Boxes
 
 TARGET = "detections"
 """Name of the score in the place of a target's."""
-
-
-class FloatNetwork(Network):
-    """A float network, run by ONNX Runtime or NumPy; its layers are not listed."""
-
-    def __init__(self, graph: Graph):
-        self.graph, self._engine = graph, FloatEngine(graph)
-        self.info = NetworkInfo(graph.name, *ends(graph), (), 0)
-
-    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        values = self._engine.run(dict(zip(self.graph.user_inputs, inputs, strict=True)))
-        return [values[name] for name in self.graph.user_outputs]
 
 
 def check_boxes(network: LoadedNetwork, stimuli: Stimuli) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.kernel_simd import FLAGS, SANITIZERS, need_isa
-from support.programs import need, run_command
+from support.programs import run_command
+from support.tables import few_fast
 
 from n2d2py.arithmetic import float32
 
@@ -99,9 +100,8 @@ def compiled(folder: Path, *command: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", few_fast(["g++", "clang++"]))
 def test_bits_and_errors(tmp_path, compiler):
-    need(compiler)
     plain = compiled(tmp_path, compiler, *SANITIZERS, "-DN2D2_ISA_PORTABLE")
     with np.errstate(all="ignore"):
         for name, reference in REFERENCES.items():

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from support.programs import run_command
 from support.quantized_models import Model
-from support.tables import every
+from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.cli import main
@@ -93,7 +93,7 @@ def test_describe_mobilenet(capsys):
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("bits", ["8", "-32"])
+@pytest.mark.parametrize("bits", few_fast(["8", "-32"]))
 def test_layers_of_a_model_file_are_compared_without_data(bits, tmp_path, capsys):
     model = Model((6,))
     y = model.add("MatMul", model.rounded("x", 0.02, 3), model.weights((6, 4), 0.003, axis=1))

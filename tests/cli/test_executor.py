@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.errors import error_of
 
 from n2d2py.concurrency import cores, ordered_map, run_both
 from n2d2py.errors import ErrorList, Location, N2D2Error
@@ -59,9 +60,8 @@ def test_an_exception_ends_all(workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_errors_with_codes_come_back_whole(workers):
-    with pytest.raises(ErrorList) as caught:
-        Executor(workers).map(refuses, [7, 7])
-    assert [error.line() for error in caught.value.errors] == [
+    found = error_of(lambda: Executor(workers).map(refuses, [7, 7]))
+    assert [error.line() for error in found.errors] == [
         "N2D2-E204: net.ini:7 [conv]: an odd number; take another",
         "N2D2-E401: no file",
     ]
@@ -74,17 +74,15 @@ def test_a_shard_whose_worker_is_killed_is_done_again(tmp_path):
 
 
 def test_a_shard_that_kills_each_worker_is_named():
-    with pytest.raises(N2D2Error) as caught:
-        Executor(2).map(always_dies, [0, 1, 2, 3])
-    assert caught.value.code == "E813" and "part 2" in caught.value.what and ATTEMPTS == 3
+    error = error_of(lambda: Executor(2).map(always_dies, [0, 1, 2, 3]))
+    assert error.code == "E813" and "part 2" in error.what and ATTEMPTS == 3
 
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("n2d2py.executor._CONNECT_SECONDS", 2)
-    with pytest.raises(N2D2Error) as caught:
-        Executor(cluster="tcp://127.0.0.1:9").map(square, [1, 2])
-    assert caught.value.code == "E814" and "127.0.0.1:9" in caught.value.what
+    error = error_of(lambda: Executor(cluster="tcp://127.0.0.1:9").map(square, [1, 2]))
+    assert error.code == "E814" and "127.0.0.1:9" in error.what
 
 
 def test_a_cluster_of_two_processes_with_one_killed(tmp_path):

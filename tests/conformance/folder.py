@@ -3,7 +3,7 @@
 Each file is run in a process of its own, so that nothing stops the others. Its inputs are, in this order:
 `test_data_set_*/input_*.pb` next to it (with `output_*.pb` as expected outputs), NAME.npz (arrays by the names of inputs, and of
 outputs), `eval.npz` (x; `calib.npy` calibrates), else noise.
-Sizes that a file leaves open are those of the option that the error message proposes, with -size for each `?`.
+Where an error message proposes options, the file is read again with them, and -size for each `?`.
 
 Columns: result is right; wrong (float beyond 1e-4 of the peer, a quantized .tflite file more than one step from it, or C++ that differs
 from Python); refused (an error with a code); failed (another error, or the time is over); no peer (the file is imported, and ONNX
@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -47,7 +47,7 @@ __all__ = ["find_cases", "run_apart"]
 
 SAMPLES, CALIBRATED = 4, 8
 _ALIVE: list[Any] = []
-_PROPOSED = re.compile(r"input.shape='([^']*\?[^']*)'")
+_PROPOSED = re.compile(r"\b(input_shape|constants|outputs)='?([^')]*)'?")
 TOLERANCE = 1e-4
 COLUMNS = ("result", "float", "int8", "peer", "C++", "MB", "s", "remark")
 
@@ -84,21 +84,27 @@ def find_cases(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in (".onnx", ".tflite") and path.is_file())
 
 
-def open_onnx(path: Path) -> Peer:
-    """The file on ONNX Runtime."""
+def open_onnx(path: Path, constants: Mapping[str, float]) -> Peer:
+    """The file on ONNX Runtime; the inputs `constants` always have one value."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    ports, names = session.get_inputs(), [port.name for port in session.get_inputs()]
+    ports = [port for port in session.get_inputs() if port.name not in constants]
+    names = [port.name for port in ports]
     types = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(float16)": "f2", "tensor(bool)": "?"}
+
+    def dtype_of(port: Any) -> np.dtype:
+        return np.dtype(types.get(port.type) or port.type[7:-1])
+
+    fixed = {p.name: np.full(p.shape, constants[p.name], dtype_of(p)) for p in session.get_inputs() if p.name in constants}
     return Peer(
         names,
         [[size if isinstance(size, int) and size > 0 else None for size in port.shape] for port in ports],
-        [np.dtype(types.get(port.type) or port.type[7:-1]) for port in ports],
+        [dtype_of(port) for port in ports],
         [port.name for port in session.get_outputs()],
-        lambda arrays: [np.asarray(y) for y in session.run(None, dict(zip(names, arrays, strict=True)))],
+        lambda arrays: [np.asarray(y) for y in session.run(None, {**fixed, **dict(zip(names, arrays, strict=True))})],
     )
 
 
@@ -192,8 +198,11 @@ class Examined:
     def __init__(self, path: Path, size: int):
         self.path = path
         self.model, self.option = load(path, size)
+        chosen = re.search(r"-constants (\S+)", self.option)
+        pairs = [pair.split(":") for pair in chosen[1].split(",")] if chosen else []
+        self.constants = {name: float(value) for name, value in pairs}
         try:
-            self.peer = (open_onnx if path.suffix == ".onnx" else open_tflite)(path)
+            self.peer = open_onnx(path, self.constants) if path.suffix == ".onnx" else open_tflite(path)
         except Exception as error:  # neither has a class of its own for errors
             raise PeerRefuses(f"the peer refuses the file: {str(error)[:100]}") from error
         _ALIVE.append(self.peer)
@@ -273,7 +282,7 @@ class Examined:
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
                     write_static(self.path, made, stimuli, activations="QInt8")
-                return decibels(self.by(open_onnx(made)), self.wanted)
+                return decibels(self.by(open_onnx(made, self.constants)), self.wanted)
             except Exception as error:  # its quantizer does not take every file
                 return type(error).__name__
 
@@ -285,15 +294,15 @@ def _filled(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def load(path: Path, size: int) -> tuple[Model, str]:
-    """The import, and the option that it took: sizes that the message of a first attempt proposes, `size` for each `?`."""
+    """The import, and the options that the message of a first attempt proposes; `size` for each `?` of them."""
     try:
         return n2d2py.load(path), ""
     except n2d2py.N2D2Error as error:
-        proposed = _PROPOSED.search(str(error))
-        if proposed is None:
+        options = {name: value.replace("?", str(size)) for name, value in reversed(_PROPOSED.findall(str(error)))}
+        if not options:
             raise
-    shape = proposed[1].replace("?", str(size))
-    return n2d2py.load(path, options=n2d2py.LoadOptions(input_shape=shape)), f"-input-shape {shape}"
+    words = (f"-{name.replace('_', '-')} {value}" for name, value in options.items())
+    return n2d2py.load(path, options=n2d2py.LoadOptions(**options)), " ".join(words)
 
 
 def largest_error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:

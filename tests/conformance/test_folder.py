@@ -44,7 +44,7 @@ def models(tmp_path):
 
 
 def test_every_model_has_a_row(models, monkeypatch, capsys):
-    status, rows = table(monkeypatch, capsys, str(models), "-size", "7", "-float")
+    status, rows = table(monkeypatch, capsys, str(models), "-float")
     results = {name: cells[0] for name, cells in rows.items()}
     errors = {name: cells[1] for name, cells in rows.items()}
     assert status == 1 and results == {
@@ -55,7 +55,7 @@ def test_every_model_has_a_row(models, monkeypatch, capsys):
         "wrong/model.onnx": "wrong",
     }
     assert errors["right/model.onnx"] == "0.0e+00" and errors["wrong/model.onnx"] == "4.0e-02"
-    assert float(errors["open.onnx"]) < 1e-6 and rows["open.onnx"][-1] == "-input-shape 3x7x3"
+    assert float(errors["open.onnx"]) < 1e-6 and rows["open.onnx"][-1] == "-input-shape 3x64x3"
     assert not errors["refused.onnx"] and "Multinomial" in rows["refused.onnx"][-1] and "N2D2-E310" in rows["refused.onnx"][-1]
     assert not errors["damaged.tflite"] and rows["damaged.tflite"][-1].startswith("N2D2-E")
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from support.errors import error_line
 
 from n2d2py.data import build_provider, open_source, read_database
 from n2d2py.data.preprocessing import Preprocessing
-from n2d2py.errors import N2D2Error
 from n2d2py.ini import load_document
 
 KITTI = "{} 0 0 0 2 3 5 4 1 1 1 0 0 0 0\nDontCare 0 0 0 0 0 9 9 1 1 1 0 0 0 0\n"
@@ -116,16 +116,14 @@ def test_margins_and_the_label_outside(ini, tmp_path):
 def test_damaged_annotations(ini, tmp_path, text):
     document = ini(written(tmp_path, "GTSDB_DIR_Database"))
     (tmp_path / "data/gt.txt").write_text(text)
-    with pytest.raises(N2D2Error, match="E410"):
-        read_database(document)
+    assert "E410" in error_line(read_database, document)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"objects": [{"label": 3, "polygon": []}]}', '{"objects": 1}', "[" * 100_000])
 def test_damaged_polygons(ini, tmp_path, text):
     document = ini(written(tmp_path, "Cityscapes_Database", "SingleInstanceLabels=0\n"))
     next(tmp_path.rglob("*.json")).write_text(text)
-    with pytest.raises(N2D2Error, match="E410"):
-        read_database(document)
+    assert "E410" in error_line(read_database, document)
 
 
 FACES = (
@@ -248,8 +246,7 @@ def test_damaged_tables(ini, tmp_path, case, at, file, text):
     CASES[case] = LABELLED[case][at][:3]
     document = ini(written(tmp_path, case))
     (tmp_path / "data" / file).write_text(text)
-    with pytest.raises(N2D2Error, match="E410"):
-        read_database(document)
+    assert "E410" in error_line(read_database, document)
 
 
 ROWS = [f"33,{kind},{at},{at}.5,-{at},.25;" for at, kind in enumerate(["Jogging"] * 4 + ["Walking"] * 6)]
@@ -266,11 +263,9 @@ def test_windows_of_accelerations(ini, tmp_path):
     np.testing.assert_array_equal(database.items.read(1)[:, :, 0], [[at + 0.5, -at, 0.25] for at in range(2, 6)])
     for text in (ROWS[0] + "\n33,Flying,1,1,1,1;", "33,Jogging,1,1,1;"):
         path.write_text(text)
-        with pytest.raises(N2D2Error, match="E410"):
-            read_database(document)
+        assert "E410" in error_line(read_database, document)
     path.write_text("\n".join(ROWS[:5]))
-    with pytest.raises(N2D2Error, match="E416"):
-        read_database(document)
+    assert "E416" in error_line(read_database, document)
 
 
 def test_databases_that_are_joined(ini, tmp_path):
@@ -283,10 +278,8 @@ def test_databases_that_are_joined(ini, tmp_path):
     database = read_database(ini(text))
     assert database.label_names == ("0", "1", "2", "x") and database.labels.tolist() == [0, 2, 2, 1, 3]
     assert database.sizes() == {"Learn": 2, "Validation": 0, "Test": 3} and database.items.name(3) == "b.csv[1]"
-    with pytest.raises(N2D2Error, match="E119"):
-        read_database(ini(text.replace("one two", "one three")))
-    with pytest.raises(N2D2Error, match="E419"):
-        read_database(ini(text.replace("one two", "database")))
+    assert "E119" in error_line(lambda: read_database(ini(text.replace("one two", "one three"))))
+    assert "E419" in error_line(lambda: read_database(ini(text.replace("one two", "database"))))
 
 
 def test_a_pair_of_idx_files(ini, tmp_path):

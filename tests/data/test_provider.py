@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from support.errors import error_line
+from support.errors import error_line, error_of
 from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, read_environment
 from n2d2py.data.pipeline import normalize_integers
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.errors import ErrorList
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
 DATABASE = "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
@@ -173,9 +172,8 @@ def test_transformation_errors_come_together(ini):
         "[sp.ChannelsTransformation-2]\nType=FlipTransformation\n"
         "[sp.Transformation-3]\nType=Nothing\n"
     )
-    with pytest.raises(ErrorList) as caught:
-        read_pipelines(document, read_environment(document))
-    assert [one.code for one in caught.value.errors] == ["E406", "E417", "E405"]
+    error = error_of(lambda: read_pipelines(document, read_environment(document)))
+    assert [one.code for one in error.errors] == ["E406", "E417", "E405"]
 
 
 def test_a_misspelt_key_of_a_learning_step_is_a_warning(ini):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.errors import error_line
+from support.errors import error_line, error_of
 from support.tables import every
 
 from n2d2py import log
@@ -51,6 +51,12 @@ def test_arrays(tmp_path, save, dtype, expected):
     stimuli = open_source(path, (1, 1, 1))
     np.testing.assert_array_equal(_all(stimuli).reshape(-1), np.array(expected, np.float32))
     assert stimuli.labels.tolist() == ([-1, -1] if save == "npy" else [4, 2])
+
+
+def test_a_csv_file_of_another_width_is_told_by_its_columns(tmp_path):
+    np.savetxt(tmp_path / "d.csv", np.zeros((8, 640)), delimiter=",")
+    with pytest.raises(N2D2Error, match=r"E414.*640 columns.*192 values"):
+        open_source(tmp_path / "d.csv", (3, 8, 8))
 
 
 @pytest.mark.parametrize("port", [None, FilePort((1, 2, 3)), FilePort((2, 3), None), FilePort((2, 1, 3), 1)])
@@ -111,8 +117,7 @@ def test_a_changed_byte_of_an_archive_is_noticed(tmp_path, save):
     for place in range(400, len(content) - 400, 997):
         content[place] ^= 1
         (tmp_path / "bad.npz").write_bytes(content)
-        with pytest.raises(N2D2Error, match="E402"):
-            open_source(tmp_path / "bad.npz", (3, 5, 4))
+        assert "E402" in error_line(open_source, tmp_path / "bad.npz", (3, 5, 4))
         content[place] ^= 1
     np.testing.assert_array_equal(open_source(tmp_path / "x.npz", (3, 5, 4))[7], x[7])
 
@@ -210,17 +215,12 @@ def test_not_a_number_is_told_with_its_input(tmp_path):
 
 
 def test_folders_without_data_and_with_a_part(tmp_path):
-    with pytest.raises(N2D2Error) as caught:
-        open_multi_input(tmp_path, INPUTS)
-    assert caught.value.code == "E416"
+    assert "E416" in error_line(open_multi_input, tmp_path, INPUTS)
     np.save(tmp_path / "right.npy", RIGHT)
-    with pytest.raises(N2D2Error) as caught:
-        open_multi_input(tmp_path, INPUTS)
-    assert caught.value.code == "E401" and "lacks left_0.npy" in caught.value.line()
+    error = error_of(open_multi_input, tmp_path, INPUTS)
+    assert error.code == "E401" and "lacks left_0.npy" in error.line()
     for path in (tmp_path / "right.npy", tmp_path / "nothing"):
-        with pytest.raises(N2D2Error) as caught:
-            open_multi_input(path, INPUTS)
-        assert caught.value.code in ("E401", "E414")
+        assert error_of(open_multi_input, path, INPUTS).code in ("E401", "E414")
 
 
 def test_truth_and_integers_are_taken_as_they_are(tmp_path):

@@ -20,6 +20,7 @@ from support.export_build import make
 from support.kernel_arm import CLANG
 from support.onnx_models import text_model
 from support.programs import need, run_command
+from support.tables import few_fast
 
 import n2d2py
 from n2d2py import load_export
@@ -107,7 +108,7 @@ def detected(folder: Path, picture: Path) -> str:
     return "".join(" ".join(line) + "\n" for line in lines) or "no detection\n"
 
 
-@pytest.mark.parametrize("kind", CAMERAS)
+@pytest.mark.parametrize("kind", few_fast(CAMERAS, 2))
 def test_pictures_with_boxes(kind, home):
     """Lines for pictures and for frames without a header; the boxes are drawn around what the lines say."""
     folder = built(home, kind, *CAMERAS[kind])
@@ -293,7 +294,10 @@ def test_words_of_recordings(home, capsys):
         Path(f"streams/{number}.txt").write_text("# words\n" + "\n".join(heard[-1][number:]))
     assert main([*words, "-export", "CPP", "-db-export", "0", "-test", "-streams", "streams", "-o", "scored"]) == 0
     count = sum(map(len, heard)) - 1
-    assert count > 4 and f"word accuracy: {100 - 100 / count:.2f}%" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert count > 4 and f"word accuracy: {100 - 100 / count:.2f}%" in printed
+    simulated, row = printed.partition("words:")[2].splitlines()[3:5]
+    assert row.startswith("compiled") and row.split()[-6:] == simulated.split()[-6:]
     assert f'"{" ".join(heard[0])}" "{" ".join(heard[0])}" "0.wav"' in (
         Path("scored/export_CPP_int8/statistics/words/Words_export.dat").read_text()
     )
@@ -341,9 +345,7 @@ def motion(home) -> Path:
     return home
 
 
-@pytest.mark.parametrize(
-    "name, bits", [("motion", 8), ("last", 8), *(pytest.param("motion", bits, marks=pytest.mark.slow) for bits in (16, -32))]
-)
+@pytest.mark.parametrize("name, bits", few_fast([("motion", 8), ("last", 8), ("motion", 16), ("motion", -32)]))
 def test_windows_of_a_sensor(motion, name, bits):
     """C++ fills the input as Python does, which is the formula in float64; the program decides at each window, on a board too."""
     need_core("cortex-m4")

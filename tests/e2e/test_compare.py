@@ -8,6 +8,7 @@ import onnx
 import pytest
 from support.onnx_models import text_model
 from support.programs import needs
+from support.tables import few_fast
 
 from n2d2py.cli import main
 from n2d2py.exports.cpp.library import Export
@@ -38,7 +39,7 @@ def changed(monkeypatch, layer: str, value: float) -> None:
     monkeypatch.setattr(Export, "_run_layers", other)
 
 
-@pytest.mark.parametrize("bits", ["8", "-32"])
+@pytest.mark.parametrize("bits", few_fast(["8", "-32"]))
 def test_a_difference_is_an_error_of_a_written_export(bits, tmp_path, capsys, monkeypatch):
     path = network(tmp_path, "a = Sub (x, half) y = Relu (a)")
     words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", bits, "-o", str(tmp_path)]

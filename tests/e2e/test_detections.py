@@ -200,7 +200,6 @@ def test_an_ini_detects(home, capsys):
 
 def test_a_board_detects(home):
     """The library of a microcontroller has the function, without floating point."""
-    need_core("cortex-m4")
     save_detector("net.onnx")
     folder = run("net.onnx", "-export", "CPP_MCU", *WORDS, "-post", "yolov8:units=relative,max=8", out=home)
     assert "identical" in make(folder, "cortex-m4", "test")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.e2e_run import compiled_at_once
+from support.errors import refused
 from support.onnx_models import ModelBuilder, decibels, runtime_outputs
 
 import n2d2py
@@ -72,8 +73,7 @@ def test_arrays_of_a_file_of_height_width_channels(tmp_path, channels):
             with pytest.raises(N2D2Error, match=r"E804.*\(8, 3, 5, 5\).*\(N, 5, 5, 3\)"):
                 net(x.transpose(0, 3, 1, 2))
     if channels == 3:
-        with pytest.raises(N2D2Error, match="E414.*nchw"):
-            exported(tmp_path, x.transpose(0, 3, 1, 2))
+        assert refused("E414.*nchw", lambda: exported(tmp_path, x.transpose(0, 3, 1, 2)))
 
 
 _CUBE = RNG.normal(size=(3, 2, 3, 3, 3)).astype(np.float32)

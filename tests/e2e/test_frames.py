@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from PIL import Image
-from support.board_export import make, need_core
+from support.board_export import make
 from support.e2e_run import compiled_at_once, run
 from support.export_build import make as make_host
 from support.onnx_models import text_model
@@ -70,7 +70,7 @@ WAYS = (
 
 @pytest.mark.parametrize(
     "form, words, bits",
-    [pytest.param(*way, 8, marks=[pytest.mark.slow] * (number not in (1, 7, 10)), id=way[0]) for number, way in enumerate(WAYS)]
+    [pytest.param(*way, 8, marks=[pytest.mark.slow] * (number not in (1, 10)), id=way[0]) for number, way in enumerate(WAYS)]
     + [pytest.param("rgb565", ("-bgr",), bits, marks=pytest.mark.slow) for bits in (16, -32)],
 )
 def test_an_export_takes_the_frames(form, words, bits, net):
@@ -116,7 +116,6 @@ def test_frames_that_do_not_fit(net):
 @pytest.mark.parametrize("form", ["rgb565:area", "nv12:pad=9", pytest.param("gbrg", marks=pytest.mark.slow)])
 def test_a_board_takes_the_frames(net, form):
     """The library of a microcontroller is built with them; its state for 14 columns of three channels has less than 256 bytes."""
-    need_core("cortex-m4")
     words = ["-calib-data", "pictures", "-input-format", form, "-quiet", "-o", "."]
     folder = run("net.onnx", "-export", "CPP_MCU", *words, out=net)
     assert "identical" in make(folder, "cortex-m4", "test")

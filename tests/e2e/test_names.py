@@ -8,13 +8,13 @@ import onnx
 import onnx.parser
 import pytest
 from PIL import Image
+from support.errors import refused
 from support.onnx_models import ModelBuilder
 from support.programs import needs
 
 from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.contracts.ini.weights import WeightStore
-from n2d2py.errors import N2D2Error
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 
@@ -145,8 +145,7 @@ def test_an_input_range_says_what_bytes_are(load):
 def test_pictures_of_another_size_are_resized_where_the_ini_transforms_nothing(load):
     assert load("", "pictures", size="10 8 3")["Validation"].shape == (6, 3, 8, 10)
     assert load("", "pictures", size="5 4 1")["Validation"].shape == (6, 1, 4, 5)
-    with pytest.raises(N2D2Error, match="E407.*RescaleTransformation"):
-        load(HALVES, "pictures", size="10 8 3")
+    assert refused("E407.*RescaleTransformation", load, HALVES, "pictures", size="10 8 3")
 
 
 def test_beside_a_database_they_calibrate_only(load):

@@ -68,7 +68,7 @@ def test_the_cases_cover_everything():
     assert columns[3] == set(PLANNERS) | set(SHIPPED)
 
 
-@pytest.mark.parametrize("rescaling, activations, weights, memory, others", few_fast(COVERING, 4))
+@pytest.mark.parametrize("rescaling, activations, weights, memory, others", few_fast(COVERING, 3))
 def test_every_option(rescaling, activations, weights, memory, others, tmp_path):
     folder = export(
         "branches",
@@ -130,7 +130,7 @@ def test_sixteen_bits(network, piecewise, tmp_path, monkeypatch):
     assert min(layer["sqnr_db"] for layer in summary(folder)["compare"].values()) > 60.0
 
 
-@pytest.mark.parametrize("bits", [-32, -64])
+@pytest.mark.parametrize("bits", few_fast([-64, -32]))
 def test_floating_point(bits, tmp_path):
     folder = export("branches", tmp_path, "-nbbits", str(bits), "-db-export", "2")
     assert folder.name == f"export_CPP_float{-bits}"

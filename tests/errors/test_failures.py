@@ -90,15 +90,16 @@ def test_an_interrupt_in_any_stage_leaves_the_previous_export(workspace, monkeyp
     assert snapshot(workspace) == before
 
 
-def test_an_interrupt_during_the_imports():
+@pytest.mark.parametrize("command", ["main", "batch", "tune", "sweep", "report"])
+def test_an_interrupt_during_the_imports(command):
     script = (
         "import sys, os, signal\n"
         "class Finder:\n"
         "    def find_spec(name, *_):\n"
         "        name == 'numpy' and os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder)\n"
-        "from n2d2py.__main__ import main\n"
-        "sys.exit(main())\n"
+        f"from n2d2py.__main__ import {command}\n"
+        f"sys.exit({command}())\n"
     )
     done = subprocess.run([sys.executable, "-c", script, *WORDS], env=environment(), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.export_build import make, run_export
 from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
-from support.programs import need, needs
+from support.programs import needs
 
 from n2d2py.contracts.cpp.arrays import FILES
 from n2d2py.exports import ScoredOutput, StoredStimuli
@@ -30,7 +30,6 @@ def saved_as_text(out, graph, x):
 
 
 def test_the_program_says_what_it_is_asked(tmp_path):
-    need("g++")
     graph = chain(True)
     made = request(graph, count=3)
     out = write_export(tmp_path / "out", made)
@@ -60,7 +59,6 @@ def test_the_program_says_what_it_is_asked(tmp_path):
 
 @pytest.mark.slow
 def test_make_builds_again_when_the_compiler_or_a_header_changes(tmp_path):
-    need("g++")
     out = write_export(tmp_path / "out", request(chain(True)))
     make(out, "OPT=-O0")
     assert "-c -o" not in make(out, "OPT=-O0")
@@ -74,7 +72,6 @@ def test_make_builds_again_when_the_compiler_or_a_header_changes(tmp_path):
 
 
 def test_a_network_without_labels_runs_and_without_stimuli_is_measured(tmp_path):
-    need("g++")
     graph = chain(True)
     made = request(graph, stimuli=StoredStimuli(tuple(random_inputs(graph, 2))), targets=())
     out = write_export(tmp_path / "out", made)
@@ -86,7 +83,6 @@ def test_a_network_without_labels_runs_and_without_stimuli_is_measured(tmp_path)
 
 
 def test_positions_thresholds_and_missing_labels_are_scored(tmp_path):
-    need("g++")
     build = Builder("map", (1, 2, 2, 3), True)
     graph = build.finish(build.weighted("one", Conv(), "env", (1, 2, 1, 1), S8))
     inputs = random_inputs(graph, 6, 3)
@@ -103,7 +99,6 @@ def test_positions_thresholds_and_missing_labels_are_scored(tmp_path):
 
 @pytest.mark.slow
 def test_cmake_builds_it_too(tmp_path):
-    need("cmake", "g++")
     out = write_export(tmp_path / "out", request(chain(True)))
     for command in (
         ["cmake", "-S", out, "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Debug"],
@@ -123,7 +118,6 @@ def all_in_files(monkeypatch):
 
 @pytest.mark.parametrize("integers", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_constants_in_files_are_those_in_the_text(integers, all_in_files, tmp_path):
-    need("g++")
     graph = chain(integers)
     answers = []
     for form in ("text", "binary"):
@@ -143,7 +137,6 @@ def test_constants_in_files_are_those_in_the_text(integers, all_in_files, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("dispatch", [False, True])
 def test_cmake_finds_constants_in_files(dispatch, all_in_files, tmp_path):
-    need("cmake", "g++")
     parameters = {"WeightsFormat": "binary", "RuntimeDispatch": dispatch}
     out = write_export(tmp_path / "a folder", request(chain(True), parameters=parameters))
     for command in (["cmake", "-S", out, "-B", tmp_path / "build"], ["cmake", "--build", tmp_path / "build"]):

@@ -100,7 +100,6 @@ def exported(tmp_path_factory):
 @pytest.mark.parametrize("network", sorted(networks()))
 def test_test_networks(exported, network, name):
     """Every target gives the bytes of the same export on this machine."""
-    need("g++")
     need_target(name)
     if network != "MobileNet" and not SHARED.is_dir():
         pytest.skip("../shared is missing")
@@ -111,7 +110,6 @@ def test_test_networks(exported, network, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["aarch64-dot", "windows-x86-64-v3"])
 def test_cmake_toolchain(name, tmp_path):
-    need("cmake")
     need_target(name)
     made = request(chain(True), count=3)
     folder = write_export(tmp_path / "out", made)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.export_build import make, run_export
 from support.export_networks import chain, request, residual, write_export
-from support.programs import need, needs, run_command
+from support.programs import needs, run_command
 
 from n2d2py.quant.simulator import simulate
 
@@ -44,7 +44,6 @@ def expected_bytes(graph, made) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("network", [chain, residual])
 def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
-    need("g++", "nm")  # from 11 on, which knows all of them
     graph = network(True)
     made, out = dispatching(tmp_path / "out", graph)
     make(out, "OPT=-O2", "all", "lib")
@@ -83,7 +82,6 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
 @pytest.mark.parametrize("network", [chain, residual])
 def test_one_program_serves_every_arm(tmp_path, network):
     """In QEMU, on processors without dot products, with them, with matrix products, and with vectors of 128, 256 and 512 bits."""
-    need("aarch64-linux-gnu-g++", "qemu-aarch64")
     graph = network(True)
     made, out = dispatching(tmp_path / "out", graph)
     make(out, "CXX=aarch64-linux-gnu-g++", "OPT=-O1", "LDFLAGS=-static")
@@ -120,7 +118,6 @@ def test_one_program_serves_every_arm(tmp_path, network):
 )
 def test_vnni_levels_by_emulation(tmp_path, monkeypatch, level, present, flags):
     """The layers of a level with functions in place of its instructions, chosen on any machine."""
-    need("g++")
     if not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("SIMDe is not installed")
     if level == "avxvnni" and "avx2" not in Path("/proc/cpuinfo").read_text().split():
@@ -143,7 +140,6 @@ def test_vnni_levels_by_emulation(tmp_path, monkeypatch, level, present, flags):
 @x86
 @pytest.mark.slow
 def test_cmake_builds_every_level(tmp_path, monkeypatch):
-    need("g++", "cmake")
     graph = chain(True)
     made, out = dispatching(tmp_path / "out", graph)
     for words in (["cmake", "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], ["cmake", "--build", "build", "-j2"]):
@@ -171,7 +167,6 @@ def test_cmake_builds_every_level(tmp_path, monkeypatch):
 @x86
 def test_name_of_the_instruction_set(tmp_path, flags, name, native):
     """Names of the level and of the tag that kernels, and those of plug-ins, are specialised for."""
-    need("g++")
     (tmp_path / "a.cpp").write_text(f'''#include "n2d2/isa.hpp"
 template <class A, class B> struct Same {{ enum : bool {{ value = false }}; }};
 template <class A> struct Same<A, A> {{ enum : bool {{ value = true }}; }};
@@ -196,7 +191,6 @@ static_assert(Same<n2d2::Native, n2d2::{native}>::value && sizeof(name) == sizeo
 @pytest.mark.slow
 def test_threads_change_no_bit_and_one_needs_no_team(tmp_path, monkeypatch):
     """Without OpenMP, with one thread and with several: the same bytes; with one, no parallel region is entered."""
-    need("g++")
     graph = residual(True)
     made = request(graph, count=3)
     expected = expected_bytes(graph, made)
@@ -226,7 +220,6 @@ void GOMP_parallel(void (*f)(void*), void* data, unsigned threads, unsigned flag
 @pytest.mark.slow
 def test_threads_and_instruction_set_of_the_interface(tmp_path, monkeypatch):
     """One thread unless it is asked for more; the teams of the caller keep their size."""
-    need("g++")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     out = write_export(tmp_path / "out", request(chain(True)))
     make(out, "OPT=-O1", "lib", "ARCH=", "CXXFLAGS=-DN2D2_ISA_PORTABLE")

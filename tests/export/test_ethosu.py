@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.model_run import LENET
 from support.onnx_models import node_model
 from support.programs import run_command
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.errors import N2D2Error
 
 pytest.importorskip("ethosu.vela")
 pytest.importorskip("ai_edge_litert")
@@ -141,5 +141,4 @@ def test_the_networks_of_mlperf_tiny_run_on_the_npu_alone(tmp_path, name, shape)
 
 def test_other_precisions_are_an_error_of_python_too(tmp_path):
     net, data = _network(tmp_path, ("Relu", ["c"], "y"))
-    with pytest.raises(N2D2Error, match="E705"):
-        n2d2py.export(net, "EthosU", data=data, bits=-32, folder=str(tmp_path / "out"))
+    assert "E705" in error_line(lambda: n2d2py.export(net, "EthosU", data=data, bits=-32, folder=str(tmp_path / "out")))

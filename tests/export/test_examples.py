@@ -10,6 +10,7 @@ import pytest
 from support.export_build import make
 from support.export_networks import Builder, chain, random_inputs, request, write_export
 from support.programs import need, run_command
+from support.tables import few_fast
 
 from n2d2py import load_export
 from n2d2py.arithmetic import NumType
@@ -84,7 +85,6 @@ def scores(folder: Path, program: str, picture: np.ndarray) -> np.ndarray:
     ids=["normalized", "float", "assumed", "gray"],
 )
 def test_a_picture_to_scores(graph, pixels, tmp_path):
-    need("g++", "gcc", "make")
     _, count, high, wide = graph.shape("env")
     order = ORDERS[pixels.order] if pixels else "gray" if count == 1 else "RGB"
     names = tuple(f"name {k}" for k in range(graph.shape(graph.outputs[0])[1]))
@@ -116,10 +116,9 @@ def test_what_takes_no_picture_has_no_example(tmp_path):
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("compiler", ["gcc -std=c99", "g++ -x c++ -std=c++11"])
+@pytest.mark.parametrize("compiler", few_fast(["gcc -std=c99", "g++ -x c++ -std=c++11"]))
 def test_the_program_of_the_readme(compiler, tmp_path):
     """It runs on zeros, whose best class is that of the simulator; the manifest and Python have the contract of the header."""
-    need("g++", "gcc", "make")
     graph = chain(True)
     names = tuple(f"name {k}" for k in range(graph.shape(graph.outputs[0])[1]))
     contract = InputContract("BGR", (7, 6), NORMALIZED, names)
@@ -298,7 +297,6 @@ def test_shared_libraries(networks):
 
 
 def test_make_leaves_nothing_beside_what_it_builds(networks):
-    need("g++", "make")
     folder = networks / "other"
     before = set(folder.rglob("*"))
     make(folder, "OPT=-O0", "all", "lib", "size")

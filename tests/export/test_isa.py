@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.export_networks import chain, request, write_export
-from support.programs import need, run_command
+from support.programs import run_command
 from support.tables import every
 
 from n2d2py.contracts.cpp import isa
@@ -152,7 +152,6 @@ struct FullyConnected<Cfg, Backwards> {
 @pytest.mark.compiles
 def test_a_form_is_a_class_and_a_header(tmp_path):
     """The export of the copy selects it for the layers that it fits, compiles it, and computes what the simulator does."""
-    need("g++")
     for name in ("n2d2py", "kernels"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("export_templates", "params", "models", "setup.cfg"):

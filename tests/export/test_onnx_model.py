@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 from support import branched_networks
+from support.errors import error_of, refused
 from support.model_run import LENET
 from support.small_graphs import graph_of, real_params
 from support.tables import every
@@ -17,7 +18,6 @@ from support.tables import every
 from n2d2py.cli import main
 from n2d2py.contracts.functions import FUNCTIONS, Clip
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.onnx.model import write_model
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -174,8 +174,7 @@ def test_constants_of_other_forms_are_those_of_the_integers():
 def test_integers_that_say_no_real_constants_are_refused():
     typed = _typed(_many())
     typed.nodes[-1].form = Custom({"own": np.ones(1, np.int32)})
-    with pytest.raises(N2D2Error, match=r"E701.*scores \(ElemWise\)"):
-        write_model(typed, {}, {})
+    assert refused(r"E701.*scores \(ElemWise\)", write_model, typed, {}, {})
 
 
 def test_weights_and_biases_are_integers():
@@ -236,8 +235,7 @@ def test_openvino_gives_the_integers(network):
 
 @pytest.mark.parametrize(("opset", "bits", "text"), [(12, 8, "QuantizeLinear"), (17, 16, "16-bit")])
 def test_versions_that_lack_something_are_refused(opset, bits, text):
-    with pytest.raises(N2D2Error, match=f"E705.*{text}"):
-        write_model(_many_typed(bits=bits), {"Opset": opset}, {})
+    assert refused(f"E705.*{text}", lambda: write_model(_many_typed(bits=bits), {"Opset": opset}, {}))
 
 
 def test_weights_of_four_bits_are_packed():
@@ -286,9 +284,7 @@ def test_layers_without_form_are_listed_all_at_once(monkeypatch):
         "EMITTERS",
         {key: contract.EMITTERS[key] for key in ("Activation", "Concat", "Conv", "Deconv", "ElemWise", "Fc")},
     )
-    with pytest.raises(ErrorList) as caught:
-        write_model(_many_typed(), {}, {})
-    assert [error.code for error in caught.value.errors] == ["E701"] * 4
+    assert [error.code for error in error_of(lambda: write_model(_many_typed(), {}, {})).errors] == ["E701"] * 4
     prepared = find_target("ONNX").prepare(ExportRequest(_many_typed()))
     assert len(prepared.problems) == 4
 

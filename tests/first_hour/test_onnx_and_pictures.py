@@ -10,6 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 from PIL import Image
+from support.errors import refused
 from support.onnx_models import text_model
 from support.tables import every
 
@@ -54,6 +55,7 @@ def rate(text, row):
     return float(found)
 
 
+@pytest.mark.slow  # the fast run has the tutorial of these commands
 def test_one_command_to_scores(digits, tmp_path, capsys):
     """Class folders label the pictures, and they calibrate without -calib."""
     network = ROOT / "models" / "MobileNet.onnx"
@@ -152,8 +154,7 @@ def test_the_shorter_side_and_the_centre(size, wanted):
     assert shorter_side(*size, 256) == wanted
     picture = np.arange(9 * 8).reshape(9, 8, 1)
     np.testing.assert_array_equal(centre_crop(picture, 4, 4, "p"), picture[2:6, 2:6])  # 2.5 rows are rounded to even
-    with pytest.raises(N2D2Error, match=r"E407.*p is 8x9, smaller than the crop 10x4"):
-        centre_crop(picture, 10, 4, "p")
+    assert refused(r"E407.*p is 8x9, smaller than the crop 10x4", centre_crop, picture, 10, 4, "p")
     with pytest.raises(N2D2Error, match=r"E407.*7200000x100000 pixels of the image p of 144x2"):
         Preprocessing(resize=(100000,)).resize_and_crop(np.zeros((2, 144, 3), np.uint8), "p")
 
@@ -271,8 +272,7 @@ def test_names_that_are_none(text):
 def test_options_that_do_not_apply_to_arrays(net, words):
     np.save("reals.npy", np.zeros((2, 3, 4, 6), np.float32))
     Path("list.txt").write_text("a.png 1\n")
-    with pytest.raises(N2D2Error, match="E417|E410"):
-        data_of("reals.npy", *words)
+    assert refused("E417|E410", data_of, "reals.npy", *words)
 
 
 def test_preparing_pictures_is_not_for_several_inputs(tmp_path, capsys):
@@ -290,8 +290,7 @@ def test_preparing_pictures_is_not_for_several_inputs(tmp_path, capsys):
 def test_options_that_do_not_apply_to_an_ini_or_without_data():
     network = str(ROOT / "models" / "MobileNet.ini")
     log.setup(quiet=True)
-    with pytest.raises(N2D2Error, match="E007: -mean .*-calib-data"):
-        read_command([network, "-test", "-mean", "0.5"])
+    assert refused("E007: -mean .*-calib-data", read_command, [network, "-test", "-mean", "0.5"])
     with pytest.raises(N2D2Error, match="E007: -crop "):
         load_network(*read_command([network, "-test", "-calib-data", "d", "-crop", "8"]))
 

@@ -6,6 +6,7 @@ import onnx.parser
 import pytest
 from support.onnx_models import text_model
 
+import n2d2py
 from n2d2py.cli import main
 
 
@@ -28,6 +29,13 @@ def test_on_the_command_line(network, capsys):
     network()
     assert main(["net.onnx", "-describe", "-input-shape", "3x10x12"]) == 0
     assert "12x10x3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shape", ["3x10x12", (3, 10, 12), [3, 10, 12]], ids=str)
+def test_in_python(network, shape):
+    network()
+    net = n2d2py.load("net.onnx", options=n2d2py.LoadOptions(input_shape=shape))
+    assert [one.shape for one in net.info.inputs] == [(1, 3, 10, 12)]
 
 
 def test_of_several_inputs(network, capsys):
@@ -108,3 +116,35 @@ g (float[N, S] x) => (float[N, S] y) {
     y = Sub (x, top)
 }
 """
+
+_RATES = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, S] x, int64 sr) => (float[N, S] y)
+<int64 fast = {16000}> {
+    is_fast = Equal (sr, fast)
+    y = If (is_fast) <
+        then_branch = a () => (float[N, S] p) { p = Relu (x) },
+        else_branch = b () => (float[N, S] q) { q = Neg (x) }
+    >
+}
+"""
+_BRANCH = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, 4] x) => (int64[2, M] y) {
+    r = Relu (x)
+    s = Sigmoid (r)
+    y = NonZero (s)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [(_RATES, ["-input-shape", "x=64", "-constants", "sr:16000"]), (_BRANCH, ["-outputs", "s"])]
+)
+def test_a_message_proposes_options_that_work(text, wanted, tmp_path, monkeypatch, capsys):
+    """Every open size and the constant of a condition in one message, else the end of the network before what is refused."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(text), "net.onnx")
+    assert main(["net.onnx", "-describe"]) != 0
+    assert " ".join(wanted) in capsys.readouterr().err
+    assert main(["net.onnx", "-describe", *wanted]) == 0

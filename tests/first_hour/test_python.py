@@ -33,7 +33,8 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "name, figures, tables", [("first_network", 4, 4), pytest.param("from_pytorch", 0, 4, marks=pytest.mark.slow)]
+    "name, figures, tables",
+    [pytest.param(*one, marks=pytest.mark.slow) for one in (("first_network", 4, 4), ("from_pytorch", 0, 4))],
 )
 def test_a_notebook_runs(name, figures, tables, tmp_path):
     """A notebook of docs/notebooks, cell by cell in a kernel, from another folder."""

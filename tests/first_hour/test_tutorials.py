@@ -33,11 +33,13 @@ def test_from_onnx_and_pictures(digits):
     assert (folder / "export_CPP_int8" / "statistics" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_on_a_processor_with_linux(digits):
     need("aarch64-linux-gnu-g++", "qemu-aarch64")
     assert "Score: 100.00%" in run_block(commands("tutorials/first_board.md")[0], digits[0])
 
 
+@pytest.mark.slow
 def test_from_an_n2d2_ini(tmp_path):
     memory, exported, built, small = run_page("tutorials/n2d2_ini.md", tmp_path)
     assert "OptimizeReorder" in memory and "warning" not in memory
@@ -46,6 +48,7 @@ def test_from_an_n2d2_ini(tmp_path):
     assert "compiled values identical to Python's" in small
 
 
+@pytest.mark.slow
 def test_two_networks_in_a_cmake_project(tmp_path):
     need("cmake", "pkg-config")
     _, run, installed = run_page("tutorials/cmake_project.md", tmp_path)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import error_of
 
 from n2d2py import log
 from n2d2py.contracts.ini.weights import WeightStore
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.graph import Graph
@@ -74,9 +74,7 @@ def refusal(build: Callable[..., BuildMetrics]) -> Callable[..., str]:
     """The errors, one per line, that building a text gives."""
 
     def lines(text: str, *arguments, **options) -> str:
-        with pytest.raises(N2D2Error) as caught:
-            build(text, *arguments, **options)
-        return "\n".join(one.line() for one in caught.value.errors)
+        return "\n".join(one.line() for one in error_of(build, text, *arguments, **options).errors)
 
     return lines
 

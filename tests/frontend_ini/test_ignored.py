@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.errors import error_of
 from support.onnx_models import text_model
 from support.tables import every
 
@@ -51,9 +52,7 @@ def load(*options: str, **parts: str):
 
 
 def refused(*options: str, **parts: str) -> list[str]:
-    with pytest.raises(N2D2Error) as caught:
-        load(*options, **parts)
-    return [one.line() for one in caught.value.errors]
+    return [one.line() for one in error_of(load, *options, **parts).errors]
 
 
 def warned() -> list[str]:

@@ -5,10 +5,10 @@ from math import prod
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import batch_values
 from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -141,8 +141,7 @@ def test_attention_over_the_batch_is_refused(size, refused, model):
     """As PyTorch's layers without `batch_first` have it: for one stimulus it attends to that alone, and each rule about nodes holds."""
     made = model(f"float[{size},4,3] x => float[{size},4,3] y", _ATTENTION.format(read="x"))
     if refused:
-        with pytest.raises(N2D2Error, match="E310"):
-            import_onnx(made)
+        assert "E310" in error_line(import_onnx, made)
     else:
         import_onnx(made)
 
@@ -150,8 +149,7 @@ def test_attention_over_the_batch_is_refused(size, refused, model):
 def test_attention_over_the_batch_behind_weights_is_refused(model):
     """It runs with stimuli of the sizes of the file only."""
     body = "m = MatMul (x, w)" + _ATTENTION.format(read="m")
-    with pytest.raises(N2D2Error, match="E310"):
-        import_onnx(model("float[N,4,3] x => float[N,4,3] y", body, w=(3, 3)))
+    assert "E310" in error_line(lambda: import_onnx(model("float[N,4,3] x => float[N,4,3] y", body, w=(3, 3))))
 
 
 @every(
@@ -170,8 +168,7 @@ def test_outputs_that_say_something_of_single_stimuli(end, output, refused, mode
     body = _ATTENTION.format(read="x").replace("y =", "m =") + end
     made = model(f"float[N,4,3] x => {output}", body, **({"axes": np.array([2])} if "axes" in end else {}))
     if refused:
-        with pytest.raises(N2D2Error, match="E310"):
-            refuse_mixed_samples(load_onnx(made))
+        assert "E310" in error_line(lambda: refuse_mixed_samples(load_onnx(made)))
     else:
         refuse_mixed_samples(load_onnx(made))
 

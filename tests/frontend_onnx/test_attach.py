@@ -6,7 +6,7 @@ from dataclasses import fields
 import numpy as np
 import onnx
 import pytest
-from support.errors import error_line
+from support.errors import error_line, refused
 from support.onnx_models import runtime_outputs
 from support.tables import every
 
@@ -110,20 +110,17 @@ def test_a_vector_is_an_image_of_one_pixel(model, tmp_path, given, declared, bod
 def test_other_vectors_and_images_are_errors(model, tmp_path, given, declared):
     path = tmp_path / "y.onnx"
     onnx.save(model(f"float[N,{declared}] x => float[N,{declared}] y", "y = Relu(x)"), path)
-    with pytest.raises(N2D2Error, match=r"N2D2-E313: .*but .* 5"):
-        attach_onnx(provider(*given), path, ["sp"])
+    assert refused(r"N2D2-E313: .*but .* 5", lambda: attach_onnx(provider(*given), path, ["sp"]))
 
 
 def test_number_of_parents(small):
-    with pytest.raises(N2D2Error, match="N2D2-E313"):
-        attach_onnx(provider(3, 8, 8), small, ["sp", "sp"])
+    assert "N2D2-E313" in error_line(lambda: attach_onnx(provider(3, 8, 8), small, ["sp", "sp"]))
 
 
 def test_name_in_both(small):
     graph = provider(3, 8, 8)
     graph.add(Node("h", Softmax(), ["sp"], ["h"]))
-    with pytest.raises(N2D2Error, match="N2D2-E312.*'h'"):
-        attach_onnx(graph, small, ["sp"])
+    assert refused("N2D2-E312.*'h'", attach_onnx, graph, small, ["sp"])
 
 
 @pytest.mark.parametrize("name", ["h", "r", "p"])
@@ -131,8 +128,7 @@ def test_the_name_of_a_provider_in_the_file(small, name):
     """Whichever layer of the file has it: the first, one within, the one before the output."""
     graph = Graph("net")
     graph.add_input(name, (1, 3, 8, 8))
-    with pytest.raises(N2D2Error, match=rf"N2D2-E312: .*\[{name}\]: layer name '{name}' "):
-        attach_onnx(graph, small, [name])
+    assert refused(rf"N2D2-E312: .*\[{name}\]: layer name '{name}' ", attach_onnx, graph, small, [name])
 
 
 def test_the_layers_of_a_file_have_their_parameters_and_no_bias_where_there_is_none(small, model, tmp_path):
@@ -244,8 +240,7 @@ def test_two_files_may_need_the_same_helpers(model, tmp_path):
 def test_sizes_that_a_file_leaves_open(model, shape, sizes, wanted):
     loaded = load_onnx(model(f"float[{shape}] x => float[{shape}] y", "y = Relu (x)"))
     if isinstance(wanted, str):
-        with pytest.raises(N2D2Error, match=f"E305.*{re.escape(wanted)}"):
-            loaded.set_sizes("x", sizes)
+        assert refused(f"E305.*{re.escape(wanted)}", loaded.set_sizes, "x", sizes)
     else:
         assert loaded.inputs[0].is_open
         loaded.set_sizes("x", sizes)
@@ -258,8 +253,7 @@ def test_a_one_in_front_is_the_batch(model, shape, sizes):
     loaded = load_onnx(model(f"float[{shape}] x => float[{shape}] y", "y = Relu (x)"))
     loaded.set_sizes("x", sizes)
     assert loaded.batch == 1 and loaded.inputs[0].shape == sizes
-    with pytest.raises(N2D2Error, match="E305"):
-        loaded.set_sizes("y", sizes)
+    assert "E305" in error_line(loaded.set_sizes, "y", sizes)
 
 
 BODY = """

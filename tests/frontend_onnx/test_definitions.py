@@ -4,10 +4,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
+from support.errors import error_of
 from support.onnx_models import text_model
 from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
@@ -152,9 +152,7 @@ def test_refused(model, tmp_path, body, reason):
         17, step=np.array(4), hann=np.hanning(50).astype(F), hann2=np.ones((1, 60), F),
     )  # fmt: skip
     onnx.save(built, tmp_path / "m.onnx")
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(tmp_path / "m.onnx")
-    (only,) = caught.value.errors
+    (only,) = error_of(import_onnx, tmp_path / "m.onnx").errors
     assert reason in only.line()
 
 
@@ -165,6 +163,4 @@ def test_what_reads_a_refused_operator_is_not_accused(model, tmp_path):
         17, step=np.array(4), hann=np.hanning(50).astype(F), w=(17, 3),
     )  # fmt: skip
     onnx.save(built, tmp_path / "m.onnx")
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(tmp_path / "m.onnx")
-    assert len(caught.value.errors) == 1
+    assert len(error_of(import_onnx, tmp_path / "m.onnx").errors) == 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import error_of
 from support.tables import every
 
 from n2d2py.contracts.onnx.nodes import CONVERTERS
@@ -12,10 +13,9 @@ from n2d2py.reference.executor import run_graph
 
 
 def failure(action) -> N2D2Error:
-    with pytest.raises(N2D2Error) as caught:
-        action()
-    assert "\n" not in caught.value.line() and caught.value.remedy
-    return caught.value
+    error = error_of(action)
+    assert "\n" not in error.line() and error.remedy
+    return error
 
 
 def test_truncated_at_every_length(model, tmp_path):
@@ -86,9 +86,8 @@ def test_all_unsupported_nodes_are_listed_together(model):
 
 def test_operators_behind_unknown_shapes_are_still_listed(model):
     body = "a = NonZero(x)\n b = Cast<to = 1>(a)\n c = Multinomial(b)\n y = Relu(c)"
-    with pytest.raises(ErrorList) as caught:
-        import_onnx(model("float[N,3] x => float[M,K] y", body))
-    assert [error.line().split("]: ")[1].split()[0] for error in caught.value.errors] == ["NonZero", "Multinomial"]
+    found = error_of(lambda: import_onnx(model("float[N,3] x => float[M,K] y", body)))
+    assert [error.line().split("]: ")[1].split()[0] for error in found.errors] == ["NonZero", "Multinomial"]
 
 
 def test_registry_raises_on_duplicates():

@@ -6,9 +6,9 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.errors import error_of
 from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.graph.shapes import MAX_ELEMENTS
 
@@ -35,9 +35,7 @@ def loaded(folder: Path, tensor: TensorProto) -> TensorProto:
 
 
 def refusal(folder: Path, tensor: TensorProto) -> str:
-    with pytest.raises(N2D2Error) as caught:
-        loaded(folder, tensor)
-    (error,) = caught.value.errors
+    (error,) = error_of(loaded, folder, tensor).errors
     assert error.code == "E304" and error.where is not None and str(error.where).startswith(str(folder / "net.onnx"))
     return error.what
 
@@ -184,11 +182,12 @@ def test_a_circle_of_links(tmp_path):
 
 
 def test_all_that_cannot_be_read_are_listed(tmp_path):
+    """A file that is not there only once."""
     (tmp_path / "data.bin").write_bytes(BYTES)
-    proto = holding(outside("a", [99]), outside("b", [3]), outside("c", [3], location="no.bin"), outside("d", [3], offset="x"))
-    with pytest.raises(N2D2Error) as caught:
-        load_external_data(proto, tmp_path / "net.onnx")
-    assert [error.what for error in caught.value.errors] == [
+    lost = [outside(name, [3], location="no.bin") for name in "ce"]
+    proto = holding(outside("a", [99]), outside("b", [3]), *lost, outside("d", [3], offset="x"))
+    found = error_of(load_external_data, proto, tmp_path / "net.onnx")
+    assert [error.what for error in found.errors] == [
         "'data.bin' ends before the data of 'a'",
         "the data of 'c' cannot be read from 'no.bin' (No such file or directory)",
         "the data offset of 'd' is not a number",
@@ -231,10 +230,9 @@ def test_wherever_a_tensor_stands(case, function, tmp_path):
         proto = helper.make_model(helper.make_graph([], "g", [], []), functions=[made])
     else:
         proto = helper.make_model(helper.make_graph(nodes, "g", [], []))
-    with pytest.raises(N2D2Error) as caught:
-        refuse_external_data(proto, "memory")
-    assert caught.value.code == "E304" and str(caught.value.where) == "memory"
-    assert "'w'" in caught.value.what
+    error = error_of(refuse_external_data, proto, "memory")
+    assert error.code == "E304" and str(error.where) == "memory"
+    assert "'w'" in error.what
     load_external_data(proto, tmp_path / "net.onnx")
     assert BYTES[:12] in proto.SerializeToString() and b"data.bin" not in proto.SerializeToString()
     refuse_external_data(proto, "memory")

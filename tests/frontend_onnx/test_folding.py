@@ -4,10 +4,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, parser
+from support.errors import error_line, refused
 from support.onnx_models import text_model
 
 from n2d2py.contracts.onnx.tensors import Unsupported
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.folding import evaluate
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
@@ -56,11 +56,9 @@ def test_initializers_listed_as_inputs(model, check):
 
 
 def test_random_nodes_are_not_folded(model):
-    from n2d2py.errors import N2D2Error
 
     body = "r = RandomNormal<shape = [1, 3]>()\n y = Add(x, r)"
-    with pytest.raises(N2D2Error, match="N2D2-E310.*RandomNormal"):
-        import_onnx(model("float[N,3] x => float[N,3] y", body))
+    assert refused("N2D2-E310.*RandomNormal", lambda: import_onnx(model("float[N,3] x => float[N,3] y", body)))
 
 
 def test_local_functions_are_inlined(tmp_path, check):
@@ -92,8 +90,7 @@ def test_an_if_without_a_condition_is_refused():
         built = helper.make_model(
             helper.make_graph([node], "g", *ends), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
         )
-        with pytest.raises(N2D2Error, match="E310"):
-            import_onnx(built)
+        assert "E310" in error_line(import_onnx, built)
 
 
 def test_static_batch_becomes_one(model, tmp_path):

@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 import pytest
 from support.e2e_run import compiled_at_once
+from support.errors import refused
+from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py import load_simulator
@@ -100,6 +102,7 @@ def test_all_outputs_are_there_in_order(with_outputs, names, tmp_path):
     x = np.random.default_rng(2).uniform(0, 1, (1, 3, 6, 5)).astype(np.float32)
     wanted = original_engine(tmp_path / "net.onnx").run({"x": x})
     graph = import_onnx(tmp_path / "net.onnx")
+    assert [name.removesuffix("_output") for name in graph.outputs] == names
     for each in (graph, fuse(graph, integer=False)[0], fuse(graph, integer=True)[0]):
         assert len(each.outputs) == len(set(each.outputs)) == len(names)
         found = run_graph(each, {"x": x})
@@ -163,5 +166,20 @@ def test_a_branch_with_another_number_of_outputs_is_refused(model, tmp_path):
         condition=np.array(True),
     )
     onnx.save(built, tmp_path / "net.onnx")
-    with pytest.raises(N2D2Error, match=r"E310|E302"):
-        import_onnx(tmp_path / "net.onnx")
+    assert refused(r"E310|E302", import_onnx, tmp_path / "net.onnx")
+
+
+def test_the_last_states_of_a_recurrent_layer_have_the_names_of_the_outputs():
+    """Of one step, the result and the last hidden state are the same numbers."""
+    rng = np.random.default_rng(0)
+    constants = {"w": rng.normal(size=(1, 12, 5)).astype(np.float32), "r": rng.normal(size=(1, 12, 3)).astype(np.float32)}
+    text = "a, hidden, cell = LSTM <hidden_size = 3> (x, w, r)\n squeezed = Squeeze (hidden)\n y = Relu (a)"
+    model = text_model(
+        "float[1,1,5] x => float y, float squeezed, float hidden, float cell", text, constants, opset=13, has_shapes=False
+    )
+    graph = import_onnx(model)
+    assert graph.outputs == ["y", "squeezed", "hidden", "cell"]
+    x = rng.normal(size=(1, 1, 5)).astype(np.float32)
+    wanted = runtime_outputs(model, x)
+    for found, values in zip(run_graph(graph, {"x": x.astype(np.float64)}).values(), wanted, strict=True):
+        np.testing.assert_allclose(found.reshape(-1), values.reshape(-1), rtol=1e-5, atol=1e-6)

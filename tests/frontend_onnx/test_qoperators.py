@@ -2,12 +2,11 @@
 
 import numpy as np
 import onnx
-import pytest
+from support.errors import error_of
 from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.contracts.onnx.nodes import weight_scales
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
@@ -97,9 +96,7 @@ def test_as_onnx_runtime_computes(case):
     ],
 )
 def test_what_is_no_such_operator(body, others, words):
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(built(body, **others))
-    error = caught.value.errors[0]
+    error = error_of(lambda: import_onnx(built(body, **others))).errors[0]
     assert error.code == "E310" and words in error.what
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 from onnx import parser
+from support.errors import error_of
 from support.tables import every
 
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 
 REFUSED = """
@@ -48,14 +49,10 @@ E314 | 9 | float[1,2,3,4] x | y = Slice <starts = [0]> (x) |
 E310 | 17 | float[1,2,3,4] x | y, z = Split <axis = 1> (x, s) | int64[2] s = {1,2}
 E310 | 17 | float[1,2,3,4] x | y, z = Split <axis = 1> (x, s) | int64[3] s = {1,1,0}
 E310 | 17 | float[1,2,3,4] x | y = Expand (x, s) | int64[4] s = {1,3,3,4}
-E310 | 17 | float[N,2,3,4] x | y = Expand (x, s) | int64[4] s = {2,2,3,4}
 E310 | 17 | float[1,2,3,4] x | y = Tile (x, s) | int64[3] s = {1,3,3}
 E310 | 18 | float[1,2,3,4] x | y = Pad <mode = "mirror"> (x, s) | int64[8] s = {0,0,1,1,0,0,1,1}
-E310 | 18 | float[N,2,3,4] x | y = Pad <mode = "reflect"> (x, s) | int64[8] s = {1,0,1,1,0,0,1,1}
-E310 | 18 | float[N,2,3,4] x | y = Pad (x, s) | int64[8] s = {1,0,1,1,0,0,1,1}
 E310 | 18 | float[1,2,3,4] x | y = Pad (x, s) | int64[4] s = {1,0,1,1}
 E206 | 17 | float[1,2,3,4] x, float[1,2,3,5] z | y = Concat <axis = 1> (x, z) |
-E310 | 17 | float[N,2,3,4] x, float[N,2,3,4] z | y = Concat <axis = 0> (x, z) |
 E310 | 17 | float[1,2,3,4] x | y = Gather <axis = 1> (x, s) | int64[1] s = {2}
 E310 | 17 | float[1,2,3,4] x | y = Gather <axis = 1> (x, s) | int64[1] s = {-3}
 E310 | 17 | float[1,2,3,4] x | y = Gather <axis = 7> (x, s) | int64[1] s = {0}
@@ -77,10 +74,8 @@ E310 | 17 | float[1,2,4,4] x | y = MaxPool <kernel_shape = [2,2], pads = [3,0,0,
 E310 | 17 | float[1,2,4,4] x | y = AveragePool <kernel_shape = [2,2], pads = [3,0,0,0]> (x) |
 E310 | 17 | float[1,2,4,4] x | y = MaxPool <kernel_shape = [2,2,2]> (x) |
 E310 | 17 | float[1,2,4,4] x | y = Softmax <axis = 5> (x) |
-E310 | 17 | float[N,2,4,4] x | y = Softmax <axis = 0> (x) |
 E310 | 17 | float[N,2,4] x | y = Unsqueeze (x, s) | int64[1] s = {9}
 E310 | 17 | float[N,2,4] x | y = Flatten <axis = 7> (x) |
-E310 | 17 | float[N,2,4] x | y = ReduceMean <axes = [0]> (x) |
 E310 | 17 | float[N,2,4] x | y = ReduceMean <axes = [4]> (x) |
 E310 | 17 | float[1,2,4] x | y = CumSum (x, s) | int64 s = {5}
 E310 | 21 | float[1,2,4] x | y = QuantizeLinear (x, s, z) | float s = {0.1}, int32 z = {3}
@@ -112,7 +107,6 @@ E314 | 18 | float[1,4] x | y = MatMulInteger (x, w) | int8[4,2] w = {1,2,3,4,5,6
 E314 | 18 | float[1,4] x | y = Gather (t, x) | float[4] t = {1,2,3,4}
 E314 | 18 | float[1,4] x | y = DequantizeLinear (x, s) | float s = {0.1}
 E314 | 18 | float[1,4] x | y = GatherElements <axis = 1> (x, x) |
-E310 | 17 | float[N,2,3,4] x | y = Tile (x, s) | int64[4] s = {2,1,1,1}
 E310 | 17 | float[1,2,5,5] x | y = ConvTranspose <kernel_shape = [3,3]> (x, w) | float[2,1,1,1] w = {1,2}
 E310 | 17 | float[1,2,2,5,5] x | y = Conv <kernel_shape = [1,1,3]> (x, w) | float[2,2,1,1,1] w = {1,2,3,4}
 E310 | 17 | float[1,2,2,5,5] x | y = ConvTranspose <kernel_shape = [1,1,3]> (x, w) | float[2,2,1,1,1] w = {1,2,3,4}
@@ -141,9 +135,7 @@ def test_a_node_is_refused(row):
         f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => (float[N] y) {held} {{ {body} }}'
     )
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    with pytest.raises((N2D2Error, ErrorList)) as caught:
-        import_onnx(model)
-    assert caught.value.errors[0].code == code
+    assert error_of(import_onnx, model).errors[0].code == code
 
 
 def test_what_neither_reading_of_the_first_axis_takes_is_listed_alone():
@@ -163,6 +155,5 @@ def test_limits_of_integers_are_not_those_of_their_real_numbers(limits, reason):
     inputs = "float[1,4] x" if "lo" in limits else "float[1,4] x, int8 lo"
     body = "q = QuantizeLinear (x, s, z)  c = Clip (q, lo, hi)  y = DequantizeLinear (c, s, z)"
     text = f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (float[1,4] y) <float s = {{0.1}}, int8 z = {{0}}, {limits}> {{ {body} }}'
-    with pytest.raises(ErrorList) as caught:
-        import_onnx(parser.parse_model(text))
-    assert "[c]: Clip" in caught.value.errors[0].line() and reason in caught.value.errors[0].line()
+    error = error_of(lambda: import_onnx(parser.parse_model(text)))
+    assert "[c]: Clip" in error.errors[0].line() and reason in error.errors[0].line()

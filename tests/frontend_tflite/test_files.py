@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import error_of
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
@@ -30,9 +31,7 @@ from n2d2py.frontend.tflite.file import read_tflite
 
 def failure(path: Path) -> list[str]:
     """The lines of what is wrong with a file."""
-    with pytest.raises(N2D2Error) as caught:
-        import_onnx(load_model(path))
-    return [error.line() for error in caught.value.errors]
+    return [error.line() for error in error_of(lambda: import_onnx(load_model(path))).errors]
 
 
 def _network() -> tuple[Small, int]:
@@ -165,6 +164,20 @@ def test_all_unsupported_operators_at_once(tmp_path):
     assert len(lines) == 2
     assert "m.tflite [0 WHERE a]" in lines[0] and "2 operators" in lines[0] and lines[0].startswith("N2D2-E310")
     assert "m.tflite [1 UNIQUE b]" in lines[1]
+
+
+@pytest.mark.parametrize("compiler", ["ethos-u", "edgetpu-custom-op"])
+def test_the_result_of_a_compiler_is_told_as_such(compiler, tmp_path):
+    """Its operator reads scratch memory that no other one writes."""
+    m = Small()
+    y = m.add("RELU", [m.x, m.tensor("scratch", (1, 64), IN)], (1, 8, 6, 4), IN, name="y")
+
+    def change(schema, model) -> None:
+        model.operatorCodes[0].builtinCode = model.operatorCodes[0].deprecatedBuiltinCode = 32
+        model.operatorCodes[0].customCode = compiler
+
+    (line,) = failure(rewritten(m.write(tmp_path, y), change))
+    assert "E310" in line and compiler in line and "compiler" in line.split("; ")[-1]
 
 
 def _refused(**change) -> tuple[Small, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import error_of
 from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
@@ -16,7 +17,6 @@ from ai_edge_litert import interpreter as litert
 from support.tflite_files import IN, OUT, Small, rewritten
 
 from n2d2py.cli import main
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.runtime import load_simulator
 
@@ -194,9 +194,7 @@ def test_a_chain_of_variables(tmp_path):
 
 
 def _line(path: Path) -> str:
-    with pytest.raises(N2D2Error) as caught:
-        load_model(path)
-    (error,) = caught.value.errors
+    (error,) = error_of(load_model, path).errors
     return error.line()
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_of
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, load_document
 
 
@@ -38,9 +38,7 @@ def refusal(load: Callable[..., Document]) -> Callable[..., list[str]]:
     """The codes and places of the errors that loading a text gives."""
 
     def lines(text: str | bytes, **files: str) -> list[str]:
-        with pytest.raises(N2D2Error) as caught:
-            load(text, **files)
-        return [headline(one.line()) for one in caught.value.errors]
+        return [headline(one.line()) for one in error_of(load, text, **files).errors]
 
     return lines
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py import resources
@@ -16,9 +17,7 @@ def value(document, section: str, key: str) -> str:
 
 
 def message(document, section: str, key: str) -> str:
-    with pytest.raises(N2D2Error) as caught:
-        document.section(section).text(key)
-    return str(caught.value)
+    return error_line(lambda: document.section(section).text(key))
 
 
 def failure(document, section: str, key: str) -> str:

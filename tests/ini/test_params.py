@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_line, error_of
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
@@ -34,9 +35,7 @@ def read(text: str) -> Params:
 
 
 def refusal(text: str) -> list[str]:
-    with pytest.raises(N2D2Error) as caught:
-        read(text)
-    return [headline(item.line()) for item in caught.value.errors]
+    return [headline(item.line()) for item in error_of(read, text).errors]
 
 
 def test_defaults():
@@ -136,9 +135,7 @@ def test_malformed_text(text, message):
 
 
 def test_missing_file():
-    with pytest.raises(N2D2Error) as caught:
-        load_params("folder/none.ini")
-    assert headline(str(caught.value)) == "N2D2-E101: folder/none.ini"
+    assert headline(error_line(load_params, "folder/none.ini")) == "N2D2-E101: folder/none.ini"
 
 
 def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):
@@ -152,7 +149,6 @@ def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("typed", "named"), [("low_memry", ("low_memory",)), ("xyz", preset_names())])
 def test_an_unknown_preset_names_the_nearest_or_all(typed, named):
-    with pytest.raises(N2D2Error) as caught:
-        load_params(typed)
-    assert headline(str(caught.value)) == f"N2D2-E101: {typed}"
-    assert caught.value.remedy and all(name in caught.value.remedy for name in named)
+    error = error_of(load_params, typed)
+    assert headline(str(error)) == f"N2D2-E101: {typed}"
+    assert error.remedy and all(name in error.remedy for name in named)

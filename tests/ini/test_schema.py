@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_of
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, merge_config, resolve_path
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.paths import read_environment_variable
@@ -18,9 +18,7 @@ def one(kind: Kind, **options) -> Schema:
 
 
 def errors(call) -> list[str]:
-    with pytest.raises(N2D2Error) as caught:
-        call()
-    return [headline(item.line()) for item in caught.value.errors]
+    return [headline(item.line()) for item in error_of(call).errors]
 
 
 @every(

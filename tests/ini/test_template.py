@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.errors import error_line, refused
 from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.ini.lexer import SourceLine
 from n2d2py.ini.template import Renderer
 
@@ -21,9 +21,7 @@ def render(text: str, **parameters: str) -> str:
 
 
 def failure(text: str, **parameters: str) -> str:
-    with pytest.raises(N2D2Error) as caught:
-        render(text, **parameters)
-    return headline(str(caught.value))
+    return headline(error_line(render, text, **parameters))
 
 
 @every(
@@ -202,8 +200,7 @@ def test_templates_that_are_not_in_the_models_folder_but_beside_the_ini(load, wo
     (workdir / "sub").mkdir()
     (workdir / "sub" / "k.tpl").write_text("[k]\n")
     assert load("[a@${N2D2_MODELS}/m.tpl]\nA=1\n").section("a_m").text("X") == "1"
-    with pytest.raises(N2D2Error, match="E116|E117"):
-        load("[a@${N2D2_MODELS}/../none.tpl]\n")
+    assert refused("E116|E117", load, "[a@${N2D2_MODELS}/../none.tpl]\n")
 
 
 def test_templates_beside_the_including_file(load, workdir):

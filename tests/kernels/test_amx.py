@@ -11,7 +11,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, U8
 from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import AMX_TILES, EMULATED, FLAGS, NEEDED, SANITIZERS, dense_cases, line_cases, need_isa
-from support.programs import need, run_command
+from support.programs import run_command
 
 from n2d2py.arithmetic import NumType
 
@@ -60,12 +60,10 @@ def emulated() -> tuple[str, ...]:
 
 
 def test_some_in_registers(tmp_path):
-    need("g++")
     harness.check_all(amx_cases(1)[::2], tmp_path, "g++", ("-O0", ALWAYS, *need_isa("amx")))
 
 
 def test_some_in_memory(tmp_path):
-    need("g++")
     harness.check_all(amx_cases(2)[::6], tmp_path, "g++", ("-O1", *emulated()))
 
 
@@ -77,7 +75,6 @@ def test_some_in_memory(tmp_path):
     ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
 )
 def test_in_registers(tmp_path, compiler, flags):
-    need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*amx_cases(3), *overlapping_cases(9)], tmp_path, compiler, (*flags, ALWAYS, *need_isa("amx")))
@@ -96,7 +93,6 @@ def test_in_registers(tmp_path, compiler, flags):
 )
 def test_in_memory(tmp_path, flags):
     """Each use of a register is checked: its shape, that it was configured, that it was released."""
-    need("g++")
     sweep = cases.Sweep(11)
     made = [*amx_cases(4), *dense_cases(sweep), *line_cases(sweep), *overlapping_cases(7)]
     harness.check_all(made, tmp_path, "g++", (*flags, *emulated()))
@@ -105,7 +101,6 @@ def test_in_memory(tmp_path, flags):
 @pytest.mark.parametrize("every", [7, pytest.param(2, marks=pytest.mark.slow)])
 def test_where_the_system_refuses(tmp_path, every):
     """Sums by AVX-512, and no use of a register: it would end the program."""
-    need("g++")
     flags = tuple("-DN2D2_EMULATED_AMX=0" if flag == "-DN2D2_EMULATED_AMX=1" else flag for flag in emulated())
     harness.check_all(amx_cases(5)[::every], tmp_path, "g++", ("-O1", *flags))
 
@@ -114,7 +109,6 @@ def test_where_the_system_refuses(tmp_path, every):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_the_instructions_compile(tmp_path, compiler):
     """For processors that may not be at hand."""
-    need(compiler)
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
         pytest.skip("the AMX kernels are for x86-64 and Linux")
     made = amx_cases(6)[::8]

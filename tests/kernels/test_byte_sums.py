@@ -10,10 +10,10 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, S16, U8
 from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
-from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
-from n2d2py.contracts.cpp.byte_sums import byte_sums, nibble_sums
+from n2d2py.contracts.cpp.byte_sums import byte_sums
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import Layer, layer_code
 
@@ -112,14 +112,12 @@ def test_cases_sum_bytes():
 
 
 def test_byte_sums(tmp_path):
-    need("g++")
     harness.check_all(byte_cases(1)[::12], tmp_path, "g++", ("-O0", *need_isa("avx2")))
 
 
-@pytest.mark.parametrize("stored", ["given", "computed"])
+@pytest.mark.parametrize("stored", few_fast(["computed", "given"]))
 def test_runs_of_words(tmp_path, monkeypatch, stored):
     """Sums of 16 bits that are kept from word to word; those of inputs of 4 bits only where a layer makes these."""
-    need("g++")
     monkeypatch.setattr(Layer, "computed", stored == "computed")
     made = few_bits(3, stored)
     runs = {int(re.search(r"ByteSums = (\d+)", config(case))[1]) for case in made}
@@ -132,7 +130,6 @@ def test_runs_of_words(tmp_path, monkeypatch, stored):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @each_build
 def test_byte_sums_builds(tmp_path, compiler, flags, isa):
-    need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*byte_cases(2), *few_bits(4, "given")], tmp_path, compiler, (*flags, *need_isa(isa)))
@@ -171,17 +168,6 @@ def test_the_proof_is_tight():
             ]
             fits = min(sums) >= -(2**15) and max(sums) < 2**15
             assert (byte_sums(rows.clip(-128, 127), U8) >= words) == fits
-
-
-def test_the_proof_of_nibbles():
-    """All four inputs of a word go to one place: a run more than what is let through can leave it."""
-    row = np.tile([7, -8, 7, 0], 64)
-    assert nibble_sums(row[None], U8) == 8 and 255 * 14 * 8 < 2**15 < 255 * 14 * 12
-    assert nibble_sums(np.full((2, 64), 7), U8) == 4 and nibble_sums(np.full((2, 64), 9), U8) == 0
-    assert nibble_sums(row[None, :-1], U8) == 0
-    assert (
-        nibble_sums(row[None], replace(U8, most=15), bounded=True) == 64 and nibble_sums(row[None], replace(U8, most=15)) == 8
-    )
 
 
 @pytest.mark.parametrize("kind", [S16, FLOAT32])

@@ -11,7 +11,6 @@ from support.kernel_cases import S16
 from support.kernel_interpolation import FUNCTIONS, layer
 from support.kernel_numbers import edge_cases
 from support.kernel_simd import EMULATED, FLAGS, need_emulated_avxvnni, need_isa
-from support.programs import need
 
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.arithmetic.interpolated import interpolate, nearest_defined
@@ -29,7 +28,6 @@ def test_stored_values_by_hand():
 
 
 def test_portable(tmp_path):
-    need("g++")
     harness.check_all(edge_cases(3), tmp_path, "g++", ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"))
 
 
@@ -37,13 +35,11 @@ def test_portable(tmp_path):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("isa", sorted(FLAGS))
 def test_instruction_sets(tmp_path, isa, compiler):
-    need(compiler)
     harness.check_all(edge_cases(3), tmp_path, compiler, ("-O2", *need_isa(isa)))
 
 
 @pytest.mark.slow
 def test_emulated(tmp_path):
-    need("g++")
     if platform.machine() not in ("x86_64", "AMD64") or not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("needs x86 and SIMDe (libsimde-dev)")
     harness.check_all(edge_cases(3), tmp_path / "avx512", "g++", ("-O1", *EMULATED))

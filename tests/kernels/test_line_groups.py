@@ -12,7 +12,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, U8, Window
 from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import ISAS, need_isa, set_name
-from support.programs import need, run_command
+from support.programs import run_command
 
 from n2d2py.contracts.cpp.layer import layer_code
 from n2d2py.exports.cpp.tune import tile_constants
@@ -56,7 +56,6 @@ def check(made: list[harness.Case], folder, monkeypatch, isa: str | None, *flags
 
 
 def test_groups_in_the_worst_order(tmp_path, monkeypatch):
-    need("g++")
     made = grouped_cases(1)
     assert len(made) > 40
     check(made[::4], tmp_path, monkeypatch, "avx2" if "avx2" in ISAS else None)
@@ -65,14 +64,12 @@ def test_groups_in_the_worst_order(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", [None, *ISAS])
 def test_all_groups_in_the_worst_order(tmp_path, monkeypatch, isa):
-    need("g++")
     check([*grouped_cases(2), *overlapping_cases(5)[::2]], tmp_path, monkeypatch, isa)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", ["2", "3", "7"])
 def test_groups_on_threads(tmp_path, monkeypatch, threads):
-    need("g++")
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     check(
         grouped_cases(3), tmp_path, monkeypatch, "avx2" if "avx2" in ISAS else None, "-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"
@@ -125,7 +122,6 @@ int main() {
 
 @pytest.mark.slow
 def test_waiting_has_an_end(tmp_path):
-    need("g++")
     (tmp_path / "teams.cpp").write_text(PROGRAM)
     flags = ["-std=c++11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fopenmp", f"-I{KERNELS}"]
     run_command("g++", *flags, "teams.cpp", "-o", "teams", cwd=tmp_path)

@@ -13,7 +13,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
 from support.kernel_simd import EMULATED, each_build, need_emulated_avxvnni, need_isa
-from support.programs import need, run_command
+from support.programs import run_command
 from support.tables import few_fast
 
 from n2d2py.cli import main
@@ -39,7 +39,7 @@ def prepacked(seed: int) -> list[harness.Case]:
     for channels, outputs, size, kind in zip(
         (16, 20, 64, 33), cycle((16, 40, 7)), cycle(((1, 1), (3, 4))), cycle(WEIGHTS | FEWER)
     ):
-        made.append(winograd_case(sweep, channels, outputs, size, (1, 1, 1, 1), U8, "apart", kind, 3, U8))
+        made.append(winograd_case(sweep, channels, outputs, size, (1, 1, 1, 1), U8, "apart", kind, 3))
     return [replace(case, prepacks=True) for case in made if is_prepacked(case)]
 
 
@@ -68,12 +68,10 @@ def test_the_cases_are_prepacked():
 @pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("", 5), ("sse4", 4)], 2))
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_bit_for_bit(tmp_path, sweep, isa, every):
-    need("g++")
     harness.check_all(SWEEPS[sweep](1)[::every], tmp_path, "g++", ("-O0", *(need_isa(isa) if isa else ())))
 
 
 def test_bit_for_bit_avxvnni_emulated(tmp_path):
-    need("g++")
     harness.check_all([*kept(2)[::4], *prepacked(2)[::8]], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
@@ -82,14 +80,12 @@ def test_bit_for_bit_avxvnni_emulated(tmp_path):
 @pytest.mark.parametrize("isa", ["avx2", "sse4"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_builds(tmp_path, compiler, flags, isa):
-    need(compiler)
     flags = tuple(flag for flag in flags if flag != "-fopenmp" or compiler == "g++")
     harness.check_all([*prepacked(3), *kept(3)], tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
 @pytest.mark.slow
 def test_avx512_emulated(tmp_path):
-    need("g++")
     harness.check_all([*prepacked(3), *kept(3)], tmp_path, "g++", ("-O1", *EMULATED))
 
 
@@ -162,7 +158,6 @@ def test_the_manifest_says_the_bytes_of_the_program(tmp_path):
 
 def test_inferences_that_begin_together(tmp_path):
     """Threads that make the first inference at once all get the results of one alone."""
-    need("g++")
     (case,) = [replace(one, prepacks=True) for one in few_bits(1) if "fc" in one.title.lower()][-1:]
     assert is_prepacked(case)
     size = case.arena().size

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
-from support.programs import need, run_command
+from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale, make_rescale
 from n2d2py.operators.convert import Convert
@@ -79,15 +79,14 @@ int main() {{
     "compiler, flags, wide",
     [
         pytest.param("g++", "-O3", False, id="g++-int32"),
-        pytest.param("g++", "-O3", True, id="g++-int64"),
-        pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", False, id="masks-int32"),
+        pytest.param("g++", "-O3", True, id="g++-int64", marks=pytest.mark.slow),
+        pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", False, id="masks-int32", marks=pytest.mark.slow),
         pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", True, id="masks-int64"),
         pytest.param("clang++", "-O2", False, id="clang++-int32", marks=pytest.mark.slow),
-        pytest.param("clang++", "-O2", True, id="clang++-int64"),
+        pytest.param("clang++", "-O2", True, id="clang++-int64", marks=pytest.mark.slow),
     ],
 )
 def test_cpp_equals_python(tmp_path, compiler, flags, wide):
-    need(compiler)
     found = rescales()
     if wide:
         # Products must fit 64 bits: small multipliers only.

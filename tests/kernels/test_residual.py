@@ -12,8 +12,8 @@ from support.kernel_arm import TARGETS, check
 from support.kernel_residual import residual_cases, winograd_cases
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, each_build, need_isa
 from support.kernel_winograd import SETS, forced, having_form
-from support.programs import need
 from support.small_graphs import graph_of
+from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
@@ -46,18 +46,15 @@ def test_cases_add():
 
 
 def test_portable(tmp_path):
-    need("g++")
     harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O0", "-DN2D2_ISA_PORTABLE"))
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_residual(tmp_path, isa):
-    need("g++")
     harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def test_residual_winograd(tmp_path, monkeypatch):
-    need("g++")
     monkeypatch.setattr(harness, "layer_code", forced)
     harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O0", *need_isa("avx2")))
 
@@ -72,7 +69,6 @@ def test_residual_winograd(tmp_path, monkeypatch):
 )
 def test_residual_builds(tmp_path, compiler, flags, isa):
     """With SSE4.1, g++ -O3 once read the buffer of a small last group before its sums were stored."""
-    need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")
     machine = need_isa(isa) if isa else ("-DN2D2_ISA_PORTABLE",)
@@ -83,7 +79,6 @@ def test_residual_builds(tmp_path, compiler, flags, isa):
 @pytest.mark.parametrize("isa", [one for one in SETS if one != "neon"])
 @each_build
 def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
-    need("g++")
     cases = having_form(winograd_cases(2))
     assert len(cases) >= 6
     monkeypatch.setattr(harness, "layer_code", forced)
@@ -93,7 +88,6 @@ def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [EMULATED, (*AMX_TILES, *EMULATED)], ids=["avx512", "amx"])
 def test_residual_emulated(tmp_path, flags):
-    need("g++")
     if platform.machine() not in ("x86_64", "AMD64") or not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("needs an x86 machine and SIMDe (libsimde-dev)")
     harness.check_all(residual_cases(3)[::2], tmp_path, "g++", ("-O1", *flags))
@@ -138,7 +132,6 @@ def random_cases(seed: int, count: int, size: str) -> list[harness.Case]:
 
 
 def test_small(tmp_path):
-    need("g++")
     harness.check_all(random_cases(1, 6, "small"), tmp_path, flags=("-O0",))
 
 
@@ -146,7 +139,6 @@ def test_small(tmp_path):
 @pytest.mark.parametrize("streamed", [0, 1 << 30])
 def test_small_and_mid(tmp_path, monkeypatch, streamed):
     """All outputs stored past the caches, and none."""
-    need("g++")
     monkeypatch.setattr(pool_sum, "STREAMING_BYTES", streamed)
     made = [*random_cases(1, 18, "small"), *random_cases(2, 6, "mid")]
     for case in made:
@@ -195,7 +187,6 @@ def test_model(tmp_path, bits, name, kind):
 @pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
 def test_builds(build, tmp_path):
     compiler, flags = SLOW_BUILDS[build]
-    need(compiler)
     made = [*random_cases(3, 40, "small"), *random_cases(4, 16, "mid"), *random_cases(5, 4, "large")]
     harness.check_all(made, tmp_path, compiler, flags)
 

@@ -26,7 +26,7 @@ from support.kernel_simd import (
     set_name,
     simd_cases,
 )
-from support.programs import need, run_command
+from support.programs import run_command
 
 from n2d2py.contracts.cpp.forms import panels as forms
 from n2d2py.contracts.cpp.forms.contract import KernelFacts
@@ -53,9 +53,8 @@ def test_cases_use_the_panels():
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_simd(tmp_path, isa):
-    need("g++")
-    every = 3 if isa == "avx2" else 5  # the slow builds take all
-    harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
+    """A few; the slow builds take all."""
+    harness.check_all(simd_cases(1)[::5], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
 def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tuple[str, ...] = ()) -> None:
@@ -66,7 +65,6 @@ def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tu
 
 
 def test_another_tile(tmp_path, monkeypatch):
-    need("g++")
     check_tile(tmp_path, monkeypatch, "avx2", "3x2:1024", 12)
 
 
@@ -74,7 +72,6 @@ def test_another_tile(tmp_path, monkeypatch):
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("tile", ["6x1:8192", "3x2:65536", "5x1:1024", "24x1:24576", "1x4:65536"])
 def test_tiles(tmp_path, monkeypatch, isa, tile):
-    need("g++")
     check_tile(tmp_path, monkeypatch, isa, tile, 2)
 
 
@@ -83,7 +80,6 @@ def test_tiles(tmp_path, monkeypatch, isa, tile):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @each_build
 def test_simd_builds(tmp_path, compiler, flags, isa):
-    need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*simd_cases(2), *overlapping_cases(6)], tmp_path, compiler, (*flags, *need_isa(isa)))
@@ -91,7 +87,6 @@ def test_simd_builds(tmp_path, compiler, flags, isa):
 
 def test_some_of_avxvnni_emulated(tmp_path):
     """The convolutions and fully connected layers, which alone differ from AVX2."""
-    need("g++")
     sweep = cases.Sweep(12)
     harness.check_all(
         [*islice(dense_cases(sweep), 0, None, 20), *islice(line_cases(sweep), 0, None, 3), *full_cases(sweep)[::6]],
@@ -103,7 +98,6 @@ def test_some_of_avxvnni_emulated(tmp_path):
 
 def test_layers_whose_windows_are_read_from_lines(tmp_path):
     """Those of which enough of the time is gathering: few channels, lines that tiles divide."""
-    need("g++")
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the AVX-VNNI kernels are for x86")
     layers = {
@@ -154,14 +148,12 @@ struct Layer {
     ids=["one-thread", "all-loops-parallel", "sanitizers"],
 )
 def test_avxvnni_emulated(tmp_path, flags):
-    need("g++")
     harness.check_all([*simd_cases(4), *overlapping_cases(7)], tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tile", ["3x2:65536", "5x1:1024", "1x4:65536"])
 def test_tiles_of_avxvnni_emulated(tmp_path, monkeypatch, tile):
-    need("g++")
     check_tile(tmp_path, monkeypatch, "avxvnni", tile, 2, need_emulated_avxvnni())
 
 
@@ -170,7 +162,6 @@ def test_tiles_of_avxvnni_emulated(tmp_path, monkeypatch, tile):
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
 def test_avxvnni_itself_compiles(tmp_path, compiler, level):
     """The instructions, for processors that may not be at hand."""
-    need(compiler)
     sweep = cases.Sweep(13)
     made = [*islice(dense_cases(sweep), 0, None, 6), *islice(line_cases(sweep), 0, None, 4), *full_cases(sweep)[::4]]
     (tmp_path / "cases.cpp").write_text("\n".join(harness.source(case, i) for i, case in enumerate(made)))
@@ -193,7 +184,6 @@ def test_avxvnni_itself_compiles(tmp_path, compiler, level):
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [(), ("-fopenmp", "-DN2D2_PARALLEL_WORK=0")], ids=["one-thread", "all-loops-parallel"])
 def test_avx512_emulated(tmp_path, threads):
-    need("g++")
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the AVX-512 kernels are for x86")
     if not Path("/usr/include/simde/x86/avx512.h").is_file():
@@ -206,13 +196,11 @@ def test_avx512_emulated(tmp_path, threads):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", ISAS)
 def test_whole_sweep(tmp_path, isa):
-    need("g++")
     harness.check_all(sweep_cases(8, 132), tmp_path, "g++", ("-O3", *need_isa(isa)))
 
 
 @pytest.mark.slow
 def test_portable_where_simd_would_be(tmp_path):
-    need("g++")
     harness.check_all(simd_cases(3), tmp_path, "g++", ("-O2", *need_isa("avx512"), "-DN2D2_ISA_PORTABLE"))
 
 

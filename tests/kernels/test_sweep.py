@@ -15,7 +15,7 @@ from support.kernel_packed import half_cases
 from support.kernel_quantized_layers import length_cases, quantized_cases, table_cases
 from support.kernel_resampling import resampling_cases
 from support.kernel_simd import EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, need_emulated_avxvnni, need_isa
-from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.contracts.cpp.layer import LAYERS
 from n2d2py.memory.access import MEMORY_ACCESSES
@@ -58,10 +58,10 @@ SWEEPS = {
     "conversions": Kernels(lambda: conversion_cases(5), conversion_cases),
     "functions, takes and repeats": Kernels(lambda: element_cases(5), element_cases),
     "lines": Kernels(lambda: line_cases(5), line_cases),
-    "outputs over inputs": Kernels(lambda: overlapping_cases(3), overlapping_cases),
+    "outputs over inputs": Kernels(lambda: overlapping_cases(3)[::3], overlapping_cases),
     "real layers": Kernels(lambda: resampling_cases(3), resampling_cases),
     "layers that come quantized": Kernels(quantized_layers, quantized_cases),
-    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::2], vector_size_cases, ("-O0", "-mavx2", "-mfma")),
+    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::3], vector_size_cases, ("-O0", "-mavx2", "-mfma")),
     "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, ("-O0", "-mf16c")),
     "functions of 16 bits": Kernels(
         lambda: kernel_interpolation.cases(Sweep(1), tuple(kernel_interpolation.FUNCTIONS)[::4]),
@@ -75,7 +75,6 @@ SWEEPS = {
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep(name, tmp_path):
-    need("g++")
     sweep = SWEEPS[name]
     if "-mavx2" in sweep.flags:
         need_isa("avx2")
@@ -87,13 +86,11 @@ def test_sweep(name, tmp_path):
 @pytest.mark.parametrize("name", SWEEPS)
 def test_builds(name, build, tmp_path):
     compiler, flags = SLOW_BUILDS[build]
-    need(compiler)
     harness.check_all(SWEEPS[name].all(6), tmp_path, compiler, flags)
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_attention_on_instruction_sets(tmp_path, isa):
-    need("g++")
     harness.check_all(attention(2, 4), tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
@@ -103,7 +100,6 @@ def test_attention_on_instruction_sets(tmp_path, isa):
 @pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS], ids=["O0", "O3", "sanitizers"])
 @pytest.mark.parametrize("name", ["attention", "recurrent layers"])
 def test_instruction_sets(name, tmp_path, compiler, flags, isa):
-    need(compiler)
     harness.check_all(SWEEPS[name].all(4), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
@@ -115,7 +111,6 @@ def test_instruction_sets(name, tmp_path, compiler, flags, isa):
 )
 @pytest.mark.parametrize("name", ["attention", "recurrent layers", "sizes around vectors"])
 def test_other_instruction_sets(name, flags, tmp_path):
-    need("g++")
     need_isa("avx2")
     harness.check_all(SWEEPS[name].all(5), tmp_path, flags=flags or ("-O1", *need_emulated_avxvnni()))
 

@@ -18,7 +18,7 @@ from support.kernel_simd import (
     need_emulated_avxvnni,
     need_isa,
 )
-from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp.forms.contract import KernelFacts
@@ -67,13 +67,11 @@ def test_panels_have_pairs_of_weights():
 
 
 def test_portable(tmp_path):
-    need("g++")
     harness.check_all(wide_cases(1)[::3], tmp_path, "g++", ("-O0",))
 
 
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("isa", few_fast(ISAS))
 def test_simd(tmp_path, isa):
-    need("g++")
     harness.check_all(wide_cases(2)[:: 4 if isa == "sse4" else 2], tmp_path, "g++", ("-O0", *need_isa(isa)))
 
 
@@ -101,7 +99,6 @@ def test_arm(tmp_path, target):
 )
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_builds(tmp_path, compiler, flags):
-    need(compiler)
     if EMULATED[0] in flags and compiler == "clang++":
         pytest.skip("SIMDe is tried with GCC")
     if compiler == "clang++":
@@ -111,5 +108,4 @@ def test_builds(tmp_path, compiler, flags):
 
 @pytest.mark.slow
 def test_avxvnni_emulated(tmp_path):
-    need("g++")
     harness.check_all(wide_cases(6), tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))

@@ -13,7 +13,7 @@ from support.kernel_lines import by_lines
 from support.kernel_overlaps import over
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_winograd import forced, having_form
-from support.programs import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp import winograd as winograd_forms
@@ -133,7 +133,10 @@ def extreme_cases(seed: int, channels: int = 34) -> Iterator[harness.Case]:
             yield case
 
 
-@pytest.fixture(params=["twos", "fours", "stack"])
+FORMS = ["fours", "twos", "stack"]
+
+
+@pytest.fixture(params=FORMS)
 def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
     """Lets the kernel harness use the Winograd form wherever there is one, in tiles of two, or of four where they are exact, or of four with
     weights on the stack; a function from seeds to cases.
@@ -156,15 +159,14 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
     return lambda seed: [*winograd_cases(seed), *extreme_cases(seed)]
 
 
-@pytest.mark.parametrize("isa, level", list(zip(X86, ("-Os", "-O0"), strict=True)))
+@pytest.mark.parametrize("isa, level", few_fast(zip(X86, ("-Os", "-O0"), strict=True)))
 def test_winograd(tmp_path, winograd, isa, level):
-    need("g++")
     harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all
 
 
+@pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
-    need("g++")
     harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
@@ -183,12 +185,12 @@ def test_winograd_builds_of_avxvnni_emulated(tmp_path, winograd, flags):
     ids=["O0", "O3", "Os", "O3-all-loops-parallel", "sanitizers"],
 )
 def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
-    need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")
     harness.check_all(winograd(2), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
+@pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
 def test_winograd_neon(tmp_path, winograd):
     """Two on one target; the slow builds take all on both."""
     check_arm([winograd(3)[9], line_cases(cases.Sweep(3))[1]], "aarch64", tmp_path, "-O0")

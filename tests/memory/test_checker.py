@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 from support import memory_networks as networks
+from support.errors import error_line
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import UNSAFE_IN_N2D2, Net, single_conv
 from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Concatenated
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.format import graph_json, map_json
@@ -276,10 +276,9 @@ def test_violations_stop_the_export(chain):
     problem, plan = chain
     refuse_violations(check_plan(problem, plan))
     faults = check_plan(problem, with_plane(plan, "conv0.y", offset=plan.planes["input"].offset))
-    with pytest.raises(N2D2Error) as caught:
-        refuse_violations(faults)
-    assert caught.value.code == "E604"
-    assert "input" in str(caught.value) and "conv0.y" in str(caught.value)
+    line = error_line(refuse_violations, faults)
+    assert "E604" in line
+    assert "input" in line and "conv0.y" in line
 
 
 def test_an_operator_type_the_checker_does_not_know():

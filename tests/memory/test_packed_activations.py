@@ -10,7 +10,6 @@ from support.memory_compiled import arena_symbol, export, memory_map, needs_tool
 from support.memory_execute import run
 from support.memory_files import read_graph
 from support.packed_networks import few, narrowed
-from support.programs import need
 from support.tables import every, few_fast
 
 from n2d2py.graph import QuantGraph
@@ -182,7 +181,6 @@ def test_every_packed_tensor_is_exact(mode, tmp_path):
     "opt", ["-O0", "-O3", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all"], ids=["O0", "O3", "sanitized"]
 )
 def test_every_compiler_agrees(opt, compiler, mode, tmp_path):
-    need(compiler)
     folder, graph = _write(tmp_path, mode)
     make(folder, f"OPT={opt}", f"CXX={compiler}")
     compare_outputs(folder, graph, random_inputs(graph, 4))

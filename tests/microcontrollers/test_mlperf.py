@@ -14,7 +14,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.board_export import SHARED, compiled, export_for_boards, make, need_core
+from support.board_export import SHARED, compiled, export_for_boards, make
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.mcu.boards import board, core
@@ -126,15 +127,17 @@ def check(export: Path, benchmark: str, name: str, folder: Path, blue_first: boo
 
 @pytest.mark.parametrize(
     "benchmark, name",
-    [
-        ("ic01", "cortex-m4"),
-        ("ad01", "rv32imc"),
-        *(pytest.param(one, core, marks=pytest.mark.slow) for one, core in (("kws01", "rv32imc"), ("vww01", "cortex-m4"))),
-        *(pytest.param("kws01", one, marks=pytest.mark.slow) for one in ("cortex-m0", "cortex-m33", "cortex-m55")),
-    ],
+    few_fast(
+        [
+            ("ic01", "cortex-m4"),
+            ("ad01", "rv32imc"),
+            ("kws01", "rv32imc"),
+            ("vww01", "cortex-m4"),
+            *(("kws01", core) for core in ("cortex-m0", "cortex-m33", "cortex-m55")),
+        ]
+    ),
 )
 def test_results_over_the_serial_line(small, tmp_path, benchmark, name):
-    need_core(name)
     rate, score = check(small(benchmark), benchmark, name, tmp_path, benchmark in ("ic01", "vww01"))
     assert re.fullmatch(r"median throughput [\d.]*[1-9][\d.]* inferences per second", rate)
     assert re.fullmatch(r"AUC [01]\.\d{3} of 4 files" if benchmark == "ad01" else r"top-1 \d of 4 samples", score)
@@ -145,7 +148,6 @@ def test_results_over_the_serial_line(small, tmp_path, benchmark, name):
 @pytest.mark.parametrize("benchmark", NETWORKS)
 def test_networks_of_the_benchmark(exported, tmp_path, benchmark, name):
     """Files of MLPerf Tiny's own networks, images with the normalization of their data."""
-    need_core(name)
     if not (SHARED / "models" / f"{NETWORKS[benchmark]}.onnx").is_file():
         pytest.skip("the models of shared/data are absent")
     export = exported(NETWORKS[benchmark], f"MLPerfTiny={benchmark}\n")
@@ -155,7 +157,6 @@ def test_networks_of_the_benchmark(exported, tmp_path, benchmark, name):
 @pytest.mark.slow
 def test_energy_mode(small, tmp_path):
     """The pin instead of the time: the same results, and no throughput."""
-    need_core("cortex-m4")
     define = "CXXFLAGS=-DEE_CFG_ENERGY_MODE=1"
     (score,) = check(small("kws01"), "kws01", "cortex-m4", tmp_path, False, define)
     assert score.startswith("top-1 ")
@@ -163,7 +164,6 @@ def test_energy_mode(small, tmp_path):
 
 def test_what_is_refused(small, tmp_path, capsys):
     """A build without the API; samples of another size; a network of another benchmark."""
-    need_core("cortex-m4")
     done = compiled(small("ic01"), "cortex-m4", "mlperf", "MLPERF_TINY=")
     assert done.returncode and "error: pass MLPERF_TINY=FOLDER" in done.stdout
     make(small("ic01"), "cortex-m4", "mlperf", f"MLPERF_TINY={API}")

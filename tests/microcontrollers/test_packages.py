@@ -78,7 +78,6 @@ def test_arduino_headers(packed, tmp_path, standard):
 def test_esp_idf(packed, tmp_path):
     """idf_component_register, as the component's CMake file calls it (docs.espressif.com, build system), for the core of the ESP32-C3."""
     need_core("rv32imc")
-    need("cmake")
     version = json.loads((packed / "library.json").read_text())["version"]
     assert f'version: "{version}"' in (packed / "idf_component.yml").read_text()
     (tmp_path / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.16)
@@ -173,11 +172,11 @@ def test_rust(packed, tmp_path):
     assert np.array_equal(np.array(json.loads(reals), np.float32), real)
 
 
-@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m0", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0"])
 def test_clang_for_arm(packed, tmp_path, core):
     """The compilers of Arm and IAR are not here; clang stands in for them, without a C++ library."""
     need_core("cortex-m4")
-    need("clang++")
     headers = run(f"{ARM.prefix}gcc", "-print-sysroot", folder=tmp_path).strip() + "/include"
     headers = headers if Path(headers).is_dir() else "/usr/include/newlib"
     words = ["--target=arm-none-eabi", f"-mcpu={core}", "-mthumb", "-std=c++11", "-O2", *STRICT]
@@ -279,7 +278,6 @@ endfunction()
 def test_zephyr(tmp_path):
     """A memory of tensors has the section of a region of the device tree (zephyr/linker/devicetree_regions.h)."""
     need_core("cortex-m4")
-    need("cmake")
     given = "Memories=FAST:3k:1, AXI:3k:4, LAST:1M:9\nMemoryMode=Balanced\n"
     packed = export_for_boards(Path(__file__).parent / "small.ini", tmp_path, parameters=given)
     module = dict(line.strip().split(": ") for line in (packed / "zephyr/module.yml").read_text().splitlines() if ": " in line)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from support.board_export import CORE_NAMES, SHARED, make, need_core
+from support.board_export import CORE_NAMES, SHARED, make
 
 from n2d2py.exports.mcu.boards import core
 
@@ -17,7 +17,6 @@ CASES = [pytest.param(*case, marks=() if case in FAST else pytest.mark.slow) for
 @pytest.mark.parametrize("network, name, option", CASES)
 def test_bound(network, name, option, exported):
     """Within a tenth and 64 bytes, by the header that the core's compiler reads; the files for people have the same number."""
-    need_core(name)
     folder = exported(network)
     painted, printed = map(int, re.findall(r"stack (\d+) of (\d+) bytes", make(folder, name, "test", f"OPT={option}"))[0])
     written = rf"\b(\d+) bytes on [a-z0-9_, -]*\b{name}\b"

@@ -59,7 +59,6 @@ def layers_model(path: Path, text: str = LAYERS) -> Path:
 @pytest.mark.parametrize("name, count", [*STEADY, *((name, FEW) for name in JUMPING)])
 @pytest.mark.parametrize("option", ["-O2", pytest.param("-Os", marks=pytest.mark.slow)])
 def test_every_input_takes_the_same_instructions(small, name, count, option):
-    need_core(name)
     assert varying_layers(read_graph(small / GRAPH_FILE)) == {}
     assert len(set(counted(small, name, (f"OPT={option}",), count))) == 1
 
@@ -72,9 +71,15 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("mode, bits, name, count", [*KINDS, *((*MODES[0], name, FEW) for name in JUMPING)])
+@pytest.mark.parametrize(
+    "mode, bits, name, count",
+    [
+        *KINDS,
+        (*MODES[0], JUMPING[0], FEW),
+        *(pytest.param(*MODES[0], name, FEW, marks=pytest.mark.slow) for name in JUMPING[1:]),
+    ],
+)
 def test_a_layer_of_each_kind(mode, bits, name, count, tmp_path):
-    need_core(name)
     model = layers_model(tmp_path / "layers.onnx")
     folder = export_for_boards(model, tmp_path / "out", "-act-rescaling-mode", mode, "-nbbits", bits)
     folder = folder.with_name(f"export_CPP_MCU_int{bits}")

@@ -11,7 +11,6 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from support.board_export import INPUTS, compiled, counted, export_for_boards, make, need_core, tool
-from support.programs import need
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
 chain (float[1,8,11,13] x) => (float[1,20,11,13] y) {
@@ -69,7 +68,6 @@ def test_instructions(option, exported):
 
 def test_clang(exported, tmp_path):
     """clang aligns functions to two bytes: the products are entered where they should."""
-    need("clang++")
     folder = copytree(exported, tmp_path / "export")
     clang = "CXX=clang++ --target=arm-none-eabi -isystem /usr/include/newlib"
     assert "3 vectors, 6 layers: identical" in make(folder, "cortex-m4", "test", clang)
@@ -77,7 +75,6 @@ def test_clang(exported, tmp_path):
 
 def test_memory_by_lines(network, tmp_path):
     """Layers that run line by line keep their kernels; the others are by Winograd."""
-    need_core("cortex-m4")
     folder = export_for_boards(network, tmp_path, "-db-export", "3", parameters=f"{FLASH}MemoryMode=Minimum\n")
     assert 0 < len(configs(folder)) < 5 and all("Streamed = 0" in text for text in configs(folder))
     assert "no Winograd by pairs of channels: it computes pairs of rows; the layer runs row by row" in (
@@ -129,7 +126,6 @@ def test_cores_without_it_are_warned_of(core, network, tmp_path, capsys):
 
 def test_a_build_for_another_core_says_so(exported):
     """The export is for all cores: the others have their own kernels, the same integers and a line of make."""
-    need_core("cortex-m3")
     done = compiled(exported, "cortex-m3", "test")
     assert done.returncode == 0 and "3 vectors, 6 layers: identical" in done.stdout
     assert "SpeedForFlash=1 has no effect on TARGET=cortex-m3: cortex-m4, cortex-m7, cortex-m33 have" in done.stdout
@@ -137,8 +133,6 @@ def test_a_build_for_another_core_says_so(exported):
 
 
 def test_cmake_for_another_core_says_so(exported, tmp_path):
-    need_core("cortex-m3")
-    need("cmake")
     for name, said in (("cortex-m3", True), ("cortex-m4", False)):
         toolchain = f"-DCMAKE_TOOLCHAIN_FILE={exported}/cmake/{name}.cmake"
         done = run(["cmake", "-S", exported, "-B", tmp_path / name, toolchain], capture_output=True, text=True, check=True)

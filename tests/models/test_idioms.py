@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import pytest
+from support.errors import error_line
 from support.model_run import description, dims, warnings, write
 from support.tables import every
 
 from n2d2py import log
 from n2d2py.cli import run
-from n2d2py.errors import N2D2Error
 from n2d2py.options import parse_arguments
 
 SP = "[sp]\nSizeX=32\nSizeY=24\nNbChannels=3\n"
@@ -17,9 +16,7 @@ SP = "[sp]\nSizeX=32\nSizeY=24\nNbChannels=3\n"
 def refused(text: str, *options: str) -> str:
     """The first line of the error that running the file gives."""
     log.setup(quiet=True)
-    with pytest.raises(N2D2Error) as caught:
-        run(parse_arguments([str(write(text)), "-w", "/dev/null", "-seed", "1", *options]))
-    return caught.value.line()
+    return error_line(lambda: run(parse_arguments([str(write(text)), "-w", "/dev/null", "-seed", "1", *options])))
 
 
 @every(

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from support.errors import refused
 from support.nvdla_networks import RELU, Net, cosine, expected, run, typed
 
 from n2d2py.contracts.functions import Logistic, Swish
-from n2d2py.errors import N2D2Error
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
@@ -150,8 +150,7 @@ def test_damaged_descriptions(at, bytes_):
     data = bytearray(blob.data)
     data[at : at + len(bytes_)] = bytes_
     blob.data = bytes(data)
-    with pytest.raises(N2D2Error, match="E901.*description of operation 0 is damaged"):
-        Program.of(loadable, "net.nvdla")
+    assert refused("E901.*description of operation 0 is damaged", Program.of, loadable, "net.nvdla")
 
 
 @pytest.mark.parametrize(
@@ -167,8 +166,7 @@ def test_descriptions_that_cannot_run(old, new, text):
     blob = next(blob for blob in loadable.blobs if blob.name.endswith("extension0"))
     assert old.encode() in bytes(blob.data)
     blob.data = bytes(blob.data).replace(old.encode(), new.encode())
-    with pytest.raises(N2D2Error, match=f"E903.*{text}"):
-        run_program(Program.of(loadable, "net.nvdla"), [])
+    assert refused(f"E903.*{text}", lambda: run_program(Program.of(loadable, "net.nvdla"), []))
 
 
 def test_descriptions_are_read_as_written():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import refused
 from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
 from support.nvdla_random import random_network
 
@@ -9,7 +10,6 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Ta
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
@@ -50,13 +50,6 @@ def leaky(net: Net) -> str:
 
 def relu6(net: Net) -> str:
     return net.conv("b", net.conv("a", "x", 10, activation=Clip(0.0, 0.8)), 8)
-
-
-def deconv(net: Net) -> str:
-    a = net.conv("a", "x", 6, kernel=(1, 1), activation=RELU)
-    weights = (net.random.standard_normal((10, 6, 4, 4)) / 6).astype(np.float32)
-    bias = net.random.standard_normal(10).astype(np.float32) / 4
-    return net.add("d", Deconv((2, 2), (1, 1, 1, 1)), a, params={"weights": weights, "bias": bias})
 
 
 def dilated(net: Net) -> str:
@@ -114,6 +107,26 @@ def minimum(net: Net) -> str:
     return net.conv("c", net.add("m", ElemWise("Min"), net.conv("a", "x", 10), net.conv("b", "x", 10)), 8)
 
 
+def chain(net: Net) -> str:
+    a = net.conv("a", "x", 12, activation=RELU, pads=(1, 1, 1, 1))
+    b = net.conv("b", net.add("p", Pool("Max", (2, 2), (2, 2)), a), 20, stride=(2, 1), activation=Clip(0.0, 1.0))
+    return net.fc("f", b, 10)
+
+
+def two_branches(net: Net) -> str:
+    a = net.conv("a", "x", 9, kernel=(1, 1))
+    b = net.conv("b", "x", 9, pads=(1, 1, 1, 1))
+    return net.conv("c", net.add("sum", ElemWise("Sum"), a, b), 6)
+
+
+def gains(net: Net) -> str:
+    return net.affine("b", net.add("p", Pool("Max", (2, 2), (1, 1)), net.conv("a", "x", 10)))
+
+
+def maximum(net: Net) -> str:
+    return net.add("m", ElemWise("Max"), net.conv("a", "x", 10), net.conv("b", "x", 10))
+
+
 TABLES = (sigmoid, tanh, swish)
 NETWORKS = (
     lrn,
@@ -121,7 +134,6 @@ NETWORKS = (
     *TABLES,
     leaky,
     relu6,
-    deconv,
     dilated,
     grouped,
     depthwise,
@@ -133,6 +145,10 @@ NETWORKS = (
     residual,
     gate,
     minimum,
+    maximum,
+    chain,
+    two_branches,
+    gains,
 )
 FAST = {"nv_small", "nv_full"}
 
@@ -140,7 +156,7 @@ FAST = {"nv_small", "nv_full"}
 def targets():
     for network in NETWORKS:
         for name, config in CONFIGS.items():
-            if (network in TABLES and not config.has_y) or (network is deconv and not config.has_rubik):
+            if network in TABLES and not config.has_y:
                 continue
             marks = [] if name in FAST else [pytest.mark.slow]
             yield pytest.param(network, name, INT8, id=f"{network.__name__}-{name}-int8", marks=marks)
@@ -210,8 +226,7 @@ def test_a_flattened_output(config, precision):
 def test_tables_are_refused_without_the_unit(config):
     net = Net(SHAPE)
     graph = net.done(sigmoid(net))
-    with pytest.raises(N2D2Error, match=f"E715.*{config} has no look-up table for Logistic"):
-        compiled(graph, config, INT8, samples())
+    assert refused(f"E715.*{config} has no look-up table for Logistic", lambda: compiled(graph, config, INT8, samples()))
 
 
 @pytest.mark.parametrize("config", CONFIGS)

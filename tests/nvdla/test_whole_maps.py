@@ -47,11 +47,6 @@ def test_averages_of_maps_are_those_of_python(config, build, shape):
     assert found.max() < 1.001 and np.count_nonzero(found > 1e-6) <= 1
 
 
-@pytest.mark.parametrize("build, shape", AVERAGES[:4])
-def test_averages_of_maps_of_halves(build, shape):
-    assert half_error(build, shape) < 4e-3
-
-
 def connected(outputs: int):
     def build(net: Net) -> str:
         return net.fc("f", "x", outputs)
@@ -68,11 +63,6 @@ def test_fully_connected_layers_on_wide_maps(config, outputs, shape):
     found, quantized, lowered = steps(connected(outputs), shape, config)
     assert lowered.outputs["f"][1] == quantized.type("f").scale
     assert found.max() < 1.001 and np.count_nonzero(found > 1e-6) <= 1
-
-
-@pytest.mark.parametrize("outputs, shape", CONNECTED)
-def test_fully_connected_layers_on_wide_maps_of_halves(outputs, shape):
-    assert half_error(connected(outputs), shape) < 3e-3
 
 
 def test_kernels_that_fill_the_buffer_are_computed_a_few_at_a_time():
@@ -127,11 +117,6 @@ def test_a_constant_for_every_element(config, build):
         assert found.max() < 1.1 and found.mean() < 0.3
     else:
         assert found.max() < 1.001 and (found > 1e-6).mean() < 0.02
-
-
-@pytest.mark.parametrize("build", CONSTANTS)
-def test_a_constant_for_every_half(build):
-    assert half_error(build, (6, 9, 7)) < 3e-3
 
 
 @pytest.mark.parametrize("config", CONFIGURATIONS)
@@ -190,18 +175,6 @@ def test_single_pixels_are_copied_atom_by_atom(config, shape, size):
     assert steps(lambda net: net.add("r", Resize(size), "x"), shape, config)[0].max() < 1e-6
 
 
-@pytest.mark.parametrize("size", [(28, 26), (9, 40)])
-def test_the_nearest_neighbour_of_halves(size):
-    assert half_error(resized(size), (6, 14, 13)) < 2e-3
-
-
-def test_interpolation_is_refused_by_name():
-    net = Net((6, 14, 13))
-    graph = net.done(net.add("r", Resize((28, 26), "Bilinear"), net.conv("a", "x", 8)))
-    with pytest.raises(N2D2Error, match=r"E715.*'r'.*resampling of mode Bilinear"):
-        compiled(graph, "nv_small", 0, samples((6, 14, 13)))
-
-
 @pytest.mark.parametrize("inputs, outputs", [(4, 8), (5, 7), (7, 5), (6, 4), (3, 1), (1, 5), (13, 13)])
 def test_steps_cover_every_position_once(inputs, outputs):
     positions = np.arange(outputs) * inputs // outputs
@@ -247,11 +220,6 @@ def test_transposed_convolutions(config, build):
     assert lowered.outputs["d"][1] == quantized.type("d").scale
 
 
-@pytest.mark.parametrize("build", DECONVOLUTIONS)
-def test_transposed_convolutions_of_halves(build):
-    assert half_error(build, (6, 9, 7)) < 3e-3
-
-
 def maximum(kernel, stride, pads, activation=None):
     def build(net: Net) -> str:
         return net.add("p", Pool("Max", kernel, stride, pads), net.conv("a", "x", 11, kernel=(1, 1)), activation=activation)
@@ -278,9 +246,19 @@ def test_large_maxima_are_exact(config, build):
     assert steps(build, (6, 37, 40), config)[0].max() < 1e-6
 
 
-@pytest.mark.parametrize("build", MAXIMA[:4])
-def test_large_maxima_of_halves(build):
-    assert half_error(build, (6, 37, 40)) < 2e-3
+HALVES = [
+    *((build, shape, 4e-3) for build, shape in AVERAGES[:4]),
+    *((connected(outputs), shape, 3e-3) for outputs, shape in CONNECTED),
+    *((build, (6, 9, 7), 3e-3) for build in (*CONSTANTS, *DECONVOLUTIONS)),
+    *((resized(size), (6, 14, 13), 2e-3) for size in ((28, 26), (9, 40))),
+    *((build, (6, 37, 40), 2e-3) for build in MAXIMA[:4]),
+]
+
+
+@pytest.mark.parametrize("build, shape, limit", HALVES)
+def test_halves(build, shape, limit):
+    """All of these layers in floats of 16 bits, on the one configuration that has them."""
+    assert half_error(build, shape) < limit
 
 
 def test_stages_of_a_maximum_are_the_maximum():

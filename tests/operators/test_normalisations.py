@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
@@ -102,9 +102,7 @@ def test_windows_that_overlap(kernel, stride, overlaps):
 )
 def test_what_a_pool_did_not_give(x, z, text):
     op = Unpool((2, 2), (2, 2))
-    with pytest.raises(N2D2Error) as caught:
-        op.output_shapes([x, z], Node("n", op, ["x", "z"], ["n"]))
-    assert "E210" in str(caught.value)
+    assert "E210" in error_line(lambda: op.output_shapes([x, z], Node("n", op, ["x", "z"], ["n"])))
 
 
 @every("group", [0, 1, 2, 3, 6])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support.e2e_run import compiled_at_once, random_inputs, run
 from support.onnx_models import ModelBuilder
-from support.programs import need
 
 import n2d2py
 
@@ -73,7 +72,6 @@ def exported(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", ["g++ native", *(pytest.param(one, marks=pytest.mark.slow) for one in list(BUILDS)[1:])])
 def test_every_compiler_gives_the_bits_of_python(exported, name):
     compiler, *flags = BUILDS[name]
-    need(compiler)
     simulated, compiled = n2d2py.load_simulator(exported), compiled_at_once(exported, compiler, flags)
     inputs = random_inputs(simulated, 2)
     wanted = simulated.layers(*inputs)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.errors import error_line
 
 from n2d2py import resources
 from n2d2py.errors import N2D2Error
@@ -56,5 +57,4 @@ def test_a_missing_folder_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(resources, "__file__", str(tmp_path / "n2d2py" / "resources.py"))
     monkeypatch.setattr(resources.sys, "prefix", str(tmp_path))
     monkeypatch.setattr(resources.sysconfig, "get_path", lambda name, *scheme: str(tmp_path))
-    with pytest.raises(N2D2Error, match="'kernels'"):
-        resources.folder("kernels")
+    assert "'kernels'" in error_line(resources.folder, "kernels")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.near_miss_texts import ALL
 from support.near_misses import drawn, in_onnx_runtime, stimulus
-from support.tables import every
+from support.tables import every, few_fast
 
 from n2d2py.contracts.functions import Clip, Elu, Tanh
 from n2d2py.errors import N2D2Error
@@ -17,12 +17,10 @@ from n2d2py.passes import FuseReport
 from n2d2py.passes.fuse import fuse, late_passes, passes
 from n2d2py.reference.executor import run_graph
 
-NUMBERS = [pytest.param(number, marks=[pytest.mark.slow] * (number > 1)) for number in range(24)]
-"""Changes of each network that are tried."""
 FUNCTIONS = (Clip(0.0, np.inf), Clip(0.0, 6.0), Clip(-0.5, 0.75), Tanh(), Elu(0.5))
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", few_fast(range(24), 2))
 @every("base", ALL)
 def test_all_rewrites_against_onnx_runtime(base, number):
     model = drawn(base, number)
@@ -39,7 +37,7 @@ def test_all_rewrites_against_onnx_runtime(base, number):
             assert np.abs(found.ravel() - want.ravel()).max() <= 2e-4 * max(1e-3, float(np.abs(want).max()))
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", few_fast(range(24)))
 @every("base", ALL)
 def test_each_rewrite_alone(base, number):
     """Some layers have an activation, are to stay in floating point, or are outputs too."""

@@ -115,6 +115,7 @@ def compare(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return python(folder, folder / "package", "-m", "n2d2py", *words, *"-plugin mine -export CPP -compare 2".split())
 
 
+@pytest.mark.slow
 def test_lrn_is_exported_built_and_compared(folder):
     done = compare(folder, "net.ini", "-w", "/dev/null", "-nbbits", "-32", "-o", "real")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -117,6 +117,15 @@ def test_networks_that_lose_what_they_say_are_warned_of(tmp_path, network, optio
         assert network is _sensors
 
 
+def test_nothing_is_tried_for_an_output_that_varies_less_than_16_bits_hold(tmp_path, caplog):
+    rng = np.random.default_rng(6)
+    path = _dense(rng.normal(size=(32, 1)) * 1e-3, np.array([1013.0]), 16, tmp_path)
+    with caplog.at_level("DEBUG"):
+        _, _, (said,) = _exported(path, rng.normal(size=(200, 16)).astype(np.float32), [])
+    assert "subtract the constant part" in said
+    assert not [record for record in caplog.records if record.getMessage().startswith("tried")]
+
+
 def test_equalization_is_proposed_where_it_was_turned_off(tmp_path):
     """Rectified channels a factor of 400 apart, which the next layer divides by as much."""
     rng = np.random.default_rng(6)

@@ -2,6 +2,7 @@
 
 import logging
 
+import numpy as np
 import pytest
 from support import join_networks as joins
 from support.onnx_models import decibels
@@ -61,6 +62,19 @@ def test_lines_that_are_joined_along_a_later_axis_are_integers(gain, bits, form,
     assert (typed.type(join.output).bits, type(join.form)) == (bits, form)
     assert decibels(found[:, :4], expected[:, :4]) > 28 and decibels(found[:, 4:], expected[:, 4:]) > 28
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@every("fill, gain", [(0.0, 1.0), (0.0, 1e-3), (0.5, 1.0)])
+def test_constants_of_one_value_are_padding(fill, gain, tmp_path):
+    """As frames are shifted: the integers of the rows are copied, and no scale changes."""
+    net = joins.Joins()
+    lines = net.add("Reshape", net.conv("x", 4, 4, gain), net.constant(np.array([0, 4, 64])))
+    before, after = (net.constant(np.full((1, count, 64), fill, np.float32)) for count in (1, 3))
+    typed, found, expected = quantized(net, net.add("Concat", before, lines, after, axis=1), tmp_path)
+    assert {type(node.form) for node in typed.nodes if node.op.moves_values} == {Moved}
+    assert not any(isinstance(node.op, Concat) for node in typed.nodes)
+    assert decibels(found[:, 1:5], expected[:, 1:5]) > 28
+    assert np.abs(found[:, [0, 5, 6, 7]] - fill).max() <= typed.type(typed.outputs[0]).scale / 2
 
 
 def test_lines_of_positive_numbers_are_unsigned(tmp_path):

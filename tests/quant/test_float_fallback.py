@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data
+from support.errors import error_of
 from support.small_graphs import graph_of, real_params
 from support.tables import every
 
@@ -242,10 +243,9 @@ def test_a_concat_of_what_was_moved_in_integers_stays_real(moving):
 
 
 def refused(*layers, **options) -> N2D2Error:
-    with pytest.raises(N2D2Error) as caught:
-        insert_conversions(network(*layers, **options))
-    assert caught.value.code == "E510"
-    return caught.value
+    error = error_of(lambda: insert_conversions(network(*layers, **options)))
+    assert error.code == "E510"
+    return error
 
 
 def test_neither_form_is_refused():

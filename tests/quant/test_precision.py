@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
+from support.small_graphs import graph_of
+from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32
+from n2d2py.contracts.functions import FUNCTIONS, Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Node, Precision
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -99,6 +106,32 @@ def test_sums_beyond_32_bits_take_64_where_weights_would_become_coarse():
     _, typed, _ = quantized(graph)
     layer = next(node for node in typed.nodes if node.name == "b")
     assert typed.type("a").bits == 16 and layer.bound >= 2**31 and layer.params["bias"].dtype == np.int64
+
+
+@every("size, wide", [(8, True), (2, False)])
+def test_layers_after_the_last_weights_have_16_bits_where_these_cost_little(size, wide):
+    """Boxes of a detector: c -> Sigmoid -> square -> gain, small next to the convolutions (kernels of `size`), or not."""
+    rng = np.random.default_rng(1)
+    weights = rng.normal(0, 0.1, (64, 3, size, size)).astype(np.float32), rng.normal(0, 0.3, (4, 64, 1, 1)).astype(np.float32)
+    params = [{"weights": each, "bias": np.zeros(len(each), np.float32)} for each in weights]
+    gain = {"weights": np.full(4, 64, np.float32), "bias": np.zeros(4, np.float32)}
+    graph = graph_of(
+        {"x": (1, 3, 24, 24)},
+        Node("a", Conv((size, size)), ["x"], ["a"], params[0], Clip(0.0)),
+        Node("c", Conv(), ["a"], ["c"], params[1]),
+        Node("s", Activation(FUNCTIONS["Logistic"]()), ["c"], ["s"]),
+        Node("p", ElemWise("Prod"), ["s", "s"], ["p"]),
+        Node("y", Affine(), ["p"], ["y"], gain),
+    )
+    x = rng.normal(size=(16, 3, 24, 24)).astype(np.float32)
+    histograms, real = collect(graph, [x]).histograms, FloatEngine(graph).run(x)["y"]
+    lost = {}
+    for bits in (0, 8):  # 8: as asked for the output, and so before it
+        typed, _ = quantize(graph, histograms, QuantOptions(output_bits=bits), {"x": (-4.0, 4.0)})
+        assert [typed.type(name).bits for name in "acspy"] == [8, *[16 if wide and not bits else 8] * 3, 8]
+        stored = simulate(typed, quantize_inputs(typed, [x]))["y"]
+        lost[bits] = np.square(typed.type("y").dequantize(stored) - real).mean()
+    assert lost[0] < 0.9 * lost[8] if wide else lost[0] == lost[8], lost
 
 
 def test_inputs_of_a_concat_of_another_width_are_rescaled():

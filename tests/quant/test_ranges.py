@@ -10,6 +10,7 @@ from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import Histogram
+from n2d2py.arithmetic.thresholds import activation_threshold
 from n2d2py.contracts.functions import Clip, Elu, LeakyRectifier
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -81,6 +82,55 @@ def test_what_the_reading_function_hardly_sees_is_clipped():
     assert np.square(kept).sum() < 0.5 * np.square(lost).sum()
     rectified = least_error_interval(ValueCounts.from_histogram(histogram_of(values), [Clip(0.0)]), 8)
     assert rectified.zero_point == 0
+
+
+# ---- ranges of few samples ------------------------------------------------------------------------------
+LOUDNESS = {"of one loudness": 0.0, "of different loudness": 0.7}
+
+
+def samples_of(count: int, deviation: float, seed: int) -> np.ndarray:
+    """Laplace noise (count, 64), each sample of its own loudness."""
+    generator = np.random.default_rng(seed)
+    return (generator.laplace(size=(count, 64)) * np.exp(deviation * generator.normal(size=(count, 1)))).astype(np.float32)
+
+
+@every("deviation", LOUDNESS.values(), ids=LOUDNESS)
+@every("count", [2, 8, 32])
+def test_a_range_of_few_samples_is_for_others(count, deviation):
+    """The referee are 2,000 other samples: the range of least error for the samples seen loses more there."""
+    expected, seen = 0.0, 0.0
+    others = ValueCounts.from_histogram(histogram_of(samples_of(2000, deviation, 99)))
+    for seed in range(12):
+        histogram = histogram_of(samples_of(count, deviation, seed))
+        kind, counts = NumType(8), ValueCounts.from_histogram(histogram)
+        for_seen = kind.with_scale(least_error_threshold(counts, kind) / kind.qmax)
+        for_others = kind.with_scale(activation_threshold(histogram, "MSE", kind.qmax) / kind.qmax)
+        seen += np.log10(others.error(for_seen)) / 12
+        expected += np.log10(others.error(for_others)) / 12
+    assert expected < seen - 0.1
+
+
+def test_many_samples_need_little_headroom():
+    histogram = histogram_of(np.random.default_rng(1).uniform(-1, 1, (1000, 256)))
+    assert activation_threshold(histogram, "MSE", 127) < 1.04
+
+
+def test_silent_and_repeated_samples_widen_nothing():
+    x = np.random.default_rng(2).uniform(-1, 1, (64, 64)).astype(np.float32)
+    plain = activation_threshold(histogram_of(x), "MSE", 127)
+    for more in (np.zeros_like(x), 1e-6 * x[:60], np.tile(x, (4, 1))):
+        assert activation_threshold(histogram_of(np.concatenate([x, more])), "MSE", 127) < 1.01 * plain
+    assert activation_threshold(histogram_of(np.zeros((8, 64))), "MSE", 127) == 1.0
+
+
+@every("x", [np.ones((1, 1)), np.full((4, 3), -2.0), samples_of(3, 3.0, 5)], ids=["one value", "constant", "few"])
+def test_expected_counts_keep_the_number_of_values_and_the_limit(x):
+    histogram = histogram_of(x)
+    for limit in (histogram.largest, 1.5 * histogram.largest, np.inf):
+        expected = histogram.expected(limit)
+        assert expected.positive.sum() + expected.negative.sum() + expected.zeros == pytest.approx(x.size)
+        assert histogram.largest <= expected.largest <= limit
+    assert histogram.expected(histogram.largest).largest == histogram.largest
 
 
 # ---- networks -----------------------------------------------------------------------------------------
@@ -261,6 +311,8 @@ def ratings(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]
     """Signal to error in dB, and the zero point, of what each function and pool gives: by the policy (None), or with zero points or without everywhere."""
     graph = lenet(name)
     histograms = collect(graph, [digits()]).histograms
+    for histogram in histograms.values():
+        histogram.peaks = np.zeros(0)  # ranges for these samples, on which the error is measured
     with pytest.MonkeyPatch.context() as patch:
         if zero_points:
             patch.setattr("n2d2py.quant.types.choose.ZERO_POINT_GAIN", 1e9)

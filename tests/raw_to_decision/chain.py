@@ -31,7 +31,12 @@ HOSTS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "wasm32", "wasm32-simd
 BOARDS = ("cortex-m4", "cortex-m55", "rv32imc")
 EXACT = ["-act-rescaling-mode", "Fixed-point-p32", "-quality", "fast", "-quiet"]
 PROBE = Path(__file__).with_name("probe.c")
-AUDIO = ("mfcc:mels=20,coefficients=8,rate=8000,window=32ms,hop=16ms", "log_mel:preset=kaldi,mels=8,rate=16000")
+AUDIO = (
+    "mfcc:mels=20,coefficients=8,rate=8000,window=32ms,hop=16ms",
+    "log_mel:preset=kaldi,mels=8,rate=16000",
+    "pcen:mels=8,time_constant=0.1",
+    "log_mel:preset=tflm,mels=8",
+)
 
 
 @dataclass(frozen=True)

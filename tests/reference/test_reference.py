@@ -3,12 +3,13 @@
 import numpy as np
 import onnx
 import pytest
+from support.errors import error_line
 from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
 from n2d2py.contracts.reference import onnx_emitter
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -164,8 +165,7 @@ def test_original_file(tmp_path):
     onnx.save(to_onnx(graph), path)
     np.testing.assert_array_equal(original_engine(path).run(x)["c"], FloatEngine(graph).run(x)["c"])
     path.write_bytes(b"no model")
-    with pytest.raises(N2D2Error, match="N2D2-E321"):
-        original_engine(path)
+    assert "N2D2-E321" in error_line(original_engine, path)
 
 
 NUMBERS = (-1.0, 0.0, 1.0, 2.0, -0.5)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support import report_networks as networks
 
+from n2d2py.arithmetic.sensor import read_sensor
 from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.postprocessing.results import ClassScore, Decision, Detection, KeyPoint
 from n2d2py.quant.observe.worst import stimulus_picture
@@ -116,6 +117,14 @@ def test_inputs_are_shown_with_red_first_and_commands_for_what_is_missing(writte
     assert "-1 to 0.6" in words and "Images: 4x4 BGR, real values -1 to 1." in words
     assert "n2d2py a.onnx -latency 100" in words and "n2d2py a.onnx -sensitivity 10" in words
     assert "Time by layer" not in words and "Accuracy lost by layer" not in words
+
+
+def test_a_window_of_samples_is_drawn_by_axis():
+    """A ramp and a small falling one of (2, 12): both from black to white, the first axis below, as high as a third of the width."""
+    x = np.stack([np.linspace(0, 1, 12), np.linspace(0.01, 0, 12)]).astype(np.float32)
+    image = stimulus_picture(x, InputContract(source=read_sensor("window:axes=2")))
+    rising = np.rint(np.linspace(0, 255, 12))
+    assert image.shape == (4, 12) and (image[-1] == rising).all() and (image[0] == rising[::-1]).all()
 
 
 def test_only_the_style_and_the_script_of_the_page_are_allowed(written):

@@ -74,21 +74,23 @@ FRAMES = 5
 
 
 def audio_cases(count: int, seed: int, length: int = 3000) -> list[AudioCase]:
-    """`count` drawn sounds, each by one of SPECS, and one whose transform wraps around."""
+    """`count` drawn sounds, each by one of SPECS, and the loudest ones."""
     rng = np.random.default_rng(seed)
     every = sounds(count, length, seed)
     return [
         AudioCase(read_audio(SPECS[number // len(KINDS) % len(SPECS)]), samples, int(rng.integers(1, 900)))
         for number, (_, samples) in enumerate(every)
-    ] + [_wrapping(read_audio("log_mel:preset=tflm"))]
+    ] + [
+        _resonant(read_audio("log_mel:preset=tflm"), 1000 * 2**12),  # a bin exceeds 16 bits
+        _resonant(read_audio("log_mel:mels=40,window=512,window_type=hamming"), 2**15 * 2**14),
+    ]
 
 
-def _wrapping(source: AudioSource) -> AudioCase:
-    """Pairs of equal magnitude after the window, in the corners of a square, so that one bin exceeds 16 bits."""
+def _resonant(source: AudioSource, level: int) -> AudioCase:
+    """Pairs of equal magnitude after the window, in the corners of a square, so that one bin is as large as it can be."""
     at = np.arange(source.window)
     signs = np.where(np.cos(2 * np.pi * (at // 2) / 256 - np.pi / 2 * (at % 2)) >= 0, 1, -1)
-    window = source.window_table[np.minimum(at, source.window_last - at)]
-    return AudioCase(source, (signs * np.minimum(1000 * 4096 / np.maximum(window, 1), 32767)).astype(np.int16), 480)
+    return AudioCase(source, (signs * np.minimum(level / np.maximum(source.window_table, 1), 32767)).astype(np.int16), 480)
 
 
 def program(cases: list[AudioCase], write: str, begin: str = "", end: str = "") -> str:

@@ -44,7 +44,8 @@ def export_for_boards(network: Path, out: Path, *words: str, parameters: str = "
 
 
 def compiled(folder: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """`make TARGET=name` with more words, in an export, with the warnings of strict projects."""
+    """`make TARGET=name` with more words, in an export, with the warnings of strict projects; the test is skipped without its tools."""
+    need_core(name)
     strict = "-Werror -Wundef -Wsign-conversion -Wredundant-decls"
     return subprocess.run(
         ["make", "-j2", f"TARGET={name}", f"CXXFLAGS={strict}", *words],

@@ -14,7 +14,19 @@ from support import post_cases
 from support.onnx_models import text_model
 from support.post_cases import TYPES
 
-SHAPES = ("plain", "none", "all", "ties", "outside", "one class", "many classes", "full")
+SHAPES = (
+    "plain",
+    "none",
+    "all",
+    "ties",
+    "outside",
+    "one class",
+    "many classes",
+    "full",
+    "equal",
+    "extremes",
+    "thousand classes",
+)
 """Kinds of cases, by what their scores and boxes are like."""
 
 
@@ -76,11 +88,11 @@ def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
     rng = np.random.default_rng(seed)
     for number in range(count):
         special, make = SHAPES[number % len(SHAPES)], TYPES[number // len(SHAPES) % len(TYPES)]
-        boxes = int(rng.integers(40, 90)) if special != "one class" else 1
-        classes = {"one class": 1, "many classes": 30}.get(special, int(rng.integers(1, 6)))
+        boxes = {"one class": 1, "thousand classes": 8}.get(special, int(rng.integers(40, 90)))
+        classes = {"one class": 1, "many classes": 30, "thousand classes": 1000}.get(special, int(rng.integers(1, 6)))
         width, height = (int(side) for side in rng.integers(20, 200, 2))
         objectness, labelled, logits = (bool(one) for one in rng.integers(0, 2, 3))
-        labelled, objectness = (True, False) if labelled and special not in ("many classes",) else (False, objectness)
+        labelled, objectness = (True, False) if labelled and "classes" not in special else (False, objectness)
         classes = 1 if labelled else classes
         kind, score_kind = make(width / 200), make(5 / 100 if logits or labelled else 1 / 250)
         centered, planar = not labelled, bool(rng.integers(0, 2))
@@ -90,6 +102,8 @@ def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
         real = np.concatenate(ends, 1) * [width, height, width, height]
         values = rng.normal(0, 3, (boxes, objectness + classes + labelled))
         values = values if logits else 1 / (1 + np.exp(-values))
+        if special == "equal":
+            values[:] = 0.8
         if special == "ties":
             real, values = np.round(real, -1), np.round(values, 1)
         if labelled:
@@ -124,7 +138,11 @@ def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
             ONE if labelled or special == "full" else int(rng.integers(0, ONE)),
             5 if special == "full" else 100,
         )
-        yield DetectionCase(decoder, kind.quantize(real), score_kind.quantize(values), (kind, score_kind), planar)
+        stored = [kind.quantize(real), score_kind.quantize(values)]
+        if special == "extremes":
+            signs = [np.where(rng.random(one.shape) < 0.5, -1e9, 1e9) for one in stored]
+            stored = [kind.quantize(signs[0]), score_kind.quantize(signs[1])]
+        yield DetectionCase(decoder, stored[0], stored[1], (kind, score_kind), planar)
 
 
 FOUND = """struct Found {

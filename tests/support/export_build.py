@@ -7,10 +7,12 @@ import numpy as np
 
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.simulator import simulate
-from support.programs import need as need
+from support.programs import need
 
 
 def make(folder: Path, *arguments: str) -> str:
+    """Return what a build that succeeds prints. Without make or g++ the test is skipped."""
+    need("g++", "make")
     done = subprocess.run(
         ["make", "-j2", "CXXFLAGS=-Werror", *arguments], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

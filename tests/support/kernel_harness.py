@@ -245,14 +245,11 @@ int main(int argc, char** argv) {{
 
 
 def compile_and_run(
-    cases: list[Case],
-    folder: Path,
-    compiler: str = "g++",
-    flags: tuple[str, ...] = ("-O1",),
-    units: int = 2,
-    emulator: tuple[str, ...] = (),
+    cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",), emulator: tuple[str, ...] = ()
 ) -> list[np.ndarray]:
-    """The arenas after each case; cases are spread over `units` sources, two compiled at a time."""
+    """The arenas after each case; sources have a hundred cases, and two are compiled at a time. Without the compiler the test is skipped."""
+    need(compiler)
+    units = 1 + len(cases) // 100
     folder.mkdir(parents=True, exist_ok=True)
     sources = [folder / "main.cpp", *(folder / f"unit{u}.cpp" for u in range(units))]
     sources[0].write_text(main_source(cases))
@@ -285,16 +282,11 @@ def compile_and_run(
 
 
 def check_all(
-    cases: list[Case],
-    folder: Path,
-    compiler: str = "g++",
-    flags: tuple[str, ...] = ("-O1",),
-    emulator: tuple[str, ...] = (),
-    units: int = 2,
+    cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",), emulator: tuple[str, ...] = ()
 ) -> None:
     """Runs the cases and checks each; the message of a failure counts the others."""
     failures = []
-    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator), strict=True):
+    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, emulator), strict=True):
         try:
             case.check(case.arena(), after)
         except AssertionError as error:

@@ -41,7 +41,7 @@ EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).pa
 """The AVX-VNNI kernels on a machine with AVX2, in the same way."""
 
 
-ISAS = sorted(FLAGS)
+ISAS = sorted(FLAGS, key=lambda isa: (isa != "avx2", isa))
 
 
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

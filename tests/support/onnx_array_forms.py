@@ -45,8 +45,6 @@ CONSTANTS = {
     "k": np.array([[[0, 1, -1, 0]]]).reshape(1, 1, 1, 2, 2).repeat(2, 0),
     "u": np.arange(8, dtype=F).reshape(2, 1, 1, 2, 2),
     "nd": np.array([[0, 1], [1, -1], [0, 1]]),
-    "v": np.arange(36, dtype=F).reshape(3, 3, 2, 2) / 8,
-    "zero": np.array(0),
     "one": np.array(1),
 }
 FIVE = "r = Reshape (x, five)\n "

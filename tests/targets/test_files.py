@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.errors import error_line, refused
 from support.tables import every
 
 from n2d2py.cli import main
-from n2d2py.errors import N2D2Error
 from n2d2py.targets import Scorer, ScoreRow, agreement, score_table, target_folder_name, write_target_files
 from n2d2py.targets.scorer import StoredTensors
 from n2d2py.targets.target import ScoreTarget
@@ -112,20 +112,16 @@ def test_files(tmp_path, form, order, transposed):
             np.save(tmp_path / f"{number}.npy", array)
     stored = StoredTensors(tmp_path, "*." + ("npy" if form == "packed" else form), order, transposed)
     np.testing.assert_allclose(stored.read(np.array([3, 0, 2]), (3, 2, 5)), VALUES[[3, 0, 2]], rtol=1e-7)
-    with pytest.raises(N2D2Error, match="E455.* 4"):
-        stored.read(np.array([4]), (3, 2, 5))
+    assert refused("E455.* 4", lambda: stored.read(np.array([4]), (3, 2, 5)))
 
 
 def test_vectors_padded_to_a_matrix(tmp_path):
     (tmp_path / "0.dat").write_text("1 2 3\n4 5 0\n")
     assert StoredTensors(tmp_path).read(np.array([0]), (5,)).tolist() == [[1, 2, 3, 4, 5]]
-    with pytest.raises(N2D2Error, match="E455"):
-        StoredTensors(tmp_path).read(np.array([0]), (4,))
+    assert "E455" in error_line(lambda: StoredTensors(tmp_path).read(np.array([0]), (4,)))
     (tmp_path / "0.dat").write_text("1 two")
-    with pytest.raises(N2D2Error, match="0.dat"):
-        StoredTensors(tmp_path / ".").read(np.array([0]), (4,))
-    with pytest.raises(N2D2Error, match="E455.*no file"):
-        StoredTensors(tmp_path, "*.npy").read(np.array([0]), (4,))
+    assert "0.dat" in error_line(lambda: StoredTensors(tmp_path / ".").read(np.array([0]), (4,)))
+    assert refused("E455.*no file", lambda: StoredTensors(tmp_path, "*.npy").read(np.array([0]), (4,)))
 
 
 def test_errors_of_each_stimulus(tmp_path):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.errors import refused
 
 from n2d2py import cli
-from n2d2py.errors import N2D2Error
 from n2d2py.training.checkpoint import read_checkpoint, write_checkpoint
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
@@ -210,5 +210,4 @@ def test_arrays_are_read_as_they_were_written(tmp_path):
     assert sorted(found) == ["a/b", "n"] and all(np.array_equal(found[name], arrays[name]) for name in arrays)
     assert [each.name for each in path.parent.iterdir()] == ["c.npz"]
     for wrong in ({**arrays, "b": arrays["n"]}, {"n": arrays["n"]}, {**arrays, "n": np.zeros(1, np.int64)}):
-        with pytest.raises(N2D2Error, match="E433.*does not fit"):
-            read_checkpoint(path, wrong)
+        assert refused("E433.*does not fit", read_checkpoint, path, wrong)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from support.errors import refused
 
 from n2d2py.errors import N2D2Error
 from n2d2py.executor import Executor
@@ -50,5 +51,4 @@ def test_a_scheduler_that_is_lost():
         found = Executor(cluster=address).run(time.sleep, [0, 60])
         assert next(found) == (0, None)
         threading.Timer(0.5, scheduler.kill).start()
-        with pytest.raises(N2D2Error, match=f"E814.*{address}"):
-            list(found)
+        assert refused(f"E814.*{address}", list, found)

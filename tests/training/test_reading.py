@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from support.errors import refused
 
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
@@ -54,8 +55,7 @@ def test_an_error_of_a_stimulus_keeps_its_code():
         return plain(position)
 
     for workers in (0, 2):
-        with pytest.raises(N2D2Error, match="E415.*net.ini:3.*s4 is uint16"):
-            read(load, workers)
+        assert refused("E415.*net.ini:3.*s4 is uint16", read, load, workers)
 
 
 def test_a_process_that_dies_is_named():
@@ -64,8 +64,7 @@ def test_a_process_that_dies_is_named():
             os._exit(9)
         return plain(position)
 
-    with pytest.raises(N2D2Error, match="E434.*-learn-workers"):
-        read(load, 2)
+    assert refused("E434.*-learn-workers", read, load, 2)
 
 
 def test_what_is_held_is_read_once():

@@ -3,7 +3,7 @@
 #ifndef N2D2_AUDIO_ADAPTIVE_HPP
 #define N2D2_AUDIO_ADAPTIVE_HPP
 
-#include "n2d2/audio/fourier.hpp"
+#include "n2d2/audio/logarithm.hpp"
 #include "n2d2/square_root.hpp"
 
 namespace n2d2 {

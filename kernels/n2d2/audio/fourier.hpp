@@ -1,16 +1,11 @@
-// Fourier transform of real values in 32 bits, powers, and logarithms of these: every value fits without scaling between stages.
-//
-// Pairs of values are complex numbers, in words: real, imaginary. Config: see input.hpp.
+// Fourier transform of real values in 16 bits, and powers of 32 bits: n2d2py/arithmetic/power_spectrum.py and, for a source that adapts,
+// micro_frontend.py have the formulas. Config: see input.hpp.
 #ifndef N2D2_AUDIO_FOURIER_HPP
 #define N2D2_AUDIO_FOURIER_HPP
 
-#include "n2d2/env.hpp"
+#include "n2d2/audio/packed.hpp"
 
 namespace n2d2 {
-
-N2D2_INLINE std::int32_t audioHigh(std::int32_t a, std::int32_t b) {
-    return static_cast<std::int32_t>((std::int64_t{a} * b) >> 32);
-}
 
 constexpr int audioLog2(int power) { return power > 1 ? 1 + audioLog2(power / 2) : 0; }
 
@@ -29,127 +24,140 @@ N2D2_INLINE int audioReversedNext(int place) {
 #endif
 }
 
-struct AudioComplex {
-    std::int32_t real, imaginary;
+// r(32767 / parts) of a number before a stage, times 2^shift, where r(x) is (x + 2^14) >> 15.
+template <int Parts>
+N2D2_INLINE std::uint32_t audioScaled(std::uint32_t x, int shift = 0) {
+    const std::uint32_t factor = 0x10001u * (2 * (32767 / Parts)), half = 0x8000u >> shift;
+    return audioUpper<16>(audioRealSum(x, factor, half) << shift, audioImaginarySum(x, factor, half) << shift);
+}
+
+// Numbers before a stage and, but for the first of four, less the angle of `turn`: as TFLite Micro rounds them.
+struct AudioRounded {
+    enum : bool { Halves = false };
+    static N2D2_INLINE std::uint32_t first(std::uint32_t x) { return audioScaled<4>(x); }
+    static N2D2_INLINE std::uint32_t turned(std::uint32_t x, std::uint32_t turn) {
+        x = audioScaled<4>(x);
+        return audioUpper<15>(audioDot(x, turn, 1 << 14), audioCross(turn, x, 1 << 14) << 1);
+    }
 };
 
-// Half of x less the angle of `turn`; each product is rounded down.
-N2D2_INLINE AudioComplex audioTurned(AudioComplex x, AudioComplex turn) {
-#if N2D2_M_PROFILE && defined(__ARM_FEATURE_DSP)
-    std::int32_t real, imaginary;
-    __asm__("smmul %0, %1, %2" : "=r"(real) : "r"(x.real), "r"(turn.real));
-    __asm__("smmul %0, %1, %2" : "=r"(imaginary) : "r"(x.imaginary), "r"(turn.real));
-    __asm__("smmla %0, %1, %2, %0" : "+r"(real) : "r"(x.imaginary), "r"(turn.imaginary));
-    __asm__("smmls %0, %1, %2, %0" : "+r"(imaginary) : "r"(x.real), "r"(turn.imaginary));
-    return {real, imaginary};
-#else
-    return {audioHigh(x.real, turn.real) + audioHigh(x.imaginary, turn.imaginary),
-            audioHigh(x.imaginary, turn.real) + audioHigh(-x.real, turn.imaginary)};
-#endif
-}
-
-// Cosine and sine of 2 pi at / Size.
-template <class Cfg>
-N2D2_INLINE AudioComplex audioTurn(int at) {
-    return {Cfg::turn(at + Cfg::Size / 4), Cfg::turn(at)};
-}
-
-// Four numbers, Apart words from one to the next; turns are those of the last three.
-template <int Apart, bool Turns>
-N2D2_INLINE void audioButterfly(std::int32_t* at, const AudioComplex* turns) {
-    const int scale = Turns ? 2 : 1;
-    std::int32_t *const p = at + Apart, *const q = p + Apart, *const r = q + Apart;
-    AudioComplex b = {q[0], q[1]}, d = {r[0], r[1]}, c = {p[0], p[1]};
-    if (Turns) {
-        b = audioTurned(b, turns[0]);
-        d = audioTurned(d, turns[2]);
-        c = audioTurned(c, turns[1]);
+// The same, halved.
+template <bool HalvesSums>
+struct AudioHalved {
+    enum : bool { Halves = HalvesSums };
+    static N2D2_INLINE std::uint32_t first(std::uint32_t x) { return audioHalfSum(x, 0x10001u); }
+    static N2D2_INLINE std::uint32_t turned(std::uint32_t x, std::uint32_t turn) {
+        return audioUpper<16>(audioDot(x, turn, 1 << 15), audioCross(turn, x, 1 << 15));
     }
-    const AudioComplex odd = {b.real + d.real, b.imaginary + d.imaginary},
-                       turned = {b.imaginary - d.imaginary, d.real - b.real};
-    const AudioComplex even = {at[0] + scale * c.real, at[1] + scale * c.imaginary},
-                       across = {at[0] - scale * c.real, at[1] - scale * c.imaginary};
-    at[0] = even.real + scale * odd.real;
-    at[1] = even.imaginary + scale * odd.imaginary;
-    p[0] = across.real + scale * turned.real;
-    p[1] = across.imaginary + scale * turned.imaginary;
-    q[0] = even.real - scale * odd.real;
-    q[1] = even.imaginary - scale * odd.imaginary;
-    r[0] = across.real - scale * turned.real;
-    r[1] = across.imaginary - scale * turned.imaginary;
+};
+
+// Four numbers, Apart words from one to the next, in the order of a radix of 4 with bits reversed.
+template <int Apart, bool Halves>
+N2D2_INLINE void audioButterfly(std::uint32_t* to, std::uint32_t a, std::uint32_t c, std::uint32_t b, std::uint32_t d) {
+    const std::uint32_t even = Halves ? audioHalfSum(a, c) : audioAdd(a, c), odd = Halves ? audioHalfSum(b, d) : audioAdd(b, d),
+                        across = Halves ? audioHalfDifference(a, c) : audioSubtract(a, c),
+                        apart = Halves ? audioHalfDifference(b, d) : audioSubtract(b, d);
+    to[0] = audioAdd(even, odd);
+    to[Apart] = audioSubtractTurned(across, apart);
+    to[2 * Apart] = audioSubtract(even, odd);
+    to[3 * Apart] = audioAddTurned(across, apart);
 }
 
-// Transforms of Count complex numbers each, in reverse order of bits, of all Size / 2: four smaller ones become one.
+// Transforms of Count of all Size / 2 numbers each, from four smaller ones.
+template <class Cfg, int Count, class Form>
+N2D2_NOINLINE void audioStage(std::uint32_t* words) {
+    const int part = Count / 4, step = Cfg::Size / Count;
+    for (int j = 0; j < part; ++j) {
+        const std::uint32_t first = Cfg::turn(j * step), second = Cfg::turn(2 * j * step), third = Cfg::turn(3 * j * step);
+        std::uint32_t* at = words + j;
+        for (int i = 0; i < step / 2; ++i, at += Count)
+            audioButterfly<part, Form::Halves>(at, Form::first(at[0]), Form::turned(at[part], second),
+                                               Form::turned(at[2 * part], first), Form::turned(at[3 * part], third));
+    }
+}
+
+// The first stage takes its numbers, in natural order, from `frame`, which knows how others round.
 template <class Cfg, int Count>
 struct AudioTransforms {
-    static void run(std::int32_t* words) {
-        const int part = Count / 4, step = Cfg::Size / Count;
-        AudioTransforms<Cfg, part>::run(words);
-        for (int i = 0; i < step / 2; ++i)
-            audioButterfly<2 * part, false>(words + 2 * Count * i, nullptr);
-        for (int j = 1; j < part; ++j) {
-            const AudioComplex turns[] = {audioTurn<Cfg>(j * step), audioTurn<Cfg>(2 * j * step), audioTurn<Cfg>(3 * j * step)};
-            for (int i = 0; i < step / 2; ++i)
-                audioButterfly<2 * part, true>(words + 2 * Count * i + 2 * j, turns);
-        }
+    template <class Frame>
+    static void run(std::uint32_t* words, Frame& frame) {
+        AudioTransforms<Cfg, Count / 4>::run(words, frame);
+        frame.template stage<Count>(words);
     }
 };
 
 template <class Cfg>
-struct AudioTransforms<Cfg, 1> {
-    static void run(std::int32_t*) {}
+struct AudioTransforms<Cfg, 4> {
+    template <class Frame>
+    static void run(std::uint32_t* words, Frame& frame) {
+        const int quarter = Cfg::Size / 8;
+        typename Frame::Numbers numbers = frame.begin();
+        for (int i = 0, place = 0; i < quarter; ++i, numbers.advance()) {
+            const std::uint32_t a = numbers.template at<4>(0), c = numbers.template at<4>(2 * quarter),
+                                b = numbers.template at<4>(quarter), d = numbers.template at<4>(3 * quarter);
+            audioButterfly<1, false>(words + 4 * place, a, c, b, d);
+            place = audioReversedNext<audioLog2(quarter)>(place);
+        }
+        frame.end(numbers);
+    }
 };
 
 template <class Cfg>
 struct AudioTransforms<Cfg, 2> {
-    static void run(std::int32_t* words) {
-        for (std::int32_t* at = words; at < words + Cfg::Size; at += 4)
-            for (int i = 0; i < 2; ++i) {
-                const std::int32_t first = at[i], second = at[i + 2];
-                at[i] = first + second;
-                at[i + 2] = first - second;
-            }
+    template <class Frame>
+    static void run(std::uint32_t* words, Frame& frame) {
+        const int half = Cfg::Size / 4;
+        typename Frame::Numbers numbers = frame.begin();
+        for (int i = 0, place = 0; i < half; ++i, numbers.advance()) {
+            const std::uint32_t a = numbers.template at<2>(0), b = numbers.template at<2>(half);
+            words[2 * place] = audioAdd(a, b);
+            words[2 * place + 1] = audioSubtract(a, b);
+            place = audioReversedNext<audioLog2(half)>(place);
+        }
+        frame.end(numbers);
     }
 };
 
-N2D2_INLINE void audioPower(std::int32_t* words, std::int32_t real, std::int32_t imaginary) {
-    const std::uint64_t power =
-        static_cast<std::uint64_t>(std::int64_t{real} * real + std::int64_t{imaginary} * imaginary) >> 8;
-    words[0] = static_cast<std::int32_t>(power & 0xFFFFFFFFu);
-    words[1] = static_cast<std::int32_t>(power >> 32);
-}
-
-// Powers of the real transform, times 4, from that of the pairs: Size / 2 + 1 of two words.
-template <class Cfg>
-inline void audioPowers(std::int32_t* words) {
-    const int half = Cfg::Size / 2;
-    const std::int32_t sum = words[0] + words[1], difference = words[0] - words[1];
-    audioPower(words, 2 * sum, 0);
-    audioPower(words + 2 * half, 2 * difference, 0);
-    for (int k = 1; k <= half / 2; ++k) {
-        std::int32_t *const low = words + 2 * k, *const high = words + 2 * (half - k);
-        const AudioComplex a = {low[0], low[1]}, b = {high[0], high[1]};
-        const std::int32_t real = a.real + b.real, imaginary = a.imaginary - b.imaginary;
-        const AudioComplex turned = audioTurned({a.real - b.real, a.imaginary + b.imaginary}, audioTurn<Cfg>(k));
-        audioPower(high, real - 2 * turned.imaginary, imaginary + 2 * turned.real);
-        audioPower(low, real + 2 * turned.imaginary, imaginary - 2 * turned.real);
+// Powers of the real transform, in the place of that of the pairs; that of bin 0 is left out.
+template <class Cfg, bool Adapts>
+struct AudioPowers {
+    static void run(std::uint32_t* words) {
+        const int half = Cfg::Size / 2;
+        for (int k = 1; k <= half / 2; ++k) {
+            const std::uint32_t a = words[k], b = words[half - k];
+            const std::int32_t first = static_cast<std::int32_t>(audioDot(a, a, ~0u)),
+                               second = static_cast<std::int32_t>(audioDot(b, b, ~0u)),
+                               both = static_cast<std::int32_t>(audioSwapped(a, b, 0)), mean = (first + second) >> 1;
+            const std::int32_t more =
+                audioHighSum(second - first, Cfg::rotation(half / 2 - k), audioHighSum(2 * both, Cfg::rotation(k), 0));
+            words[half - k] = positive(mean - more);
+            words[k] = positive(mean + more);
+        }
     }
-}
 
-// log2 of a positive number in 1/65536.
-template <class Cfg>
-N2D2_INLINE std::int32_t audioLogarithm(std::uint32_t normalized, int bits) {
-    const std::uint32_t rest = normalized >> 15 & 2047;
-    const int entry = static_cast<int>(normalized >> 26 & 31);
-    const std::uint32_t low = Cfg::logarithm(entry), next = Cfg::logarithm(entry + 1);
-    return (bits - 1) * 65536 + static_cast<std::int32_t>(low + (((next - low) * rest + 1024) >> 11));
-}
+private:
+    static N2D2_INLINE std::uint32_t positive(std::int32_t x) { return static_cast<std::uint32_t>(x > 0 ? x : 0) | 1; }
+};
 
 template <class Cfg>
-inline std::int32_t audioLogarithm(std::uint64_t value) {
-    const int bits = bitsOf(value);
-    return audioLogarithm<Cfg>(static_cast<std::uint32_t>(value << (64 - bits) >> 32), bits);
-}
+struct AudioPowers<Cfg, true> {
+    static void run(std::uint32_t* words) {
+        const int half = Cfg::Size / 2;
+        for (int k = 1; k <= half / 2; ++k) {
+            const std::uint32_t a = audioScaled<2>(words[k]), b = audioScaled<2>(words[half - k]);
+            const std::uint32_t sums = audioAdd(a, b), differences = audioSubtract(a, b),
+                                apart = audioPacked(differences, sums), turn = Cfg::turn(half + k);
+            const std::uint32_t whole = audioPacked(sums, differences),
+                                turned = audioUpper<15>(audioCross(apart, turn, 1 << 14), audioDot(apart, turn, 1 << 14) << 1);
+            words[k] = power(audioHalfSum(whole, turned));
+            const std::uint32_t less = audioHalfDifference(whole, turned), more = audioHalfDifference(turned, whole);
+            words[half - k] = power(audioPacked(less, more));
+        }
+    }
+
+private:
+    static N2D2_INLINE std::uint32_t power(std::uint32_t x) { return audioDot(x, x, 0); }
+};
 
 }  // namespace n2d2
 

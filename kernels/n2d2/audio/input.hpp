@@ -3,12 +3,12 @@
 // It keeps the samples of one frame. A frame that is complete moves the frames of the input by one place, the oldest one out, and becomes
 // the last one.
 //
-// Config: type Value; enum Window, WindowLast, Hop, Size (of the Fourier transform), Mels, Coefficients (0: features are the bands),
-// CosineShift, Frames, FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts,
-// CorrectionBits and SnrShift (adaptive.hpp), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions of an
-// index window, tap (of the resampling, from the middle on), turn, offset, first, pairs (of bins), cosine (of all coefficients), logarithm (between 1 and 2), gain,
-// weight (a reference to 16 bits; of all bands, one after the other); static Value value(std::int32_t feature). A source that adapts has two samples in a word of window, and cosine
-// and sine in one of turn.
+// Config: type Value; enum Window, Hop, Size (of the Fourier transform), Mels, FirstBin, One, Coefficients (0: features are the bands), CosineShift, Frames,
+// FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts, CorrectionBits and SnrShift
+// (adaptive.hpp), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions
+// of an index window (two values in a word), turn (cosine and sine in a word), rotation (cosines of 32 bits), tap (of the resampling, from
+// the middle on), offset, bins (of a slope, all from FirstBin on), cosine (of all coefficients), logarithm (between 1 and 2), gain, weight (a reference to
+// 16 bits; of the bins, in 1 / One); static Value value(std::int32_t feature).
 #ifndef N2D2_AUDIO_INPUT_HPP
 #define N2D2_AUDIO_INPUT_HPP
 
@@ -109,7 +109,7 @@ public:
         Resampler::begin();
         History::begin();
         Normalization::begin();
-        samples_[(Cfg::Window - 1) | 1] = 0;
+        std::memset(samples_, 0, sizeof samples_);
         std::memset(levels_, 0, sizeof levels_);
         for (int m = 0; m < Cfg::Mels && !Cfg::Adapts && !Cfg::Pcen; ++m)
             levels_[m] = level(Cfg::Floor);
@@ -135,10 +135,11 @@ private:
     typedef AudioHistory<Cfg, Static, (Cfg::Deltas > 0)> History;
     typedef AudioNormalization<Cfg, Cfg::Pcen != 0> Normalization;
 
-    std::int32_t words_[Cfg::Size + 2];                       // pairs of values, then powers: the low and the high word
-    std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];  // and the estimates of noise
-    std::int32_t filled_;                                     // negative: samples to skip
-    std::int16_t samples_[(Cfg::Window + 1) & ~1];
+    std::uint32_t
+        words_[Cfg::Size / 2 * (Cfg::Adapts || Cfg::RemovesMean || Cfg::Emphasis > 0 ? 2 : 1)];  // the transform; scratch
+    std::int32_t levels_[Cfg::Mels * (Cfg::Adapts ? 2 : 1)];                                     // and the estimates of noise
+    std::int32_t filled_;                                                                        // negative: samples to skip
+    std::int16_t samples_[Cfg::Size];                                                            // zeros after the window
 
     // `push` of samples at the rate.
     int take(const std::int16_t* samples, int count, Value* input) {
@@ -169,21 +170,21 @@ private:
 
     // The features of the samples: logarithms of the bands.
     N2D2_NOINLINE void frame() {
-        typedef AudioSpectrum<Cfg, Cfg::Adapts != 0> Spectrum;
-        const int shift = Spectrum::powers(words_, samples_);
-        const std::uint16_t* weights = &Cfg::weight(0);
+        AudioFrame<Cfg, Cfg::Adapts != 0> frame(words_, samples_);
+        AudioTransforms<Cfg, Cfg::Size / 2>::run(words_, frame);
+        if (!frame.isSilent())
+            AudioPowers<Cfg, Cfg::Adapts != 0>::run(words_);
+        AudioBands<Cfg> bands(words_);
         for (int m = 0; m < Cfg::Mels; ++m) {
-            const int pairs = Cfg::pairs(m);
-            const std::uint64_t energy = Spectrum::energy(words_, Cfg::first(m), weights, pairs);
-            weights += 2 * pairs;
+            const std::uint64_t energy = bands.next(m + 1);
             if (Cfg::Adapts) {
                 std::uint32_t estimate = static_cast<std::uint32_t>(levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)]);
-                levels_[m] = audioAdapted<Cfg>(roundedRoot(energy) >> shift, (m & 1) != 0, estimate);
+                levels_[m] = audioAdapted<Cfg>(roundedRoot(energy) >> frame.shift, (m & 1) != 0, estimate);
                 levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)] = static_cast<std::int32_t>(estimate);
                 continue;
             }
             const std::int32_t logarithm = energy == 0 ? static_cast<std::int32_t>(Cfg::Floor) :
-                                                         audioLogarithm<Cfg>(energy) - 2 * 65536 * shift + Cfg::offset(m);
+                                                         audioLogarithm<Cfg>(energy) - 2 * 65536 * frame.shift + Cfg::offset(m);
             levels_[m] = Cfg::Pcen ? Normalization::normalized(m, logarithm) : level(logarithm);
         }
     }

@@ -5,7 +5,7 @@
 #ifndef N2D2_AUDIO_PCEN_HPP
 #define N2D2_AUDIO_PCEN_HPP
 
-#include "n2d2/audio/fourier.hpp"
+#include "n2d2/audio/logarithm.hpp"
 
 namespace n2d2 {
 
@@ -46,8 +46,8 @@ struct AudioNormalization<Cfg, true> {
     // The feature of a band, from log2 of its energy in 1/65536.
     std::int32_t normalized(int m, std::int32_t logarithm) {
         const std::int32_t above = Cfg::EnergyBits * 65536;
-        std::int64_t smooth;
-        std::memcpy(&smooth, words + 2 * m, sizeof smooth);
+        std::int64_t smooth =
+            static_cast<std::int64_t>(std::uint64_t{words[2 * m]} | static_cast<std::uint64_t>(words[2 * m + 1]) << 32);
         const std::int64_t less = audioPowerOfTwo<Cfg>(logarithm) - smooth;
         smooth += (less >> 24) * Cfg::Smoothing + (((less & ((1 << 24) - 1)) * Cfg::Smoothing) >> 24);
         store(m, smooth);
@@ -58,9 +58,12 @@ struct AudioNormalization<Cfg, true> {
         return static_cast<std::int32_t>(((value < top ? value : top) + 8) >> 4);
     }
 
-    void store(int m, std::int64_t smooth) { std::memcpy(words + 2 * m, &smooth, sizeof smooth); }
+    void store(int m, std::int64_t smooth) {
+        words[2 * m] = static_cast<std::uint32_t>(smooth & 0xFFFFFFFF);
+        words[2 * m + 1] = static_cast<std::uint32_t>(smooth >> 32);
+    }
 
-    std::int32_t words[2 * Cfg::Mels];
+    std::uint32_t words[2 * Cfg::Mels];
 };
 
 }  // namespace n2d2

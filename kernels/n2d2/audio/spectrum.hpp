@@ -1,8 +1,8 @@
-// Samples of a frame to powers, and these to the energies of bands: in 32 bits, or in 16 where the source adapts. Config: see input.hpp.
+// Samples of a frame to powers, and these to the energies of bands. Config: see input.hpp.
 #ifndef N2D2_AUDIO_SPECTRUM_HPP
 #define N2D2_AUDIO_SPECTRUM_HPP
 
-#include "n2d2/audio/short_fourier.hpp"
+#include "n2d2/audio/fourier.hpp"
 
 namespace n2d2 {
 
@@ -24,148 +24,172 @@ N2D2_INLINE void audioAccumulate(std::uint64_t& sum, std::uint32_t a, std::uint3
 #endif
 }
 
-// Words of Size + 2. `powers` returns the scale of the values, a power of two; `energy` is that of a band: of
-// pairs of bins from `bin` on.
-template <class Cfg, bool Short>
-class AudioSpectrum {
+// Energies of the bands, one after the other: slopes rise in one band and fall in the one before.
+template <class Cfg>
+class AudioBands {
 public:
-    static int powers(std::int32_t* words, const std::int16_t* samples) {
-        const int shift = load(words, samples);
-        AudioTransforms<Cfg, Cfg::Size / 2>::run(words);
-        audioPowers<Cfg>(words);
-        return shift;
+    // After the first slope.
+    explicit AudioBands(const std::uint32_t* powers) : powers_(powers + Cfg::FirstBin), weights_(&Cfg::weight(0)), rising_(0) {
+        next(0);
     }
 
-    N2D2_NOINLINE static std::uint64_t energy(const std::int32_t* words, int bin, const std::uint16_t* weights, int pairs) {
-        std::uint64_t sum = 0;
-        std::uint32_t above = 0;
-        for (words += 2 * bin; pairs > 0; --pairs, words += 4, weights += 2) {
-            audioAccumulate(sum, static_cast<std::uint32_t>(words[0]), weights[0]);
-            above += static_cast<std::uint32_t>(words[1]) * weights[0];
-            audioAccumulate(sum, static_cast<std::uint32_t>(words[2]), weights[1]);
-            above += static_cast<std::uint32_t>(words[3]) * weights[1];
+    // The energy of a band.
+    std::uint64_t next(int slope) {
+        std::uint64_t falling = rising_, rising = 0;
+        for (int n = Cfg::bins(slope); n > 0; --n) {
+            const std::uint32_t power = *powers_++, weight = *weights_++;
+            audioAccumulate(rising, power, weight);
+            audioAccumulate(falling, power, Cfg::One - weight);
         }
-        return sum + (std::uint64_t{above} << 32);
+        rising_ = rising;
+        return falling;
     }
 
 private:
-    enum : int { HalfBits = audioLog2(Cfg::Size / 2) };
+    const std::uint32_t* powers_;
+    const std::uint16_t* weights_;
+    std::uint64_t rising_;
+};
 
-    // Bits of the largest magnitude of the samples; of a negative one, of its magnitude less 1.
-    static int bits(const std::int16_t* samples) {
-        std::uint32_t changes = 0;  // of a bit and the one below it
-        for (int n = 0; n + 1 < Cfg::Window; n += 2) {
-            const std::uint32_t pair = audioSamples(samples + n);
-            changes |= pair ^ pair << 1;
-        }
-        const std::uint32_t last = static_cast<std::uint16_t>(samples[Cfg::Window - 1]);
-        changes |= (changes >> 16) | (last ^ last << 1);
-        return audioBits(changes >> 1 & 0x7FFF);
+// A frame of Size samples, the last ones zeros, with one exponent. The transform is scaled by 2^shift.
+template <class Cfg, bool Adapts>
+struct AudioFrame {
+    AudioFrame(std::uint32_t* words, const std::int16_t* frame) : samples(frame), energy(0), shift(0) {
+        if (Cfg::RemovesMean || Cfg::Emphasis > 0)
+            emphasize(words);
+        scale = headroom();
+        shift += scale;
     }
 
-    // The mean of the samples times `scale`, rounded down.
-    static std::int32_t mean(const std::int16_t* samples, std::int32_t scale) {
-        const std::int64_t above = std::int64_t{1} << 44;
-        std::int32_t sum = 0;
-        for (int n = 0; n < Cfg::Window; ++n)
-            sum += samples[n];
-        return static_cast<std::int32_t>((std::int64_t{sum} * scale + above * Cfg::Window) / Cfg::Window - above);
-    }
-
-    // Samples of the frame from `at` on, one after the other: scaled, without their mean, with pre-emphasis.
-    struct Scaled {
-        const std::int16_t* at;
-        std::int32_t scale, less, before;
-
-        N2D2_INLINE std::int32_t next() {
-            const std::int32_t x = *at++ * scale - less,
-                               value = Cfg::Emphasis > 0 ? x - 2 * audioHigh(before, Cfg::Emphasis) : x;
-            before = x;
-            return value;
+    // Pairs of samples times the window, and their energy.
+    struct Numbers {
+        template <int Parts>
+        N2D2_INLINE std::uint32_t at(int place) {
+            const std::uint32_t pair = audioSamples(samples + 2 * place), factors = window[place];
+            const std::uint32_t made =
+                audioUpper<16>(audioRealSum(pair, factors, half) << shift, audioImaginarySum(pair, factors, half) << shift);
+            audioAddSquares(energy, made);
+            return made;
         }
+
+        void advance() {
+            samples += 2;
+            ++window;
+        }
+
+        const std::int16_t* samples;
+        const std::uint32_t* window;
+        std::uint32_t half;
+        int shift;
+        std::uint64_t energy;
     };
 
-    // Write the scaled and windowed samples in the order of the transform. Return the scale, a power of two.
-    static int load(std::int32_t* words, const std::int16_t* samples) {
-        int shift = 28 - bits(samples), more = 2;
-        Scaled scaled = {samples, std::int32_t{1} << shift, 0, 0};
-        if (Cfg::RemovesMean || Cfg::Emphasis > 0) {
-            scaled.less = Cfg::RemovesMean ? mean(samples, scaled.scale) : 0;
-            scaled.before = samples[0] * scaled.scale - scaled.less;
-            Scaled first = scaled;
-            std::uint32_t magnitudes = 0;
-            for (int n = 0; n < Cfg::Window; ++n) {
-                const std::int32_t value = first.next();
-                magnitudes |= static_cast<std::uint32_t>(value ^ (value >> 31));
-            }
-            more = 30 - audioBits(magnitudes);
-            window(words, scaled, std::int32_t{1} << more);
-        } else {
-            scaled.scale *= 4;
-            window(words, scaled, 1);
-        }
-        return shift + more;
+    Numbers begin() const { return {samples, &Cfg::window(0), 0x8000u >> scale, scale, 0}; }
+    void end(const Numbers& numbers) { energy = numbers.energy; }
+
+    bool isSilent() const { return energy == 0; }
+
+    // Halve the sums of a stage too as long as the energy is not below 10^9.
+    template <int Count>
+    void stage(std::uint32_t* words) {
+        if (energy < 1000000000 / (audioLog2(Cfg::Size) % 2 != 0 ? 4 : 2))
+            return audioStage<Cfg, Count, AudioHalved<false>>(words);
+        energy >>= 2;
+        --shift;
+        audioStage<Cfg, Count, AudioHalved<true>>(words);
     }
 
-    // Write the samples times the window, which rises, then falls, and zeros after them.
-    static void window(std::int32_t* words, Scaled scaled, std::int32_t factor) {
-        const int middle = Cfg::WindowLast / 2 + 1, whole = Cfg::Window & ~1, last = Cfg::WindowLast;
-        int n = 0, place = 0;
-        for (; n < (middle & ~1); n += 2)
-            place = pair(words, place, scaled, factor, n, n + 1);
-        for (; n < least((middle + 1) & ~1, whole); n += 2)
-            place = pair(words, place, scaled, factor, least(n, last - n), least(n + 1, last - n - 1));
-        for (; n < whole; n += 2)
-            place = pair(words, place, scaled, factor, last - n, last - n - 1);
-        for (; n < Cfg::Size; n += 2) {
-            words[2 * place] = n < Cfg::Window ? audioHigh(scaled.next() * factor,
-                                                           static_cast<std::int32_t>(Cfg::window(least(n, last - n)))) :
-                                                 0;
-            words[2 * place + 1] = 0;
-            place = audioReversedNext<HalfBits>(place);
+    const std::int16_t* samples;
+    std::uint64_t energy;  // of the numbers before the first stage, which adds four or two
+    int scale, shift;
+
+private:
+    // Left shift of the samples before the window, which spares bits in each block of 32.
+    int headroom() const {
+        int most = 0, spared = -1;  // bits of a magnitude, and more than those that its window spares
+        for (int block = 0; 32 * block < Cfg::Window; ++block) {
+            std::uint32_t changes = 0;  // of a bit and the one below it
+            for (int n = 32 * block; n < 32 * block + 32; n += 8)
+                changes |= changed(n) | changed(n + 2) | changed(n + 4) | changed(n + 6);
+            const int bits = audioBits((changes | changes >> 16) >> 1 & 0x7FFF), less = bits - Cfg::spare(block);
+            most = bits > most ? bits : most;
+            spared = less > spared ? less : spared;
         }
+        return 15 - (most < spared + 1 ? most : spared + 1);
     }
 
-    N2D2_INLINE static int pair(std::int32_t* words, int place, Scaled& scaled, std::int32_t factor, int first, int second) {
-        words[2 * place] = audioHigh(scaled.next() * factor, Cfg::window(first));
-        words[2 * place + 1] = audioHigh(scaled.next() * factor, Cfg::window(second));
-        return audioReversedNext<HalfBits>(place);
+    N2D2_INLINE std::uint32_t changed(int n) const {
+        const std::uint32_t pair = audioSamples(samples + n);
+        return pair ^ pair << 1;
+    }
+
+    // Write the samples without their mean, with pre-emphasis, in 16 bits to the second half of Size words.
+    void emphasize(std::uint32_t* words) {
+        const std::int64_t above = std::int64_t{1} << 44;
+        std::int32_t sum = 0;
+        for (int n = 0; n < Cfg::Window && Cfg::RemovesMean; ++n)
+            sum += samples[n];
+        const std::int32_t mean =
+            static_cast<std::int32_t>((std::int64_t{sum} * 16384 + above * Cfg::Window) / Cfg::Window - above);
+        std::int32_t before = samples[0] * 16384 - mean;
+        std::uint32_t magnitudes = 0;
+        for (int n = 0; n < Cfg::Window; ++n) {
+            const std::int32_t x = samples[n] * 16384 - mean,
+                               value = x - 2 * static_cast<std::int32_t>((std::int64_t{before} * Cfg::Emphasis) >> 32);
+            magnitudes |= static_cast<std::uint32_t>(value ^ (value >> 31));
+            words[n] = static_cast<std::uint32_t>(value);
+            before = x;
+        }
+        std::memset(words + Cfg::Window, 0, (Cfg::Size - Cfg::Window) * sizeof *words);
+        const int less = audioBits(magnitudes) < 14 ? 0 : audioBits(magnitudes) - 14;
+        const std::uint32_t half = (1u << less) >> 1;
+        for (int n = Cfg::Size / 2 - 1; n >= 0; --n)
+            words[Cfg::Size / 2 + n] = audioComplex(static_cast<std::int32_t>(words[2 * n] + half) >> less,
+                                                    static_cast<std::int32_t>(words[2 * n + 1] + half) >> less);
+        samples = reinterpret_cast<const std::int16_t*>(words + Cfg::Size / 2);
+        shift = 14 - less;
     }
 };
 
 template <class Cfg>
-class AudioSpectrum<Cfg, true> {
-public:
-    static int powers(std::int32_t* words, const std::int16_t* samples) {
-        std::uint32_t *const made = reinterpret_cast<std::uint32_t*>(words), *const values = made + Cfg::Size / 2;
-        const int shift = load(values, samples);
-        AudioShortTransforms<Cfg, Cfg::Size / 2>::run(made, values, shift);
-        audioShortPowers<Cfg>(made);
-        return shift;
-    }
-
-    N2D2_NOINLINE static std::uint64_t energy(const std::int32_t* words, int bin, const std::uint16_t* weights, int pairs) {
-        std::uint64_t sum = 0;
-        for (words += bin; pairs > 0; --pairs, words += 2, weights += 2) {
-            audioAccumulate(sum, static_cast<std::uint32_t>(words[0]), weights[0]);
-            audioAccumulate(sum, static_cast<std::uint32_t>(words[1]), weights[1]);
-        }
-        return sum;
-    }
-
-private:
-    // Write the windowed samples. Return their scale.
-    static int load(std::uint32_t* values, const std::int16_t* samples) {
-        const int pairs = (Cfg::Window + 1) / 2;
+struct AudioFrame<Cfg, true> {
+    // Write the windowed samples to the second half of Size words.
+    AudioFrame(std::uint32_t* words, const std::int16_t* frame) : values(words + Cfg::Size / 2) {
         std::uint32_t magnitudes = 0;
-        for (int n = 0; n < pairs; ++n) {
-            values[n] = audioWindowed(audioSamples(samples + 2 * n), Cfg::window(n));
-            magnitudes |= audioMagnitudes(values[n]);
+        for (int n = 0; n < Cfg::Size / 2; ++n) {
+            const std::uint32_t pair = audioSamples(frame + 2 * n), window = Cfg::window(n);
+            const std::uint32_t value =
+                audioUpper<12>(audioRealProduct(pair, window), audioImaginaryProduct(pair, window) << 4);
+            words[Cfg::Size / 2 + n] = value;
+            magnitudes |= audioMagnitudes(value);
         }
-        std::memset(values + pairs, 0, static_cast<std::size_t>(Cfg::Size / 2 - pairs) * sizeof *values);
         const int bits = audioBits((magnitudes | magnitudes >> 16) & 0xFFFF);
-        return bits < 15 ? 15 - bits : 0;
+        shift = bits < 15 ? 15 - bits : 0;
     }
+
+    struct Numbers {
+        template <int Parts>
+        N2D2_INLINE std::uint32_t at(int place) const {
+            return audioScaled<Parts>(values[place], shift);
+        }
+
+        void advance() { ++values; }
+
+        const std::uint32_t* values;
+        int shift;
+    };
+
+    Numbers begin() const { return {values, shift}; }
+    void end(const Numbers&) {}
+    bool isSilent() const { return false; }
+
+    template <int Count>
+    void stage(std::uint32_t* words) const {
+        audioStage<Cfg, Count, AudioRounded>(words);
+    }
+
+    const std::uint32_t* values;
+    int shift;
 };
 
 }  // namespace n2d2

@@ -2,16 +2,19 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
-#include "n2d2/x86/byte_fours.hpp"
-N2D2_KERNEL(Convolution, AnyByteConvolution<Cfg, avx2::Microkernel, 6, avx2::Vec, avx2::BytesMicrokernel>)
+#include "n2d2/x86/pair_winograd.hpp"
+N2D2_KERNEL(Convolution, PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
+                                     PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
-#include "n2d2/x86/avx2_nibble_tile.hpp"
-N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, typename avx2::SingleMicrokernel<Cfg>::Type>)
+#include "n2d2/x86/avx2_tile.hpp"
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)

@@ -2,9 +2,12 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/x86/byte_fours.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
 #include "n2d2/x86/sse41_tile.hpp"
-N2D2_KERNEL(Convolution, AnyByteConvolution<Cfg, sse41::Microkernel, 2, sse41::Vec, sse41::BytesMicrokernel>)
+N2D2_KERNEL(Convolution, PackedFours<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec,
+                                     PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)

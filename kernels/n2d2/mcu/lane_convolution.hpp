@@ -209,7 +209,7 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
     enum : int {
         C = Input::Channels,
         O = Output::Channels,
-        K = (Cfg::KernelHeight * Cfg::KernelWidth * C + 7) / 8 * 8,
+        K = (Cfg::KernelHeight * Cfg::KernelWidth * C + 3) / 4 * 4,
         Bytes = !Cfg::WordInput || C % 4 ? int(K) : int(Cfg::KernelWidth) * C
     };
 

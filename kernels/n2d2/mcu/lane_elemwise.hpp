@@ -37,14 +37,6 @@ N2D2_INLINE std::uint32_t added(const Added& s, std::uint32_t a, std::uint32_t b
     return added(s, pairs[0]) | added(s, pairs[1]) << 8 | (added(s, pairs[2]) | added(s, pairs[3]) << 8) << 16;
 }
 
-N2D2_INLINE std::uint32_t clamped(const Added& s, std::uint32_t bytes) {
-    __asm__("uqsub8 %0, %0, %1" : "+r"(bytes) : "r"(s.low));
-    __asm__("uadd8 %0, %0, %1" : "+r"(bytes) : "r"(s.low));
-    __asm__("uqadd8 %0, %0, %1" : "+r"(bytes) : "r"(s.room));
-    __asm__("usub8 %0, %0, %1" : "+r"(bytes) : "r"(s.room));
-    return bytes ^ s.mask;
-}
-
 // Four at a time where all addresses are those of words.
 template <bool Signed>
 N2D2_MCU_FAST void sum(const Weighted& w, const unsigned char* a, const unsigned char* b, unsigned char* out, int count) {
@@ -63,11 +55,11 @@ N2D2_MCU_FAST void sum(const Weighted& w, const unsigned char* a, const unsigned
         const unsigned char* const words = a + count / 4 * 4;
         for (; a != words; a += 4, b += 4, out += 4) {
             const std::uint32_t bytes = added<Signed>(s, alignedWord(a), alignedWord(b));
-            storeWord(out, plain ? bytes : clamped(s, bytes));
+            storeWord(out, plain ? bytes : limited(s, bytes));
         }
     }
     for (; a != end; ++a, ++b, ++out)
-        *out = static_cast<unsigned char>(clamped(s, added(s, pairOf<Signed>(*a, *b))));
+        *out = static_cast<unsigned char>(limited(s, added(s, pairOf<Signed>(*a, *b))));
 }
 
 }  // namespace lanes

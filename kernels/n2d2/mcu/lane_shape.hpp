@@ -52,7 +52,7 @@ struct Shape {
     Lines in, out;
     std::int16_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
     std::int32_t channels, outputs;
-    std::int32_t inputs;  // of a window, a multiple of 8
+    std::int32_t inputs;  // of a window, filled up for the kernel
     std::int32_t zero;
     std::uint32_t mask, low, room;
     unsigned char padding;  // the input's zero point

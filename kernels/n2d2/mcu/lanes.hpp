@@ -32,7 +32,7 @@ namespace lanes {
 struct Work {
     const std::uint32_t* window;  // 0: of both pixels
     const std::uint32_t* stream;  // 4
-    const std::uint32_t* end;     // 8: of the window, a multiple of 8 inputs behind its beginning
+    const std::uint32_t* end;     // 8: of the window, a multiple of 4 inputs behind its beginning, of 8 for one pixel alone
     std::int32_t blocks;          // 12: of four outputs
     unsigned char* first;         // 16: results of the first pixel
     unsigned char* second;        // 20: of the second
@@ -62,6 +62,10 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 #define N2D2_DOUBLED_DOWN(x, m) "smmla " x ", " x ", " m ", " x "\n\t"
 #define N2D2_AWAY(x) "add " x ", " x ", " x ", asr #31\n\t"
 #define N2D2_AS_IT_IS(x)
+// Four bytes between their limits.
+#define N2D2_LIMITED(x, low, room)  \
+    "uqsub8 " x ", " x ", " low "\n\t" "uadd8 " x ", " x ", " low "\n\t" \
+    "uqadd8 " x ", " x ", " room "\n\t" "usub8 " x ", " x ", " room "\n\t"
 
 // Of four outputs of two pixels, in r4 to r11; of two outputs, whose first words are in r2 and r3.
 #define N2D2_LANES_STEP_OF2(scaled, first, second, a, b, c, d)  \
@@ -136,19 +140,17 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     N2D2_LANES_STEP2(64) N2D2_LANES_STEP2(72) N2D2_LANES_STEP2(80) N2D2_LANES_STEP2(88)        \
     N2D2_LANES_STEP2(96) N2D2_LANES_STEP2(104) N2D2_LANES_STEP2(112) N2D2_LANES_LAST2
 
-// Four results of both pixels between their limits, and turned.
+// Four results of both pixels between their limits, and turned; the constants of that to the stack.
+#define N2D2_LANES_CLAMPS2            \
+    "ldrd   r6, r7, [r0, #32]\n\t"    \
+    "strd   r6, r7, [sp, #36]\n\t"    \
+    "str    r9, [sp, #32]\n\t"
 #define N2D2_LANES_CLAMP2             \
     "ldr    r6, [sp, #32]\n\t"        \
     "ldr    r8, [sp, #36]\n\t"        \
     "ldr    r9, [sp, #40]\n\t"        \
-    "uqsub8 r4, r4, r8\n\t"           \
-    "uqsub8 r5, r5, r8\n\t"           \
-    "uadd8  r4, r4, r8\n\t"           \
-    "uadd8  r5, r5, r8\n\t"           \
-    "uqadd8 r4, r4, r9\n\t"           \
-    "uqadd8 r5, r5, r9\n\t"           \
-    "usub8  r4, r4, r9\n\t"           \
-    "usub8  r5, r5, r9\n\t"           \
+    N2D2_LIMITED("r4", "r8", "r9")    \
+    N2D2_LIMITED("r5", "r8", "r9")    \
     "eor    r4, r4, r6\n\t"           \
     "eor    r5, r5, r6\n\t"
 
@@ -156,7 +158,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 // r0 and r1 are a word before the next one. On the stack: 0 results of the first pixel, 4 from behind them to those of the second, 8 their
 // end; 12 the window and 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
 // 28 Work::zero and what follows it.
-#define N2D2_LANES_TWO(name, scaled, clamped)                                                      \
+#define N2D2_LANES_TWO(name, scaled, clamps, clamped)                                                      \
     template <int FrameBytes = 84>                                                                 \
     __attribute__((naked, noinline, aligned(4))) static void name(Work*) {                         \
         __asm__ volatile(                                                                          \
@@ -170,9 +172,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "sub    r7, r7, #4\n\t"                                                                \
             "stm    sp, {r6, r7}\n\t"                                                              \
             "str    r5, [sp, #8]\n\t"                                                              \
-            "strd   r8, r9, [sp, #28]\n\t"                                                         \
-            "ldrd   r6, r7, [r0, #32]\n\t"                                                         \
-            "strd   r6, r7, [sp, #36]\n\t"                                                         \
+            "str    r8, [sp, #28]\n\t"                                                             \
+            clamps                                                                                 \
             "ldrd   r3, r6, [r0, #40]\n\t"                                                         \
             "sub    r2, r2, r3\n\t"                                                                \
             "sub    r2, r2, #4\n\t"                                                                \
@@ -257,23 +258,19 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "smlad  r8, r3, lr, r8\n\t"
 #define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_STEP1(inputs) N2D2_LANES_STEP1(inputs)
 
-// All inputs of a window of one pixel, 16 at a time; eight come first where they are left over. Of the first pixel of a window of two, eight
-// at a time.
-#define N2D2_LANES_ALONE                                    \
+// All inputs of a window, 16 bytes in a step: of one pixel, or the first one of two. An odd number of steps begins with the second one.
+#define N2D2_LANES_WINDOW(step, inputs)                     \
             "sub    r2, r9, r0\n\t"                         \
             "lsls   r2, r2, #27\n\t"                        \
             "bmi    3f\n"                                   \
         "2:\n\t"                                            \
-            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            step(inputs)                                    \
         "3:\n\t"                                            \
-            N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t") \
+            step(inputs)                                    \
             "cmp    r0, r9\n\t"                             \
             "bne    2b\n\t"
-#define N2D2_LANES_FIRST                                    \
-        "2:\n\t"                                            \
-            N2D2_LANES_EIGHT1("ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t") \
-            "cmp    r0, r9\n\t"                             \
-            "bne    2b\n\t"
+#define N2D2_LANES_ALONE N2D2_LANES_WINDOW(N2D2_LANES_EIGHT1, "ldrd   r2, r3, [r0], #8\n\t")
+#define N2D2_LANES_FIRST N2D2_LANES_WINDOW(N2D2_LANES_STEP1, "ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t")
 
 // Four results as bytes.
 #define N2D2_LANES_BYTES                                    \
@@ -286,10 +283,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "orr    r8, r8, r10, lsl #8\n\t"                \
             "orr    r4, r4, r8, lsl #16\n\t"                \
             "ldrd   r6, r8, [sp, #16]\n\t"                  \
-            "uqsub8 r4, r4, r6\n\t"                         \
-            "uadd8  r4, r4, r6\n\t"                         \
-            "uqadd8 r4, r4, r8\n\t"                         \
-            "usub8  r4, r4, r8\n\t"                         \
+            N2D2_LIMITED("r4", "r6", "r8")                  \
             "eor    r4, r4, r12\n\t"                        \
             "str    r4, [r11], #4\n\t"
 
@@ -335,8 +329,8 @@ struct Kernels;
 #define N2D2_LANES_KERNELS(rounding, ofTwo, ofOne)                              \
     template <>                                                             \
     struct Kernels<rounding> {                                              \
-        N2D2_LANES_TWO(two, ofTwo, "")                                        \
-        N2D2_LANES_TWO(twoClamped, ofTwo, N2D2_LANES_CLAMP2)                  \
+        N2D2_LANES_TWO(two, ofTwo, "", "")                                        \
+        N2D2_LANES_TWO(twoClamped, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)                  \
         N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)        \
         N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)      \
         N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \
@@ -354,6 +348,13 @@ N2D2_INLINE std::uint32_t alignedWord(const void* at) {
 }
 
 N2D2_INLINE void storeWord(void* at, std::uint32_t word) { std::memcpy(__builtin_assume_aligned(at, 4), &word, 4); }
+
+// Four results between their limits, and turned; Limits has `low`, `room` and `mask` as Work.
+template <class Limits>
+N2D2_INLINE std::uint32_t limited(const Limits& s, std::uint32_t four) {
+    __asm__(N2D2_LIMITED("%0", "%1", "%2") : "+r"(four) : "r"(s.low), "r"(s.room));
+    return four ^ s.mask;
+}
 
 // clang-format off
 // The words in the registers a and b of two pixels, to four words from `at` on.

@@ -105,9 +105,10 @@ N2D2_INLINE void setPlaces(Work& work, std::uint32_t a, std::uint32_t b, std::ui
 template <int Rounding>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const signed char* stream, const Buffers& buffers, std::uint32_t turn, int begin, int end) {
-    const int pixels = s.out.width, step = s.reverse ? -1 : 1, pairs = (s.outputs + 1) / 2;
+    const int step = s.reverse ? -1 : 1, pairs = (s.outputs + 1) / 2;
+    const int pixels = s.out.width * (s.point && s.flat ? end - begin : 1);  // of a line, or of all
     const int next = step * s.out.stride, move = step * s.strideWidth, ahead = next < 0 ? 3 * next : 0;
-    const int first = s.reverse ? pixels - 1 : 0;
+    const int first = s.reverse ? s.out.width - 1 : 0;
     const bool point = s.point;
     const std::int32_t stride = s.in.stride, channels = s.channels;
     const unsigned char* sources[4];
@@ -123,7 +124,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     Work row = work;
     setPlaces(row, static_cast<std::uint32_t>(-ahead), static_cast<std::uint32_t>(next - ahead),
               static_cast<std::uint32_t>(2 * next - ahead), static_cast<std::uint32_t>(3 * next - ahead));
-    int count = (end - begin) * pixels, left = 0, x = 0;  // x: pixels that the line has left
+    int count = (end - begin) * s.out.width, left = 0, x = 0;  // x: pixels that the line has left
     int y = s.reverse ? s.out.height - begin : begin - 1;
     unsigned char* to = nullptr;
     while (count > 0) {

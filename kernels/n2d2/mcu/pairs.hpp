@@ -96,10 +96,7 @@ struct Work {
             "ldr    r12, [sp, #28]\n\t"                      \
             "orrs   r5, r10, r11\n\t"                        \
             "beq    3f\n\t"                                  \
-            "uqsub8 r4, r4, r10\n\t"                         \
-            "uadd8  r4, r4, r10\n\t"                         \
-            "uqadd8 r4, r4, r11\n\t"                         \
-            "usub8  r4, r4, r11\n"                           \
+            N2D2_LIMITED("r4", "r10", "r11")                 \
         "3:\n\t"                                             \
             "eor    r4, r4, r12\n\t"                         \
             "str    r4, [r3, r8]\n\t"                        \

@@ -55,7 +55,18 @@ struct Turn {
     "str    r8, [r4, #4]\n\t" "str    r8, [r4, #8]\n\t"                 \
     "str    r8, [r4, #12]\n\t" "str    r8, [r4], #32\n\t"
 
-// Two rows of four channels of a chunk. Templates, so that a program has each function once wherever it is included.
+// A column, whose words are in the registers p and q.
+#define N2D2_ROW_PAIRS_SPREAD(extend, p, q)                             \
+    "pkhbt  r11, " p ", " q ", lsl #16\n\t"                             \
+    "pkhtb  " p ", " q ", " p ", asr #16\n\t"                           \
+    extend " " q ", r11\n\t"                                            \
+    extend " r11, r11, ror #8\n\t"                                      \
+    extend " r12, " p "\n\t"                                            \
+    extend " " p ", " p ", ror #8\n\t"                                  \
+    "str    r11, [r4, #4]\n\t" "str    r12, [r4, #8]\n\t"             \
+    "str    " p ", [r4, #12]\n\t" "str    " q ", [r4], #32\n\t"
+
+// Two rows of four channels of a chunk, two columns at a time. Templates, so that a program has each function once wherever it is included.
 #define N2D2_ROW_PAIRS_EXPAND(name, extend)                             \
     template <int FrameBytes = 36>                                      \
     __attribute__((naked, noinline)) void name(const Pair*) {           \
@@ -69,23 +80,26 @@ struct Turn {
             "subs   r5, r5, #1\n\t"                                     \
             "bne    1b\n"                                               \
         "2:\n\t"                                                        \
-            "cbz    r6, 4f\n"                                           \
-        "3:\n\t"                                                        \
+            "lsrs   r12, r6, #1\n\t"                                    \
+            "bcc    7f\n\t"                                             \
             "ldr    r9, [r0]\n\t"                                       \
             "ldr    r10, [r1]\n\t"                                      \
             "add    r0, r0, r2\n\t"                                     \
             "add    r1, r1, r3\n\t"                                     \
-            "pkhbt  r11, r9, r10, lsl #16\n\t"                          \
-            "pkhtb  r9, r10, r9, asr #16\n\t"                           \
-            extend " r10, r11\n\t"                                      \
-            extend " r11, r11, ror #8\n\t"                              \
-            extend " r12, r9\n\t"                                       \
-            extend " r9, r9, ror #8\n\t"                                \
-            "str    r11, [r4, #4]\n\t"                                  \
-            "str    r12, [r4, #8]\n\t"                                  \
-            "str    r9, [r4, #12]\n\t"                                  \
-            "str    r10, [r4], #32\n\t"                                 \
-            "subs   r6, r6, #1\n\t"                                     \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")                  \
+        "7:\n\t"                                                        \
+            "bics   r6, r6, #1\n\t"                                     \
+            "beq    4f\n"                                               \
+        "3:\n\t"                                                        \
+            "ldr    r9, [r0]\n\t"                                       \
+            "ldr    r10, [r1]\n\t"                                      \
+            "ldr    r5, [r0, r2]\n\t"                                   \
+            "ldr    lr, [r1, r3]\n\t"                                   \
+            "add    r0, r0, r2, lsl #1\n\t"                             \
+            "add    r1, r1, r3, lsl #1\n\t"                             \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")                  \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r5", "lr")                   \
+            "subs   r6, r6, #2\n\t"                                     \
             "bne    3b\n"                                               \
         "4:\n\t"                                                        \
             "cbz    r7, 6f\n"                                           \
@@ -256,28 +270,17 @@ struct Buffers {
     unsigned char* copy;     // a line of inputs; null where the output lies apart
 };
 
-// Four results between their limits, and turned.
-N2D2_INLINE std::uint32_t limited(const lanes::Shape& s, std::uint32_t four) {
-    __asm__(
-        "uqsub8 %0, %0, %1\n\t"
-        "uadd8  %0, %0, %1\n\t"
-        "uqadd8 %0, %0, %2\n\t"
-        "usub8  %0, %0, %2"
-        : "+r"(four)
-        : "r"(s.low), "r"(s.room));
-    return four ^ s.mask;
-}
-
 template <bool Clamped>
 N2D2_INLINE void store(const lanes::Shape& s, const std::uint32_t* results, int count, unsigned char* to) {
     const int stride = s.out.stride;
-    for (; count > 1; count -= 2, results += 2, to += 2 * stride) {
+    const std::uint32_t* const even = results + (count & ~1);
+    for (; results != even; results += 2, to += 2 * stride) {
         const std::uint32_t a = results[0], b = results[1];
-        lanes::storeWord(to, Clamped ? limited(s, a) : a);
-        lanes::storeWord(to + stride, Clamped ? limited(s, b) : b);
+        lanes::storeWord(to, Clamped ? lanes::limited(s, a) : a);
+        lanes::storeWord(to + stride, Clamped ? lanes::limited(s, b) : b);
     }
-    if (count > 0)
-        lanes::storeWord(to, Clamped ? limited(s, *results) : *results);
+    if ((count & 1) != 0)
+        lanes::storeWord(to, Clamped ? lanes::limited(s, *results) : *results);
 }
 
 template <class Kernels>

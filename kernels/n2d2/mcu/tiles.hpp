@@ -221,12 +221,6 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
 #define N2D2_TILES_BYTE2(word, result) N2D2_TILES_BYTE(word, result, 16)
 #define N2D2_TILES_BYTE3(word, result) N2D2_TILES_BYTE(word, result, 24)
 
-#define N2D2_TILES_CLAMP(word)                                  \
-    "uqsub8 " #word ", " #word ", r2\n\t"                       \
-    "uadd8  " #word ", " #word ", r2\n\t"                       \
-    "uqadd8 " #word ", " #word ", r3\n\t"                       \
-    "usub8  " #word ", " #word ", r3\n\t"
-
 // Four outputs of a line of both tiles, whose pointers the stack has at `out`.
 #define N2D2_TILES_LINE(scaled, sums, out, label)               \
     N2D2_TILES_OUTPUT(scaled, sums, 0, N2D2_TILES_BYTE0)                \
@@ -236,10 +230,10 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
     "ldrd   r2, r3, [sp, #40]\n\t"                              \
     "orrs   r4, r2, r3\n\t"                                     \
     "beq    " #label "f\n\t"                                    \
-    N2D2_TILES_CLAMP(r8)                                        \
-    N2D2_TILES_CLAMP(r9)                                        \
-    N2D2_TILES_CLAMP(r10)                                       \
-    N2D2_TILES_CLAMP(r11)                                       \
+    N2D2_LIMITED("r8", "r2", "r3")                               \
+    N2D2_LIMITED("r9", "r2", "r3")                               \
+    N2D2_LIMITED("r10", "r2", "r3")                              \
+    N2D2_LIMITED("r11", "r2", "r3")                              \
     #label ":\n\t"                                              \
     "ldr    r2, [sp, #48]\n\t"                                  \
     "ldr    r3, [sp, #28]\n\t"                                  \

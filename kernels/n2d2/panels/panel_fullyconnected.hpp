@@ -18,9 +18,8 @@
 
 namespace n2d2 {
 
-// Panels of one pixel, of weights that are unpacked first where they are packed; a microkernel with NibbleSums takes them as they are.
-template <class Microkernel, class Packing, class In, int Panels, int Words, int LastOutputs, int K, class Epilogue,
-          class Found = void>
+// Panels of one pixel, of weights that are unpacked first where they are packed.
+template <class Microkernel, class Packing, class In, int Panels, int Words, int LastOutputs, int K, class Epilogue>
 struct SinglePanels {
     template <class Sum, class At>
     static N2D2_INLINE void run(const std::uint8_t* x, const typename Packing::Stored* weights, long before, const Sum* bias,
@@ -28,16 +27,6 @@ struct SinglePanels {
         constexpr int each = WordOf<In, typename Packing::Weight>::Each;
         const WeightPanels<Packing, 16 * (Panels - 1) + LastOutputs, Words, each, K> w(weights, before);
         Microkernel::template Tile<In, 1, Panels, Words, LastOutputs, Epilogue>::template run<0>(x, w.first, bias, output, at);
-    }
-};
-template <class Microkernel, class Packing, class In, int Panels, int Words, int LastOutputs, int K, class Epilogue>
-struct SinglePanels<Microkernel, Packing, In, Panels, Words, LastOutputs, K, Epilogue,
-                    typename Exists<Microkernel::NibbleSums>::Type> {
-    template <class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const std::uint8_t* weights, long before, const std::int32_t* bias,
-                                int output, const At& at) {
-        Microkernel::template Single<Packing, In, Panels, Words, LastOutputs, Epilogue>::run(
-            x, weights + before / Packing::PerByte, bias, output, at);
     }
 };
 

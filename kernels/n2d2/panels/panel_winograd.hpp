@@ -3,7 +3,7 @@
 // The output is one sequence of tiles of two by two pixels, or of four by four (winograd_fours.hpp), line by line; the last column and the
 // last line of tiles may have fewer. The inputs of a block of tiles are transformed into scratch (n2d2/scratch.hpp), [tile][16 or 36
 // positions][channels], 16 bits each. Then, for each panel of 16 outputs and each group of some tiles, the products of all positions are summed
-// over the channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache. (Bytes, where transformed inputs fit them.)
+// over the channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache.
 //
 // Line order: all inputs of a block are transformed before the first of its outputs is stored. Where the output
 // overlaps the input (Serial) a block has whole lines of tiles, and blocks come in order (with Reverse from the last): a pair of
@@ -15,7 +15,7 @@
 // input it makes one at a time: what a line stores covers nothing that it reads.
 // Scratch: a pixel of the padding, 64 bytes for each position of a group of tiles, BlockBytes.
 //
-// Microkernel: vectors of inputs (Inputs, Lanes of them, of ElementBytes) and of sums (Sums, SumLanes of them) with what is done with them;
+// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
 // GroupTiles; Stored, the weights of the layer, and Panel<Cfg, Outputs>(weights, output), whose `first` are those of a panel, transformed;
 // what winograd_products.hpp wants; Finish, the epilogue of some pixels.
 #ifndef N2D2_PANELS_PANEL_WINOGRAD_HPP
@@ -56,15 +56,13 @@ struct PanelWinograd {
         W = Input::Width,
         OH = Output::Height,
         OW = Output::Width,
-        Edge = WinogradTileOf<Cfg>::Edge,                     // lines and columns of a tile
-        Places = Microkernel::template PlacesOf<Cfg>::value,  // positions of a tile
-        Element = Microkernel::ElementBytes,                  // of a transformed input
-        Each = 4 / Element,                                   // channels of a word
-        Words = (C + Each - 1) / Each,
+        Edge = WinogradTileOf<Cfg>::Edge,      // lines and columns of a tile
+        Places = WinogradTileOf<Cfg>::Places,  // positions of a tile
+        Words = (C + 1) / 2,
         Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
         Rest = C - (Depth - Lanes),  // channels of the last vector
-        TileBytes = Places * Element * Depth,
+        TileBytes = Places * 2 * Depth,
         SumBytes = 64 * Places,  // products of a tile with a panel
         Columns = (OW + Edge - 1) / Edge,
         Tiles = Columns * ((OH + Edge - 1) / Edge),

@@ -46,7 +46,7 @@ struct WinogradFourPoints {
         to[5] = Microkernel::add(Microkernel::subtract(Microkernel::quadruple(Microkernel::subtract(d[1], d[3])), d[3]), d[5]);
     }
     static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to, int depth) {
-        const int place = Microkernel::ElementBytes * sizeOr<Depth>(depth);
+        const int place = 2 * sizeOr<Depth>(depth);
         for (int u = 0; u < 6; ++u) {
             const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
             Inputs made[6];
@@ -77,11 +77,11 @@ struct WinogradFourInputs {
     // `count` tiles, the first of which begins at column x.
     static N2D2_SHARED void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to,
                                 int depth) {
-        const int tile = Points::Places * Microkernel::ElementBytes * sizeOr<Depth>(depth);
+        const int tile = Points::Places * 2 * sizeOr<Depth>(depth);
         Inputs columns[6][6];
         column(lines, x, width, channel, columns[4]);
         column(lines, x + 1, width, channel, columns[5]);
-        for (to += Microkernel::ElementBytes * channel; count > 0; --count, x += 4, to += tile) {
+        for (to += 2 * channel; count > 0; --count, x += 4, to += tile) {
             for (int u = 0; u < 6; ++u) {
                 columns[0][u] = columns[4][u];
                 columns[1][u] = columns[5][u];

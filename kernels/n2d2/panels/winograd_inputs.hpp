@@ -18,7 +18,7 @@ struct WinogradLines {
 template <class Microkernel, class In, int Count, int Depth, int TileLines>
 struct WinogradInputs {
     typedef typename Microkernel::Inputs Inputs;
-    enum : int { Element = Microkernel::ElementBytes, Position = Element * Depth, Tile = 16 * Position, Rows = TileLines + 2 };
+    enum : int { Position = 2 * Depth, Tile = 16 * Position, Rows = TileLines + 2 };
 
     // B' d of column x.
     static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[Rows]) {
@@ -39,7 +39,7 @@ struct WinogradInputs {
         Inputs a[Rows], b[Rows], c[Rows], d[Rows];
         column(lines, x, width, channel, a);
         column(lines, x + 1, width, channel, b);
-        for (to += Element * channel; count > 0; --count, to += Tile) {
+        for (to += 2 * channel; count > 0; --count, to += Tile) {
             x += 2;
             column(lines, x, width, channel, c);
             N2D2_UNROLL

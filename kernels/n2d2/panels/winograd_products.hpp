@@ -32,17 +32,13 @@ struct WinogradPixels {
 // Of a Microkernel: 16 bits for a transformed input, and weights that the exporter transformed, a panel of 16 outputs after the other.
 // BlockInputs: bytes of the inputs of a block that are worth a place in the cache; LeastTiles: tiles of a block, where there are so many;
 // PanelGap: bytes between the positions of a panel; OnStack: whether weights are transformed when they are needed; Parts<Cfg>: parts of the
-// channels, each of which has a panel of its own; PlacesOf<Cfg>: positions of a tile.
+// channels, each of which has a panel of its own.
 struct TransformedWeights {
     typedef std::int8_t Stored;
-    enum : int { ElementBytes = 2, BlockInputs = 65536, LeastTiles = 1, PanelGap = 0, OnStack = 0 };
+    enum : int { BlockInputs = 65536, LeastTiles = 1, PanelGap = 0, OnStack = 0 };
     template <class Cfg>
     struct Parts {
         enum : int { value = 1 };
-    };
-    template <class Cfg>
-    struct PlacesOf {
-        enum : int { value = WinogradTileOf<Cfg>::Places };
     };
     template <class Cfg, int Outputs>
     struct Panel {
@@ -138,7 +134,7 @@ struct WinogradGroup {
 template <class Microkernel, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto>
 struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Positions, Onto> {
     static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        enum : int { Tile = (Positions > 16 ? int(Positions) : 16) * Depth * int(Microkernel::ElementBytes) };
+        enum : int { Tile = (Positions > 16 ? int(Positions) : 16) * Depth * 2 };
         for (; N2D2_SMALL_CODE && tiles > 0; --tiles, x += Tile, products += 16)
             WinogradProducts<Microkernel, 1, Group, Depth, Words, Outputs, Positions, Onto>::run(x, w, products);
     }

@@ -8,9 +8,10 @@
 #ifndef N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
 #define N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
 
+#include <new>
+
 #include "n2d2/packed.hpp"
 #include "n2d2/panels/panel_winograd.hpp"
-#include "n2d2/panels/winograd_kept_panels.hpp"
 
 namespace n2d2 {
 
@@ -177,17 +178,48 @@ struct StackPanels : Microkernel {
     using Panel = WinogradStackPanel<Cfg, Vec, Outputs, Parts<Cfg>::value, PanelGap>;
 };
 
-// KeptPanels: the same, transformed once (winograd_kept_panels.hpp).
-template <class Vec, int Gap>
-struct StackPanelsOf {
-    template <class Cfg, int Outputs, int Parts>
-    using Panel = WinogradStackPanel<Cfg, Vec, Outputs, Parts, Gap>;
+// All panels of a layer, unpacked and transformed once, by the first inference, into static memory (n2d2/prepacked.hpp).
+template <class Cfg, class Vec, int Gap, int Parts>
+struct WinogradKeptPanels {
+    enum : int {
+        O = Cfg::Output::Channels,
+        WholePanels = O / 16,
+        LastOutputs = O % 16 == 0 ? 16 : O % 16,
+        Count = WholePanels * Parts,
+        LastCount = O % 16 == 0 ? 0 : int(Parts)
+    };
+    typedef WinogradStackPanel<Cfg, Vec, (O < 16 ? int(O) : 16), Parts, Gap> Whole;
+    typedef WinogradStackPanel<Cfg, Vec, LastOutputs, Parts, Gap> Last;
+    enum : long { LastAt = long(Count) * static_cast<long>(sizeof(Whole)) };
+
+    alignas(64) unsigned char place[LastAt + long(LastCount) * static_cast<long>(sizeof(Last))];
+
+    N2D2_INLINE WinogradKeptPanels(const std::uint8_t* weights, int) {
+        for (int i = 0; i < Count; ++i)
+            new (static_cast<void*>(place + i * static_cast<long>(sizeof(Whole)))) Whole(weights, i / Parts * 16, i % Parts);
+        for (int i = 0; i < LastCount; ++i)
+            new (static_cast<void*>(place + LastAt + i * static_cast<long>(sizeof(Last)))) Last(weights, WholePanels * 16, i);
+    }
+
+    N2D2_INLINE const std::int8_t* panel(int output, int part) const {
+        const int i = output / 16;
+        return reinterpret_cast<const std::int8_t*>(place) + (i < WholePanels ?
+                                                                  (i * Parts + part) * static_cast<long>(sizeof(Whole)) :
+                                                                  LastAt + part * static_cast<long>(sizeof(Last)));
+    }
 };
+
+// StackPanels whose panels are kept so.
 template <class Microkernel, class Vec>
 struct KeptPanels : StackPanels<Microkernel, Vec, std::uint8_t> {
     typedef StackPanels<Microkernel, Vec, std::uint8_t> Base;
     template <class Cfg, int Outputs>
-    using Panel = WinogradKeptPanel<Cfg, StackPanelsOf<Vec, Base::PanelGap>, Outputs, Base::template Parts<Cfg>::value>;
+    struct Panel {
+        typedef WinogradKeptPanels<Cfg, Vec, Base::PanelGap, Base::template Parts<Cfg>::value> All;
+        const std::int8_t* const first;
+        N2D2_INLINE Panel(const std::uint8_t* weights, int output, int part)
+            : first(Prepacked<Cfg, All>::of(weights).panel(output, part)) {}
+    };
 };
 
 // The Winograd convolution of a layer: WinogradOnStack of its config says that its weights are those of the direct form.

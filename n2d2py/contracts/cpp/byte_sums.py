@@ -21,10 +21,6 @@ def _largest_input(inputs: NumType, bounded: bool) -> int:
     return inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
 
 
-_SHORT = (6, 4, 3, 2)
-"""Runs of words below _FEW."""
-
-
 def _longest_run(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
     """Return the first of `runs` for which products of that many words of `weights` (rows, K) with inputs of 0 to `most` fit 16
     bits, or 0."""
@@ -45,11 +41,6 @@ def long_run(weights: np.ndarray, most: int) -> int:
     return _longest_run(weights, most, (every, *(words for words in _RUNS if words < every)))
 
 
-def short_run(weights: np.ndarray, most: int) -> int:
-    """Return `long_run`, or a shorter run down to 2 words."""
-    return long_run(weights, most) or _longest_run(weights, most, _SHORT)
-
-
 def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
     """Return `long_run`, or 2, 1, or 0 if not even the products of one word fit.
 
@@ -60,19 +51,6 @@ def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) ->
     most = _largest_input(inputs, bounded)
     long = long_run(weights, most) if weights.shape[1] > 8 else 0
     return long or _longest_run(weights, most, (2, 1))
-
-
-def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
-    """Return the number of words whose products of one output, all four of each word, fit 16 bits; 0 below _FEW, or if the
-    weights (O, K) do not fill words. The kernel is `NibbleTile`."""
-    if inputs.bits != 8 or weights.shape[1] % 4:
-        return 0
-    pairs = np.zeros((len(weights), weights.shape[1] // 2, 4), np.int64)  # words of two inputs, in one place
-    pairs[:, :, :2] = weights.reshape(len(weights), -1, 2)
-    every = weights.shape[1] // 4
-    runs = (every, *(words for words in (*_RUNS, _FEW) if words < every))
-    run = _longest_run(pairs.reshape(len(weights), -1), _largest_input(inputs, bounded), tuple(2 * words for words in runs))
-    return run // 2
 
 
 def describe_sums(sums: int) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.byte_sums import long_run, short_run
 from n2d2py.contracts.cpp.isa import condition
 from n2d2py.contracts.cpp.packing import Storage, zero_padded
 from n2d2py.contracts.cpp.parts import Array, Call, substituted
@@ -26,23 +24,13 @@ _CHANNEL_MULTIPLE = 16
 _GROUP_TILES = 6
 _PRODUCT_BYTES = 1024
 """Tiles of a group, at most, and bytes of the products of one with a panel."""
-_BYTE_MULTIPLE = 32
 _PANEL_TILES = 16
 _STACK_BYTES = 81920
-"""Bytes of their scratch that tiles of four and the kernel in bytes may take of the stack, where the plan has less."""
-_LARGEST_INPUT = 15
-_KEPT_TILES = 64
-"""Tiles of two by two outputs, at most, for which weights are transformed once: as much work as a fifth of the products of so many."""
-_KEPT_BYTES = 2097152
-"""Bytes of those weights, at most."""
-_LEAST_RUN, _LEAST_WIDE = 6, 3
-"""Words of a 16-bit sum, at least, for which tiles of four in bytes are faster than those of two."""
+"""Bytes of their scratch that tiles of four may take of the stack, where the plan has less."""
 _CACHE_BYTES = 524288
 """Bytes of weights that the second-level cache of a core holds next to the rest."""
 _POSITION_GAP = 128
 """Bytes between two positions of a panel that is transformed."""
-_MOST_BYTE_CHANNELS = 508
-"""Inputs of the kernel in bytes, and channels, at most: 16-bit sums hold the weights."""
 _STACK_INPUTS, _STACK_REST = 131072, 32768
 """Bytes of the stack that transformed inputs take, next to a panel of weights transformed there, where the plan has less; and the rest of the
 scratch."""
@@ -225,103 +213,9 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
     return ""
 
 
-def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> int:
-    """For packed 4-bit weights (O, 3, 3, C) and inputs from 0 to 15: over how many words of four channels the kernel in bytes
-    (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster."""
-    small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _LARGEST_INPUT
-    whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _MOST_BYTE_CHANNELS and len(weights) % 8 == 0
-    if not (small and whole) or geometry.streamed:
-        return 0
-    if impossible(weights, replace(geometry, scratch=0)) or unprofitable(weights, geometry):
-        return 0
-    wanted = byte_scratch(weights.shape[-1], geometry)
-    if 0 < geometry.scratch < wanted and wanted > _STACK_BYTES:
-        return 0
-    rows = positions(weights).reshape(16, len(weights), -1)
-    if np.abs(rows).max(initial=0) > 127:
-        return 0
-    # Transformed inputs, moved by twice _LARGEST_INPUT: up to six times in the position of sums alone, four times in the others.
-    reach = [(6 if place == 5 else 4) * _LARGEST_INPUT for place in range(16)]
-    return min(long_run(one, most) for one, most in zip(rows, reach, strict=True))
-
-
-def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> tuple[int, int]:
-    """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights
-    are transformed once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are
-    faster or the weights are many."""
-    lines, pixels = geometry.size
-    size = kept_byte_fours(weights)
-    few = _tiles(geometry, 4) <= _KEPT_TILES and size <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
-    if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
-        return 0, 0
-    wanted = byte_scratch(weights.shape[-1], geometry, 4)
-    too_large = 0 < geometry.scratch < wanted and wanted > _STACK_INPUTS + _STACK_REST
-    if too_large or not byte_sums(weights, geometry, inputs, storage):
-        return 0, 0
-    places = byte_positions(weights)
-    if max(int(np.abs(rows).max(initial=0)) for rows, _ in places) > 127:
-        return 0, 0
-    runs = [(short_run(rows, most), most) for rows, most in places]
-    widest, words = max(most for _, most in runs), weights.shape[-1] // 4
-    run, wide = min(run for run, most in runs if most < widest), min(run for run, most in runs if most == widest)
-    return (run, wide) if run >= min(_LEAST_RUN, words) and wide >= min(_LEAST_WIDE, words) else (0, 0)
-
-
-def byte_positions(weights: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """Return the transformed weights (O, C) of (O, 3, 3, C) at 46 positions, and the largest inputs of each, moved above 0."""
-    w = weights.astype(np.int64)
-    g = _points(w[:, 0], w[:, 1], w[:, 2])  # six points of the lines, each (O, 3, C)
-    taps = [_points(each[:, 0], each[:, 1], each[:, 2]) for each in g]
-    unit = _LARGEST_INPUT * np.eye(36, dtype=np.int64).reshape(6, 6, 36)
-    d = [
-        _input_points(list(line))
-        for line in zip(*(_input_points([unit[u, v] for u in range(6)]) for v in range(6)), strict=True)
-    ]
-    ranges = [int(np.maximum(each, 0).sum() + np.maximum(-each, 0).sum()) for each in _places(d, _input_triple)]
-    return list(zip(_places(taps, _weight_triple), ranges, strict=True))
-
-
-def _points(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
-    """Return three transformed weights at 0, 1, -1 and infinity, and the real and the imaginary part at i."""
-    return [a, a + b + c, a - b + c, c, a - c, b]
-
-
-def _input_points(d: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the same of six inputs."""
-    return [d[0] - d[4], d[1] + d[2] + d[3] + d[4], d[2] + d[4] - d[1] - d[3], d[5] - d[1], d[4] - d[2], d[3] - d[1]]
-
-
-def _weight_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
-    return [real, imaginary - real, real + imaginary]
-
-
-def _input_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
-    return [real + imaginary, real, imaginary]
-
-
-def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray], list[np.ndarray]]) -> list[np.ndarray]:
-    """Return the 46 positions of points x[u][v] of lines and columns."""
-    positions: list[np.ndarray] = []
-    for u in range(4):
-        positions += [*x[u][:4], *triple(x[u][4], x[u][5])]
-    for v in range(4):
-        positions += triple(x[4][v], x[5][v])
-    return [*positions, *triple(x[4][4] - x[5][5], x[4][5] + x[5][4]), *triple(x[4][4] + x[5][5], x[5][4] - x[4][5])]
-
-
-def kept_byte_fours(weights: np.ndarray) -> int:
-    """Return the bytes of static memory of its transformed weights (`ByteFourPanel`)."""
-    return sum(round_up(46 * (weights.shape[-1] + 4) * outputs, 64) for outputs in _panels(len(weights)))
-
-
 def _panels(outputs: int) -> list[int]:
     """Return the outputs of each panel."""
     return [min(16, outputs - first) for first in range(0, outputs, 16)]
-
-
-def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
-    places = {2: 16, 4: 46}[edge]
-    return _block_scratch(channels, geometry, edge, places * round_up(channels, _BYTE_MULTIPLE), places=places)
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
@@ -343,14 +237,6 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
     outputs, channels = len(weights), weights.shape[-1]
     parts = _parts(channels)
     return sum(parts * 36 * (2 * channels // parts * each + _POSITION_GAP) for each in _panels(outputs))
-
-
-def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
-    """Return the bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are
-    transformed once, for tiles that have to be few for that; 0 if not.
-    """
-    size = 16 * weights.size // 9 + 64 * len(weights)
-    return size if _tiles(geometry, 2) <= _KEPT_TILES and size <= _KEPT_BYTES else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
@@ -390,21 +276,14 @@ def _tiles(geometry: WinogradFacts, edge: int) -> int:
     return -(-geometry.size[0] // edge) * -(-geometry.size[1] // edge)
 
 
-def _block_scratch(
-    channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = UNLIMITED, places: int = 36
-) -> int:
-    """Return the bytes with which weights are transformed for _PANEL_TILES tiles of `tile` bytes at a time, or for all, or for
-    as many as `most` holds.
-    """
-    unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP_TILES
-    units = max(1, min(-(-min(_PANEL_TILES, _tiles(geometry, edge)) // unit), most // (unit * tile)))
-    return round_up(channels, 64) + _GROUP_TILES * 64 * places + units * unit * tile
-
-
 def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
-    """Return the same of tiles of four."""
-    panel = 2304 if _parts(channels) > 1 else 0
-    wanted = _block_scratch(channels, geometry, 4, 72 * round_up(channels, _CHANNEL_MULTIPLE) + panel, most)
+    """Return the bytes with which weights are transformed for _PANEL_TILES tiles of four at a time, or for all, or for as many as
+    `most` holds.
+    """
+    tile = 72 * round_up(channels, _CHANNEL_MULTIPLE) + (2304 if _parts(channels) > 1 else 0)
+    unit = -(-geometry.size[1] // 4) if geometry.serial else _GROUP_TILES
+    units = max(1, min(-(-min(_PANEL_TILES, _tiles(geometry, 4)) // unit), most // (unit * tile)))
+    wanted = round_up(channels, 64) + _GROUP_TILES * 2304 + units * unit * tile
     return max(wanted, _fours_scratch(channels, geometry))
 
 

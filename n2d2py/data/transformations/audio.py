@@ -6,17 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.audio import AudioSource, read_audio
+from n2d2py.arithmetic.audio import KEYS, AudioSource, read_audio
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
 from n2d2py.ini import Key, Kind, Values
+
+_NAMES = {"".join(word.capitalize() for word in key.split("_")): key for key in KEYS}
+"""Keys of -audio by their names in the section."""
 
 
 @transformation(
     "AudioFeatures",
-    Key("Features", Kind.STRING, doc="Kind and keys of the features, as in `-audio`: `log_mel:preset=tflm,mels=40`."),
+    Key(
+        "Features",
+        Kind.STRING,
+        doc="Kind of the features: log_mel, mfcc or pcen. The text of `-audio`, with its keys, is possible too.",
+    ),
     Key("Frames", Kind.UINT, doc="Number of frames, the height of the result. A sound is cut, or silence follows.", minimum=1),
+    *(Key(name, Kind.STRING, None, f"`{key}` of `-audio`.") for name, key in _NAMES.items()),
     doc="Convert a mono 16-bit sound to frames of features, in integers. If it is the only transformation, C++ exports contain "
-    "the conversion. Sounds must have the rate of `Features`.",
+    "the conversion. Sounds must have the rate of the features.",
 )
 @dataclass(frozen=True)
 class AudioFeatures(Transformation):
@@ -27,7 +35,11 @@ class AudioFeatures(Transformation):
 
     @classmethod
     def from_values(cls, values: Values) -> AudioFeatures:
-        return cls(read_audio(values["Features"], "Features"), values["Frames"])
+        kind, _, text = values["Features"].partition(":")
+        settings = ",".join(
+            [text] * bool(text) + [f"{_NAMES[name]}={values[name]}" for name in _NAMES if values.is_given(name)]
+        )
+        return cls(read_audio(f"{kind}:{settings}" if settings else kind, values.where("Features")), values["Frames"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[0] != 1 or image.shape[2] != 1 or image.dtype.kind != "f":

@@ -9,8 +9,10 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.fourier import Complex, twiddles
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
 from n2d2py.arithmetic.pcen import POWER_TABLE
+from n2d2py.arithmetic.power_spectrum import rotations, spare_bits
 from n2d2py.arithmetic.stream import InputFrames
 
 _BITS = 24
@@ -33,7 +35,9 @@ class AudioTable:
         low, high = values.min(), values.max()
         fits = (text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
         kind = "uint32_t" if values.dtype == np.uint32 else next(fits)
-        result = f"const std::{kind}&" if name == "weight" else "std::uint32_t" if kind == "uint32_t" else "std::int32_t"
+        result = (
+            f"const std::{kind}&" if name in ("weight", "window") else "std::uint32_t" if kind == "uint32_t" else "std::int32_t"
+        )
         return AudioTable(name, f"std::{kind}", result, ", ".join(map(str, values.ravel().tolist())))
 
 
@@ -63,7 +67,8 @@ class AudioView:
         resampling = 2 + 2 * source.reach + 1 if source.factor > 1 else 0
         history = self.frames.count * source.static_features if source.deltas else 0
         of_a_band = 3 if source.normalization else 2 if source.adapts else 1
-        return source.fft + 3 + source.mels * of_a_band + (source.window + 1) // 2 + resampling + history
+        halves = 3 if source.adapts or source.removes_mean or source.emphasis else 2  # the transform, the samples, and scratch
+        return 1 + source.fft // 2 * halves + source.mels * of_a_band + resampling + history
 
     @property
     def constants(self) -> dict[str, int]:
@@ -84,10 +89,11 @@ class AudioView:
         )
         return {
             "Window": source.window,
-            "WindowLast": source.window_last,
             "Hop": source.hop,
             "Size": source.fft,
             "Mels": source.mels,
+            "FirstBin": int((source.slopes[0] >= 0).argmax()),
+            "One": source.weight_one,
             "Coefficients": source.coefficients if source.kind == "mfcc" else 0,
             "CosineShift": source.cosines[1],
             "Frames": self.frames.count,
@@ -109,18 +115,15 @@ class AudioView:
     @property
     def tables(self) -> Iterable[AudioTable]:
         source = self.source
-        used = source.weights > 0
-        first, last = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)
-        odd = (last - first) % 2  # bins are taken by pairs
-        first, last = first - odd * (first > 0), last + odd * (first == 0)
-        weights = np.concatenate([row[a:b] for row, a, b in zip(source.weights, first, last, strict=True)])
+        slopes, rising = source.slopes
+        window = np.pad(source.window_table, (0, source.fft - source.window))
         arrays = {
-            "window": source.window_pairs if source.adapts else source.window_table,
-            "turn": source.turn_pairs if source.adapts else source.turns,
+            "window": _words(window[::2] + 1j * window[1::2]),
+            "turn": _words(np.conj(twiddles(np.arange(3 * source.fft // 4 + 1), source.fft))),
+            **({} if source.adapts else {"rotation": rotations(source.fft), "spare": spare_bits(window)}),
             "offset": source.offsets,
-            "first": first,
-            "pairs": (last - first) // 2,
-            "weight": weights,
+            "bins": np.bincount(slopes[slopes >= 0], minlength=source.mels + 1),
+            "weight": rising[slopes >= 0],
             "logarithm": LOG_TABLE.astype(np.uint32),
             "cosine": source.cosines[0] if source.kind == "mfcc" else np.zeros(1, np.int64),
             "tap": source.taps,
@@ -128,6 +131,12 @@ class AudioView:
             **({"exponential": POWER_TABLE} if source.normalization else {}),
         }
         return [AudioTable.of(name, values) for name, values in arrays.items()]
+
+
+def _words(x: Complex) -> np.ndarray:
+    """Return complex numbers as words, the real part in the low 16 bits."""
+    real, imaginary = x.real.astype(np.int64), x.imag.astype(np.int64)
+    return (real & 0xFFFF | (imaginary & 0xFFFF) << 16).astype(np.uint32)
 
 
 def audio_view(source: AudioSource, shape: tuple[int, ...], kind: NumType) -> AudioView:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -76,6 +77,30 @@ class Cut:
             if node is not None:
                 pending += [each for each in _tensors_read(node) if each]
         return read
+
+
+_MOST_PROPOSED = 12
+
+
+def propose_outputs(nodes: Iterable[tuple[Sequence[str], Sequence[str]]], refused: set[str], outputs: Sequence[str]) -> str:
+    """Return the option that ends a model before its refused nodes; "" if less than a third of the nodes would be left.
+
+    `nodes`: inputs and outputs of each, in order. `refused`: results of the refused nodes. `outputs`: those of the model.
+    """
+    kept: dict[str, None] = {}
+    lost, ends, left, count = set(refused), set(outputs), 0, 0
+    for read, written in nodes:
+        count += 1
+        if lost.isdisjoint((*read, *written)):
+            left += 1
+            kept.update(dict.fromkeys(written))
+        else:
+            lost.update(written)
+            ends.update(read)
+    names = [name for name in kept if name in ends]
+    if 3 * left < count or not 0 < len(names) <= _MOST_PROPOSED or any("," in name for name in names):
+        return ""
+    return f"-outputs {shlex.quote(','.join(names))}"
 
 
 WHOLE = Cut()

@@ -22,12 +22,17 @@ def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
     Raises:
         N2D2Error: E304 for a file that is outside the folder, absent, unreadable or too short.
     """
-    errors = []
+    errors, missing = [], set()
     for tensor in _external_tensors(proto):
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        if location in missing:
+            continue
         try:
             _load_tensor(tensor, path)
         except N2D2Error as error:
             errors.append(error)
+            if isinstance(error.__context__, OSError):
+                missing.add(location)
     ErrorList.raise_if(errors)
 
 

@@ -162,7 +162,7 @@ class _Walk:
 
     def __init__(self, builder: Builder):
         self.builder = builder
-        self._preflight = Preflight(builder.model)
+        self._preflight = Preflight(builder.model, builder.constants)
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
         self._room = folding.constant_budget(builder.constants)

@@ -13,7 +13,8 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.onnx.nodes import Builder
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.frontend.onnx.model import OnnxInput
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.frontend.onnx.states import propose_constants
 from n2d2py.graph import Node, Shape, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.arrays.map import ArrayMap
@@ -118,25 +119,30 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         dims = (1, *dims[1:])
     known = tuple(size for size in dims if size is not None)
     if len(known) < len(dims):
-        raise _open_sizes_error(builder, value, dims)
+        raise open_sizes_error(builder.model, value)
     return known
 
 
-def _open_sizes_error(builder: Builder, value: OnnxInput, dims: Iterable[int | None]) -> N2D2Error:
-    """Return the error for an input of unknown size, with the option that sets all sizes of this kind."""
+def open_sizes_error(model: OnnxModel, value: OnnxInput, size: int | None = None) -> N2D2Error:
+    """Return the error for an input of unknown size, with the option that sets all sizes; `size`: one for each that works."""
 
-    def text(sizes: Iterable[int | None]) -> str:
-        return "x".join("?" if size is None else str(size) for size in sizes)
+    def text(sizes: Iterable[int | None], filled: int | None = None) -> str:
+        return "x".join(str(filled or "?") if each is None else str(each) for each in sizes)
 
-    inputs = builder.model.user_inputs
-    shapes = [(one.name, text(one.dims[len(one.dims) > 1 :])) for one in inputs if one.is_open]
-    option = ",".join(f"{name}={shape}" for name, shape in shapes) if len(inputs) > 1 else shapes[0][1]
+    opened, has_several = [one for one in model.user_inputs if one.is_open] or [value], len(model.user_inputs) > 1
+
+    def option(filled: int | None = None) -> str:
+        shapes = ((one.name, text(one.dims[len(one.dims) > 1 :], filled)) for one in opened)
+        return ",".join(f"{name}={shape}" if has_several else shape for name, shape in shapes)
+
+    constants = propose_constants(model)
+    words = f"add -input-shape {option(size)}" + (f" -constants {constants}" if constants else "")
+    words += f", or another number for each ? of {option()}" if size else " with a number for each ?"
     return N2D2Error(
         "E305",
-        f"input '{value.name}' has shape {text(dims)} with unknown sizes",
-        where=builder.model.place(),
-        remedy=f"add -input-shape {option} with a number for each ?, or fix the sizes when you export the model; in an INI, set "
-        "Size of the stimuli provider",
+        f"input '{value.name}' has shape {text(value.dims[len(value.dims) > 1 :])} with unknown sizes",
+        where=model.place(),
+        remedy=f"{words}; or fix the sizes when you export the model, in an INI by Size of the stimuli provider",
     )
 
 
@@ -146,7 +152,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
     declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
     known = tuple(size for size in declared if size is not None)
     if len(known) < len(declared):
-        raise _open_sizes_error(builder, value, declared[1:])
+        raise open_sizes_error(builder.model, value)
     return known
 
 
@@ -193,13 +199,16 @@ def _output_port(builder: Builder, name: str) -> FilePort:
 
 
 def _separate_outputs(builder: Builder) -> None:
-    """Insert an Identity before each output whose tensor is also an input of the network or another output."""
+    """Name each output's tensor as the output; insert an Identity where it is also an input of the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
     for index, (name, tensor) in enumerate(zip(names, shared, strict=True)):
         named_so = tensor in names and shared[names.index(tensor)] == tensor
         owner = names.index(tensor) if named_so else shared.index(tensor)
         if index == owner and tensor not in graph.inputs:
+            if not named_so and name not in graph.tensors:
+                _rename_tensor(builder, tensor, name)
+                graph.outputs[index] = name
             continue
         graph.aliases.pop(name, None)
         copy = name if name not in graph.tensors else builder.fresh(f"{name}_output")
@@ -245,8 +254,9 @@ def _rename_tensor(builder: Builder, old: str, new: str) -> None:
     graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)
     for node in graph.nodes:
         node.inputs = [new if name == old else name for name in node.inputs]
-        if node.outputs == [old]:
-            node.name, node.outputs, node.source = new, [new], [new]
+        node.outputs = [new if name == old else name for name in node.outputs]
+        if node.outputs == [new]:
+            node.name, node.source = new, [new]
     graph.outputs = [new if name == old else name for name in graph.outputs]
     graph.aliases.pop(new, None)
     for table in (builder.arrays, builder.names, graph.aliases):

@@ -92,6 +92,7 @@ class OnnxModel:
         places: location shown in messages instead of a tensor name, for a translated model.
         stored: integer types of inputs that a translated file stores as integers; the model has real numbers there.
         states: (input, output) pairs of states, which are the last inputs and outputs.
+        has_given_sizes: True if the user gave sizes that the file leaves open.
     """
 
     path: str
@@ -106,6 +107,7 @@ class OnnxModel:
     places: Mapping[str, str] = field(default_factory=dict)
     states: list[tuple[str, str]] = field(default_factory=list)
     stored: Mapping[str, NumType] = field(default_factory=dict)
+    has_given_sizes: bool = False
 
     @property
     def user_inputs(self) -> list[OnnxInput]:
@@ -131,6 +133,7 @@ class OnnxModel:
         if self.batch is None and len(sizes) == len(self.inputs[index].dims) > 1 and sizes[0] == 1:
             self.batch, sizes = 1, sizes[1:]
         self.inputs[index] = self.inputs[index].sized(sizes, self.place())
+        self.has_given_sizes = True
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
         """Return the integer type (with scale and zero point) of an input that the file declares as integers; else None."""

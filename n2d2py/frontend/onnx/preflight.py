@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import onnx
 
 from n2d2py.contracts.onnx.nodes import Unsupported, operator_key
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.onnx.model import OnnxModel
+from n2d2py.frontend.onnx.states import propose_constants
 
 _REMEDIES = {
     "ArgMax": "let the model end with the scores",
     "TopK": "export it with a number of elements that is known, or let the model end with the scores",
     "NonMaxSuppression": "let the model end before its post-processing",
+    **dict.fromkeys(("NonZero", "Unique"), "export it without results whose sizes depend on the values of the inputs"),
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
-    "If": "where its condition depends on an input such as a rate, fix that with the export parameter Constants=NAME:VALUE; "
-    "else export the "
-    "model without it",
+    "If": "export the model without it",
 }
+_OTHER_SIZES = "give the sizes that the model is made for with -input-shape; or "
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 
 
 class Preflight:
     """The refused nodes of a model, by operator and reason."""
 
-    def __init__(self, model: OnnxModel):
-        self._model = model
+    def __init__(self, model: OnnxModel, constants: Mapping[str, np.ndarray]):
+        self._model, self._constants = model, constants.keys()
         self._refused: dict[tuple[str, str], tuple[str, list[str]]] = {}
         """By (operator, reason): the remedy, and the first output of each node."""
         self._failures: list[N2D2Error] = []
@@ -33,7 +38,8 @@ class Preflight:
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
         """Record a node that no converter supports."""
         key = operator_key(proto.op_type, proto.domain), refusal.reason
-        remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
+        default = f"{_OTHER_SIZES * self._model.has_given_sizes}{_DEFAULT_REMEDY}"
+        remedy = refusal.remedy or _REMEDIES.get(proto.op_type, default)
         self._refused.setdefault(key, (remedy, []))[1].append(next(filter(None, proto.output), ""))
 
     def fail(self, error: N2D2Error) -> None:
@@ -45,9 +51,22 @@ class Preflight:
 
         Layers after a refused node may fail only because of it; their errors wait for the next attempt.
         """
-        errors = []
+        errors, ending = [], self._ending()
         for (operator, reason), (remedy, names) in self._refused.items():
+            if operator == "If" and (constants := propose_constants(self._model)):
+                remedy = f"give the input that its condition depends on a fixed value: -constants {constants}; or {remedy}"
             number = "1 node" if len(names) == 1 else f"{len(names)} nodes, the first one here"
             what = f"{operator} ({number}) cannot be imported: {reason}"
-            errors.append(N2D2Error("E310", what, where=self._model.place(names[0]), remedy=remedy))
+            errors.append(N2D2Error("E310", what, where=self._model.place(names[0]), remedy=remedy + ending))
         return errors or self._failures
+
+    def _ending(self) -> str:
+        """Return the remedy that leaves the refused nodes and all after them out."""
+        graph, refused = self._model.proto.graph, {name for _, names in self._refused.values() for name in names}
+        writers = [node for node in graph.node if not refused.isdisjoint(node.output)]
+        has_inner = any(attribute.HasField("g") for node in writers for attribute in node.attribute)
+        if self._model.places or has_inner or not refused <= {name for node in writers for name in node.output}:
+            return ""
+        nodes = [(node.input, node.output) for node in graph.node if not self._constants >= set(node.output)]
+        option = propose_outputs(nodes, refused, self._model.outputs)
+        return option and f"; or end the model before it: {option}"

@@ -15,7 +15,7 @@ from onnx import helper
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, to_array
 from n2d2py.graph import Graph
 from n2d2py.operators.reshape import Reshape
 
@@ -33,8 +33,31 @@ _STATE_WORDS = frozenset(
 """Usual names of a state."""
 
 
+_PASSES = ("Cast", "Gather", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
+def propose_constants(model: OnnxModel) -> str:
+    """Return NAME:VALUE,... for the inputs that the conditions of If nodes compare with a constant, such as sr:16000."""
+    writers = {name: node for node in model.proto.graph.node for name in node.output}
+    inputs, values = {one.name for one in model.inputs}, dict(model.constants)
+    for node in model.proto.graph.node:
+        if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            values[node.output[0]] = to_array(node.attribute[0].t, model.path)
+    found: dict[str, str] = {}
+    for node in model.proto.graph.node:
+        compared = writers.get(node.input[0]) if node.op_type == "If" else None
+        if compared is None or compared.op_type != "Equal":
+            continue
+        for source, constant in (tuple(compared.input), tuple(compared.input)[::-1]):
+            while (writer := writers.get(source)) is not None and writer.op_type in _PASSES:
+                source = writer.input[0]
+            if source in inputs and constant in values and values[constant].size == 1:
+                found.setdefault(source, f"{source}:{values[constant].item()}")
+    return ",".join(found.values())
+
+
 def fix_inputs(model: OnnxModel, text: str) -> None:
-    """Make inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
+    """Make inputs constants: `text` is NAME:VALUE,NAME:VALUE,... of -constants, or of the export parameter Constants.
 
     Raises:
         N2D2Error: E316 a name that is not an input, or a value that does not fit its type.

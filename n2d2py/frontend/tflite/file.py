@@ -24,6 +24,8 @@ _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
 CALLS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,)}
 """Option slots with the subgraphs that an operator runs, by operator."""
+COMPILED = frozenset({"ethos-u", "edgetpu-custom-op"})
+"""Custom operators that compilers for accelerators write; they read tensors that no operator writes."""
 _WITHOUT_RESULT = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
 
 
@@ -333,7 +335,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
     if len(known) < len(inputs):
         raise DamagedFile("an input is listed twice")
     for operator in operators:
-        for index in operator.inputs:
+        for index in operator.inputs if operator.code not in COMPILED else ():
             constant = tensors[index].values is not None or not prod(tensors[index].shape)  # no elements need no buffer
             if index >= 0 and index not in known and not constant and not tensors[index].refusal:
                 raise DamagedFile(f"operator {operator.index} reads '{tensors[index].name}', which no earlier operator writes")

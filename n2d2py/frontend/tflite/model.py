@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def load_tflite(
     """
     file = read_tflite(Path(path))
     try:
-        file = mark_dilations(inline_graphs(file))
+        file = _ending_at(cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
         proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **ARRAY_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
@@ -61,6 +61,12 @@ def load_tflite(
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_types(file))
+
+
+def _ending_at(names: Sequence[str], file: TfliteFile) -> TfliteFile:
+    """Return the file with these outputs, so that operators after them are not translated; unchanged if it lacks one."""
+    known = {tensor.name: index for index, tensor in enumerate(file.tensors)}
+    return replace(file, outputs=tuple(known[name] for name in names)) if names and known.keys() >= set(names) else file
 
 
 def _types(file: TfliteFile) -> dict[str, NumType]:

@@ -6,7 +6,7 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -18,7 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 from n2d2py import log
 from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.frontend.onnx.cut import propose_outputs
+from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
 from n2d2py.graph.shapes import Shape
@@ -360,7 +361,12 @@ class Translation:
             lowering = (custom if operator.custom else lowerings).get(operator.code)
             try:
                 if lowering is None:
-                    raise RefusedOperator(f"the {'custom ' if operator.custom else ''}operator is not supported")
+                    what = (
+                        "operator is that of a compiler for an accelerator"
+                        if operator.code in COMPILED
+                        else "operator is not supported"
+                    )
+                    raise RefusedOperator(f"the {'custom ' if operator.custom else ''}{what}")
                 if not self._blocked.intersection(operator.inputs):
                     self.rounding, self._notes = self._rounding(operator), {}
                     lowering(self, operator)
@@ -368,7 +374,8 @@ class Translation:
             except RefusedOperator as reason:
                 refusals.setdefault((operator.code, str(reason)), []).append(operator)
             self._blocked.update(operator.outputs)
-        ErrorList.raise_if([self._refused(code, reason, those) for (code, reason), those in refusals.items()])
+        ending = self._ending(refusals.values())
+        ErrorList.raise_if([self._refused(code, reason, those, ending) for (code, reason), those in refusals.items()])
         outputs = [self._output(index) for index in file.outputs]
         outputs += self.variables.outputs(file.outputs)
         inputs += self.variables.inputs
@@ -385,10 +392,23 @@ class Translation:
         ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
         return OTHER if rule and np.int16 in ends else rule
 
-    def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
+    def _ending(self, refusals: Iterable[list[TfliteOperator]]) -> str:
+        """Return the remedy that leaves the refused operators and all after them out."""
+
+        def names(indexes: Sequence[int]) -> list[str]:
+            return [self.file.tensors[index].name for index in indexes if index >= 0]
+
+        nodes = [(names(operator.inputs), names(operator.outputs)) for operator in self.file.operators]
+        refused = {name for operators in refusals for operator in operators for name in names(operator.outputs)}
+        option = propose_outputs(nodes, refused, names(self.file.outputs)) if refused else ""
+        return option and f"; or end the model before it: {option}"
+
+    def _refused(self, code: str, reason: str, operators: list[TfliteOperator], ending: str) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
         what = f"{code} ({number}) cannot be imported: {reason}"
-        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY)
+        if code in COMPILED:
+            return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy="give the file before that compiler")
+        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY + ending)
 
     def _needed_operators(self) -> set[int]:
         """Return the operators that contribute to an output; computed shapes are known from the tensors."""

@@ -57,7 +57,7 @@ class ArrayConvPool(ArrayOp):
         return self.output_size() * each
 
     def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
-        """Return the elements of all windows (N, batch, channels, kernel..., D', H', W')."""
+        """Return the elements of all windows (N, batch, channels, taps, D', H', W')."""
         pads = [
             (before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before))
             for before, n, s, k, d, size in zip(
@@ -65,38 +65,32 @@ class ArrayConvPool(ArrayOp):
             )
         ]
         full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
-        parts = np.empty((*x.shape[:3], *self.kernel, *self.size), x.dtype)
-        for index in np.ndindex(*self.kernel):
-            cut = tuple(
-                slice(k * d, k * d + (n - 1) * s + 1, s)
-                for k, d, n, s in zip(index, self.dilation, self.size, self.stride, strict=True)
-            )
-            parts[(slice(None),) * 3 + index] = full[(slice(None),) * 3 + cut]
-        return parts
+        extents = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
+        windows = np.lib.stride_tricks.sliding_window_view(full, extents, axis=(3, 4, 5))  # (..., D, H, W, extents)
+        starts = (slice(0, (n - 1) * s + 1, s) for n, s in zip(self.size, self.stride, strict=True))
+        taps = windows[(..., *starts, *(slice(None, None, d) for d in self.dilation))]
+        return np.moveaxis(taps, (6, 7, 8), (3, 4, 5)).reshape(*x.shape[:3], -1, *self.size)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         operands = self.operands(inputs, node)
         x = operands[0].reshape(-1, *self.dims)
         if self.function == "Conv":
             return self.as_output(self._convolve(x, operands[1]), inputs)
-        taps = prod(self.kernel)
         if self.function in ("Max", "MaxIndex"):
             lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-            parts = self._windows(x, lowest).reshape(*x.shape[:3], taps, *self.size)
+            parts = self._windows(x, lowest)
             if self.function == "Max":
                 return self.as_output(parts.max(3), inputs)
             index = np.arange(prod(self.dims[2:]))
             index = index.reshape(self.dims[:1:-1]).T if self.column_major else index.reshape(self.dims[2:])
             index = index + (np.arange(prod(self.dims[:2])) * prod(self.dims[2:])).reshape(*self.dims[:2], 1, 1, 1)
             positions = self._windows(np.broadcast_to(index, x.shape).astype(np.int64), 0)
-            positions = positions.reshape(*x.shape[:3], taps, *self.size)
             best = parts.argmax(3)[:, :, :, None]
             return self.as_output(np.take_along_axis(positions, best, 3), inputs)
         wide = x.astype(np.float64)
         if self.function == "Lp":
             wide = wide * wide if self.order == 2 else exact.power(np.abs(wide), self.order)
-        parts = self._windows(wide, 0.0).reshape(*x.shape[:3], taps, *self.size)
-        total = np.add.accumulate(parts, axis=3)[:, :, :, -1]
+        total = np.add.accumulate(self._windows(wide, 0.0), axis=3)[:, :, :, -1]
         if self.function == "Lp":
             return self.as_output(np.sqrt(total) if self.order == 2 else exact.power(total, 1 / self.order), inputs)
         return self.as_output(total / self.counts(), inputs)

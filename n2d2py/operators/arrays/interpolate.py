@@ -25,7 +25,6 @@ class ArrayInterpolate(AxisOp):
 
     positions: tuple[tuple[int, ...], ...]
     weights: tuple[tuple[float, ...], ...]
-    result: str = ""
 
     def output_size(self) -> int:
         return self.outer * len(self.positions) * self.inner

@@ -59,11 +59,12 @@ def _resize(a: Arrays) -> None:
     elif x.image is not None and changed and _is_bilinear(a, axes, coordinates):
         tensor = a.layer(Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]), x, "linear")
     else:
-        tensor = x
+        tensor = a.cast(x, "") if changed else x  # integers are weighted as real numbers, and cut again
         for index, axis in changed.items():
             if axis.outputs > _MAX_OUTPUTS:
                 raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MAX_OUTPUTS:,}")
             tensor = _interpolate(a, tensor, index, _taps(a, [float(place) for place in places[index]], axis, mode))
+        tensor = a.cast(tensor, x.kind)
     tensor = _extrapolate(a, tensor, changed, places)
     source = x.image or x.tensor
     grid = grid_type(a.builder.graph, source) if source is not None and node.inputs[0] in a.builder.integers else None
@@ -216,7 +217,7 @@ def _interpolate(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], li
     positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
     weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
     dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
-    op = ArrayInterpolate(*around_axis(x.dims, axis), positions, weights, x.kind)
+    op = ArrayInterpolate(*around_axis(x.dims, axis), positions, weights)
     return a.add(op, [a.tensor(x)], dims, label="resampled")
 
 

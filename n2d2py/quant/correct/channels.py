@@ -39,6 +39,8 @@ _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
 """Candidate exponents for a normalization, whose results do not grow with its inputs."""
 _GAIN, _NORM_GAIN = 0.98, 0.7
 """Share of the expected error left where equalization pays; rare values of a normalisation are clipped."""
+_UNCERTAIN = 2.0
+"""Logarithm of the ratio by which one value of a channel falls short of its range; N values leave N^(-1/3) of it."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 
@@ -148,22 +150,24 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
     if not (scalables or projections) or not batches:
         return {}
     measured = [*scalables, *(part for one in projections for part in _whole_and_values(one))]
-    engine = FloatEngine(graph, taps=list(dict.fromkeys(one.read for one in measured)), threads=1)
+    last = {one.read: index for index, one in enumerate(measured)}
+    engine, several = FloatEngine.for_batches(graph, last)
 
-    def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int, np.ndarray]]:
         values = engine.run(batch)
         figures = []
-        for one in measured:
-            rows = one.by_channel(values[one.read])
+        for index, one in enumerate(measured):
+            rows = one.by_channel(values.pop(one.read) if last[one.read] == index else values[one.read])
             power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
             largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
-            figures.append((largest.astype(np.float64), power, len(rows)))
+            figures.append((largest.astype(np.float64), power, len(rows), np.count_nonzero(rows, axis=0)))
         return figures
 
-    parts = list(ordered_map(measure, batches))
+    parts = list(ordered_map(measure, batches if several else [x[k : k + 1] for x in batches for k in range(len(x))], several))
 
     def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
-        largest = np.max([part[index][0] for part in parts], axis=0)
+        active = np.maximum(np.sum([part[index][3] for part in parts], axis=0), 1)
+        largest = np.max([part[index][0] for part in parts], axis=0) * np.exp(_UNCERTAIN / np.cbrt(active))
         return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
 
     def choose(index: int) -> np.ndarray | None:

@@ -70,8 +70,8 @@ class LayerwiseRun:
         self._last = _last_readers(graph)
         self._index = 0
         self.large = any(elements(tensor.shape) >= _LARGE for tensor in graph.tensors.values())
-        self._batches = [[self._part(x[k : k + 1]) for k in range(len(x))] if self.large else [self._part(x)] for x in batches]
-        self._parts = [part for batch in self._batches for part in batch]
+        apart = [x[k : k + 1] for x in batches for k in range(len(x))] if self.large else batches
+        self._parts = [self._part(x) for x in apart]
         self._count = sum(len(x) for x in batches)
 
     def _part(self, x: np.ndarray) -> _Part:
@@ -94,12 +94,11 @@ class LayerwiseRun:
         """Return the moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
         kinds = [self._quantized.type(name) for name in node.inputs]
 
-        def observed(batch: list[_Part]) -> Moments:
-            stored = [np.concatenate([part.stored[name] for part in batch]) for name in node.inputs]
-            real = [np.concatenate([part.real[name] for part in batch]) for name in node.inputs] if thorough else None
-            return observe(node, stored, kinds, self._count, real)
+        def observed(part: _Part) -> Moments:
+            real = [part.real[name] for name in node.inputs] if thorough else None
+            return observe(node, [part.stored[name] for name in node.inputs], kinds, self._count, real)
 
-        parts = ordered_map(observed, self._batches)
+        parts = ordered_map(observed, self._parts)
         result = next(parts)
         for moments in parts:
             result.merge(moments)

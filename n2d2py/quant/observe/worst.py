@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import NO_CONTRACT, InputContract
 from n2d2py.quant.observe.compare import decibels
@@ -87,8 +88,11 @@ def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LAR
     one.
 
     The bytes are those that give these values, if `contract` says so; else black and white are the least and the largest value.
-    None for vectors and other numbers of channels.
+    Windows of samples are as high as a third of their width at least. None for other vectors and other numbers of channels.
     """
+    if isinstance(contract.source, StreamSource):
+        window = window_picture(x, contract.source)
+        return np.repeat(window, max(1, window.shape[1] // (3 * len(window))), 0)
     if x.ndim != 3 or x.shape[0] not in (1, 3) or min(x.shape[1:]) < 2:
         return None
     factor = -(-max(x.shape[1:]) // largest)
@@ -102,3 +106,13 @@ def stimulus_picture(x: np.ndarray, contract: InputContract, largest: int = _LAR
         scaled = (image - low) * (255 / (high - low) if high > low else 0.0)
     picture = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
     return picture[0] if len(picture) == 1 else np.ascontiguousarray(picture.transpose(1, 2, 0))
+
+
+def window_picture(x: np.ndarray, source: StreamSource) -> np.ndarray:
+    """Return features or samples as bytes (features, frames), the first feature below; coefficients and axes over their own range."""
+    frames = source.frames_of(x.shape)
+    values = x.reshape((source.features, frames.count) if frames.turned else (frames.count, source.features))
+    values = values if frames.turned else values.T
+    axis = None if source.size_key == "mels" else 1
+    low, high = values.min(axis, keepdims=True), values.max(axis, keepdims=True)
+    return np.rint((values - low) * (255 / np.maximum(high - low, 1e-9)))[::-1].astype(np.uint8)

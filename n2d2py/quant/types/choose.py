@@ -25,10 +25,10 @@ from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.types.concat import CoarseConcat, choose_concat_types, fill_values, widen_to_fills
 from n2d2py.quant.types.float_fallback import float_tensors
 from n2d2py.quant.types.guards import coarse_tensors
-from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, ValueCounts, least_error_interval, least_error_threshold
+from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, ValueCounts, interval_type, least_error_interval, least_error_threshold
 from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
 from n2d2py.quant.types.spectra import spectrum_tensors
-from n2d2py.quant.types.widths import feeds_output_softmax, width
+from n2d2py.quant.types.widths import decoding_tensors, feeds_output_softmax, width
 
 _HEADROOM = 2.0
 """Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
@@ -135,12 +135,20 @@ def _computing_consumers(graph: Graph, source: dict[str, str]) -> dict[str, list
     return consumers
 
 
+_BOUNDED = ("Erf", "Logistic", "Softsign", "Tanh")
+"""Functions with results of magnitude 1 at most."""
+
+
 def _activation_limit(producer: Node | None) -> float:
-    """Return the largest magnitude that the fused activation of a layer passes; infinity without a limit."""
-    activation = producer.activation if producer is not None else None
-    if isinstance(activation, ChannelClip):
-        return min(activation.highs)
-    return max(abs(activation.low), abs(activation.high)) if isinstance(activation, Clip) else np.inf
+    """Return the largest magnitude of a layer's results by its function or fused activation; infinity without a limit."""
+    if producer is None:
+        return np.inf
+    function = producer.activation or (producer.op.function if isinstance(producer.op, Activation) else None)
+    if isinstance(function, ChannelClip):
+        return min(function.highs)
+    if isinstance(function, Clip):
+        return max(abs(function.low), abs(function.high))
+    return 1.0 if _is_softmax_output(producer) or (function is not None and function.kind in _BOUNDED) else np.inf
 
 
 def _is_softmax_output(producer: Node | None) -> bool:
@@ -158,8 +166,13 @@ def _unit_range_type(producer: Node | None, unsigned: bool) -> NumType | None:
     return NumType(8).with_scale(1 / 128) if function == Tanh() else None
 
 
-def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
-    """Return the 8-bit type with the least squared error, with or without a zero point."""
+def _least_error_type(
+    histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions, seen: tuple[float, float]
+) -> NumType:
+    """Return the 8-bit type with the least squared error over the expected values, with or without a zero point.
+
+    An asymmetric range covers the interval `seen`.
+    """
     if options.act_clipping != "MSE" or symmetric.bits != 8:
         return symmetric
     functions = [node.op.function for node in readers if isinstance(node.op, Activation)]
@@ -170,7 +183,8 @@ def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequenc
         isinstance(node.op, Deconv) for node in readers
     ):
         return symmetric
-    shifted = least_error_interval(counts, symmetric.bits)
+    low, high = least_error_interval(counts, symmetric.bits).interval
+    shifted = interval_type(symmetric.bits, min(low, seen[0]), max(high, seen[1]))
     return shifted if counts.error(shifted) < ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
 
 
@@ -223,11 +237,17 @@ class _Facts:
         graph, options = self.graph, self.options
         wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
+        decoding = decoding_tensors(graph) - self.final if options.wide_concats and options.output_bits != 8 else frozenset()
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
         asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
         return (
-            self.states.wide | spectra | asked_inputs | ends.intersection(self.state_ranges.tensors) | self.state_ranges.changed
+            self.states.wide
+            | spectra
+            | decoding
+            | asked_inputs
+            | ends.intersection(self.state_ranges.tensors)
+            | self.state_ranges.changed
         )
 
     def tensors_to_choose(self) -> list[str]:
@@ -301,17 +321,18 @@ def _sixteen_bit_type(facts: _Facts, name: str) -> NumType | None:
 def _calibrated_type(facts: _Facts, name: str) -> NumType:
     """Return the range of `-act-clipping`; for values that may be clipped, the range with the least error."""
     kind, producer, options = facts.kind(name), facts.graph.producer(name), facts.options
-    histogram, whole = (
-        facts.histograms[_tensor_of_histogram(facts.graph, name)],
-        facts.is_edge(name) or _is_softmax_output(producer),
-    )
-    clipping = "None" if whole else options.act_clipping
-    threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
-    symmetric = facts.scaled(name, kind, max(threshold, facts.state_ranges.tensors.get(name, 0.0)))
+    histogram = facts.histograms[_tensor_of_histogram(facts.graph, name)]
+    whole, limit = facts.is_edge(name) or _is_softmax_output(producer), _activation_limit(producer)
+    threshold = activation_threshold(histogram, options.act_clipping, kind.qmax, options.quantile, limit)
+    known = histogram.largest if whole else facts.state_ranges.tensors.get(name, 0.0)
+    symmetric = facts.scaled(name, kind, max(threshold, known))
+    is_output = name in facts.final and producer is not None
     limited = producer is not None and isinstance(producer.activation, ChannelClip)
-    if whole or limited or facts.padding.get(name) or not histogram.largest:
+    if (whole and not is_output) or limited or facts.padding.get(name) or not histogram.largest:
         return symmetric
-    return _least_error_type(histogram, symmetric, facts.readers.get(name, ()), options)
+    readers = () if is_output else facts.readers.get(name, ())
+    seen = (histogram.minimum, histogram.maximum) if is_output else (0.0, 0.0)
+    return _least_error_type(histogram.expected(limit), symmetric, readers, options, seen)
 
 
 CALIBRATED = "calibrated"

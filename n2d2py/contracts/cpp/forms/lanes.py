@@ -15,9 +15,10 @@ from n2d2py.contracts.cpp.isa import LANES, PAIRS, ROW_PAIRS
 from n2d2py.contracts.cpp.packing import joined_bytes, zero_padded
 
 _OUTPUTS = 4
-_INPUTS = 8
+_INPUTS = {"convolution": 4, "fullyConnected": 8}
+"""Of a step of the kernel."""
 _LIMIT = 2**23
-_CHUNK, _FEWEST_PIXELS = 24, 3
+_CHUNK, _FEWEST_PIXELS = 24, 4
 """Columns of a chunk of `row_pair_depthwise.hpp`; outputs of a line from which on it is faster than by pairs of taps."""
 
 
@@ -29,17 +30,17 @@ def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
     return np.maximum(np.abs(low), np.abs(high))
 
 
-def _packed(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights (blocks, 4, K) with K a multiple of 8, and bias (blocks, 4), filled up with zeros."""
+def _packed(weights: np.ndarray, bias: np.ndarray, kernel: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights (blocks, 4, K) with K a multiple of the kernel's step, and bias (blocks, 4), filled up with zeros."""
     outputs, inputs = weights.shape
-    blocks, depth = -(-outputs // _OUTPUTS), round_up(inputs, _INPUTS)
+    blocks, depth = -(-outputs // _OUTPUTS), round_up(inputs, _INPUTS[kernel])
     padded, sums = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, depth), zero_padded(bias, blocks * _OUTPUTS)
     return padded.reshape(blocks, _OUTPUTS, depth), sums.reshape(blocks, _OUTPUTS)
 
 
-def lane_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+def lane_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray, kernel: str) -> np.ndarray:
     """int8 bytes of the stream of weights (O, K), biases (O) and `words` (1 or 2, O), as `lanes.hpp` describes it."""
-    rows, first = _packed(weights, bias)
+    rows, first = _packed(weights, bias, kernel)
     factors = zero_padded(words, len(words), len(rows) * _OUTPUTS).reshape(len(words), len(rows), 2, 2).transpose(1, 2, 0, 3)
     lanes = 256 * rows[:, 1::2] + rows[:, ::2]  # (blocks, AB and CD, K)
     quads = lanes.reshape(len(rows), 2, -1, 4) & 0xFFFF
@@ -75,19 +76,19 @@ class Lanes(CoreForm):
     def problem(self, facts: KernelFacts) -> str | None:
         if problem := super().problem(facts):
             return problem
-        rows, _ = _packed(facts.rows, np.zeros(len(facts.rows), np.int64))
+        rows, _ = _packed(facts.rows, np.zeros(len(facts.rows), np.int64), facts.kernel)
         if (256 * rows[:, 1::2] + rows[:, ::2]).min() < -32768:
             return "a weight of -128 shares its lane with a negative one"
         bias, _ = without_dead(facts.rows, facts.bias, facts.high_words)
         return "a sum may reach 2^23" if _sums(facts.rows, bias, facts.input)[1::2].max(initial=0) >= _LIMIT else None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.high_words))
+        return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.high_words), facts.kernel)
 
     def stack(self, facts: KernelFacts) -> int:
         """As `lane_convolution.hpp`: a window in 16 bits, its bytes, results; `lane_fullyconnected.hpp`: the same of one pixel."""
         outputs, inputs = facts.rows.shape
-        depth, quads = round_up(inputs, _INPUTS), -(-outputs // _OUTPUTS)
+        depth, quads = round_up(inputs, _INPUTS[facts.kernel]), -(-outputs // _OUTPUTS)
         input_aligned, output_aligned = facts.layer.word_pixels
         direct = output_aligned and outputs % _OUTPUTS == 0
         if facts.kernel == "fullyConnected":

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.byte_sums import byte_sums, describe_sums, nibble_sums
+from n2d2py.contracts.cpp.byte_sums import byte_sums, describe_sums
 from n2d2py.contracts.cpp.forms.contract import HALF, OUTPUTS, QUAD, KernelFacts, KernelForm, form, plain
 from n2d2py.contracts.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED
 from n2d2py.contracts.cpp.packing import zero_padded
@@ -96,13 +96,7 @@ class Matrix(Needing):
         if facts.storage is not None:
             note += f"; weights of {facts.storage.bits} bits, unpacked before they are multiplied"
         panels = packed_matrix(rows, facts.outputs, each)
-        return Panels(
-            panels, moved_bias(facts), None, signed_bias(facts), layout, {**enumerators, **self.enumerators(facts)}, note
-        )
-
-    def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        """Return the enumerators next to ByteSums."""
-        return {}
+        return Panels(panels, moved_bias(facts), None, signed_bias(facts), layout, enumerators, note)
 
 
 @form
@@ -122,12 +116,6 @@ class FullyConnectedPanels(Matrix):
 
     which, kernels = FULLY_CONNECTED, ("fullyConnected",)
     needs = (_BYTES_OR_WORDS, _NARROW_WEIGHTS, _word_sums, _depth)
-
-    def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        if facts.storage is None or facts.storage.bits != 4:
-            return {}
-        sums = nibble_sums(facts.rows, facts.input, bounded=facts.layer.computed)
-        return {"NibbleSums": sums} if sums else {}
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
         return input_scratch(facts.layer)

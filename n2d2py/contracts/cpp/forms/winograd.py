@@ -22,90 +22,36 @@ class WinogradForm(KernelForm[Winograd]):
         return ""
 
 
-class PackedWinograd(WinogradForm):
-    """A form of packed weights, with what it is "in" for the report. The direct kernel transforms them: each time, or once."""
-
-    tiles: str
-
-    def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        """Return the enumerators of a config; none if the form does not fit."""
-        raise NotImplementedError
-
-    def kept(self, facts: KernelFacts) -> int:
-        """Return the bytes of the weights that are transformed once; 0 if each time is faster."""
-        raise NotImplementedError
-
-    def considered(self, facts: KernelFacts) -> bool:
-        return facts.storage is not None
-
-    def fits(self, facts: KernelFacts) -> str | None:
-        return None if facts.once(self.enumerators) else "its weights are packed"
-
-    def pack(self, facts: KernelFacts) -> Winograd:
-        prepacked = self.kept(facts) if facts.layer.choices.prepacks_weights else 0
-        return Winograd("", "", facts.weights, facts.once(self.enumerators), kept=prepacked)
-
-    def note(self, facts: KernelFacts) -> str:
-        return f"Winograd in {self.tiles} on x86 without AVX-512 VNNI"
-
-    def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return _gladly(winograd.byte_scratch(facts.weights.shape[-1], facts.geometry))
-
-
 def _gladly(wanted: int) -> ScratchNeed:
     """Return optional scratch of a kernel that has room on the stack. The arena does not grow for it."""
     return ScratchNeed(1, 1, wanted, 4 * wanted)
 
 
 @form
-class ByteFours(PackedWinograd):
-    """Tiles of four by four outputs in bytes, of weights that are transformed once."""
+class PackedFours(WinogradForm):
+    """Tiles of four by four outputs, of packed weights that the direct kernel transforms: each time on the stack, or once."""
 
-    time, tiles = 46 / 16 / 2, "bytes, tiles of four"
+    time = 36 / 16
 
-    def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        if facts.storage is None or not (facts.layer.computed and facts.layer.choices.prepacks_weights):
-            return {}
-        run, wide = winograd.byte_fours(facts.weights, facts.geometry, facts.input, facts.storage)
-        return {"WinogradSums": run, "WinogradWide": wide} if run and wide else {}
+    def considered(self, facts: KernelFacts) -> bool:
+        return facts.storage is not None
 
-    def kept(self, facts: KernelFacts) -> int:
-        return winograd.kept_byte_fours(facts.weights)
-
-    def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return _gladly(winograd.byte_scratch(facts.weights.shape[-1], facts.geometry, 4))
-
-
-@form
-class ByteTwos(PackedWinograd):
-    """Tiles of two by two outputs in bytes."""
-
-    time, tiles = 16 / 4 / 2, "bytes"
-
-    def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        if facts.storage is None or not facts.layer.computed:
-            return {}
-        run = winograd.byte_sums(facts.weights, facts.geometry, facts.input, facts.storage)
-        return {"WinogradSums": run} if run else {}
+    def fits(self, facts: KernelFacts) -> str | None:
+        assert facts.storage is not None
+        fits = self.kept(facts) > 0 or winograd.packed_fours(facts.weights, facts.geometry, facts.storage)
+        return None if fits else "its weights are packed"
 
     def kept(self, facts: KernelFacts) -> int:
-        return winograd.kept_bytes(facts.weights, facts.geometry)
+        """Return the bytes of the weights that are transformed once; 0 if each time is faster."""
+        assert facts.storage is not None
+        prepacks = facts.layer.choices.prepacks_weights
+        return winograd.kept_fours(facts.weights, facts.geometry, facts.storage) if prepacks else 0
 
+    def pack(self, facts: KernelFacts) -> Winograd:
+        return Winograd("", "", facts.weights, {"WinogradTile": 4}, kept=self.kept(facts))
 
-@form
-class PackedFours(PackedWinograd):
-    """Tiles of four by four outputs in 16 bits, of weights that are transformed on the stack, or once."""
-
-    time, tiles = 36 / 16, "tiles of four"
-
-    def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        if facts.storage is None:
-            return {}
-        prepacks = facts.layer.choices.prepacks_weights and self.kept(facts) > 0
-        return {"WinogradTile": 4} if prepacks or winograd.packed_fours(facts.weights, facts.geometry, facts.storage) else {}
-
-    def kept(self, facts: KernelFacts) -> int:
-        return winograd.kept_fours(facts.weights, facts.geometry, facts.storage) if facts.storage else 0
+    def note(self, facts: KernelFacts) -> str:
+        return "Winograd in tiles of four on x86 without AVX-512 VNNI"
 
     def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
         return _gladly(winograd.stack_scratch(facts.weights.shape[-1], facts.geometry))

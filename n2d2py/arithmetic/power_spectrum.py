@@ -1,0 +1,101 @@
+"""Power spectra of frames of 16-bit samples with one exponent a frame; `kernels/n2d2/audio/spectrum.hpp` computes them too.
+
+N is the size of the transform, high(a, b) is a * b + 2^31 >> 32.
+
+    1. v = (s * window + 2^(15 - k)) >> 16 - k    window in 2^-14; k: the larger, at most 15, of the largest with s << k in 16 bits, and
+                                                  the largest with s << k + 1 - d in 16 bits, where d are the bits that the window
+                                                  spares in each block of 32 samples: window << d <= 2^14
+    2. Z = Fourier transform of pairs of v        each stage after the first one halves its numbers, and in the first t of these stages
+                                                  again the sums of two
+    3. P = max((|a|^2 + |b|^2 >> 1) - 1 + w, 0) | u    a = Z[n], b = Z[N/2 - n], and of N/2 - n with -w instead of w;
+                                                  w = high(|b|^2 - |a|^2, sin) + high(2 Im(a b), cos) of 2 pi n / N in 2^-31;
+                                                  u is 0 for E = 0, else 1
+    4. shift = k - t
+
+t is the least with E / 4^t < 10^9, where E is the energy of Z after the first stage: it bounds every later number. What P loses is the
+mean noise of the roundings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic.fourier import Complex, divided, rounded, squares, transform
+
+BLOCK = 32
+"""Samples that are scaled by the largest value of the window in them."""
+
+_MOST_ENERGY = 1e9
+
+
+def later_stages(size: int) -> int:
+    """Return the number of stages after the first one: each halves the transform."""
+    return (size.bit_length() - 3) // 2
+
+
+def rotations(size: int) -> np.ndarray:
+    """Return cos(2 pi n / N) for n from 0 to N / 4, in 2^-31."""
+    exact = np.cos(2 * np.pi * np.arange(size // 4 + 1) / size)
+    return np.minimum(np.rint(exact * 2.0**31), 2**31 - 1).astype(np.int64)
+
+
+def headroom(x: np.ndarray, bits: int) -> np.ndarray:
+    """Return the largest j with -2^bits <= x << j < 2^bits for each row (n, 1); `bits` for rows of zeros."""
+    return bits - np.frexp((x ^ (x >> 63)).max(1, keepdims=True))[1].astype(np.int64)
+
+
+def spare_bits(window: np.ndarray) -> np.ndarray:
+    """Return the largest d with window << d <= 2^14 in each block (N / BLOCK,); 15 for zeros."""
+    return 15 - np.frexp(window.reshape(-1, BLOCK).max(1))[1].astype(np.int64)
+
+
+def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the powers (n, N/2 + 1), uint64, of frames (n, N), and their shifts (n, 1): the spectrum times 2^(shift - 2 - stages)."""
+    blocks = headroom(samples.reshape(-1, BLOCK), 15).reshape(len(samples), -1)
+    spared = (blocks + spare_bits(window)).min(1, keepdims=True) - 1
+    shifts, half = np.minimum(np.maximum(blocks.min(1, keepdims=True), spared), 15), len(window) // 2
+    values = samples * window + (1 << 15 - shifts) >> 16 - shifts
+    rounding = _Halving(np.zeros(len(samples)), np.zeros(len(samples), np.int64))
+    made = transform(values[:, ::2] + 1j * values[:, 1::2], rounding)
+    index, cosines = np.arange(1, half // 2 + 1), rotations(2 * half)
+    low, high = made[:, index], made[:, half - index]
+    a, b = squares(low), squares(high)
+    part = (b - a) * cosines[::-1][index] + 2**31 >> 32
+    part += 2 * (low * high).imag.astype(np.int64) * cosines[index] + 2**31 >> 32
+    mean, result = (a + b >> 1) - 1, np.zeros((len(samples), half + 1), np.int64)
+    least = rounding.energy[:, None] > 0
+    result[:, half - index], result[:, index] = np.maximum(mean - part, 0) | least, np.maximum(mean + part, 0) | least
+    return result.astype(np.uint64), shifts - rounding.halvings[:, None]
+
+
+@dataclass
+class _Halving:
+    """Rounding of step 2. Arrays are for frames (n,).
+
+    Attributes:
+        energy: of the numbers so far.
+        halvings: stages so far that halved their sums.
+    """
+
+    energy: np.ndarray
+    halvings: np.ndarray
+
+    def first(self, x: Complex, parts: int) -> Complex:
+        self.energy = parts * squares(x).sum(1)
+        return x
+
+    def turned(self, x: Complex, twiddles: Complex) -> Complex:
+        turned = rounded(x * twiddles, 16)
+        turned[:, :, 0] = divided(x[:, :, 0] + 1 + 1j, 1)
+        self._halves = self.energy >= _MOST_ENERGY
+        self.energy = np.where(self._halves, self.energy // 4, self.energy)
+        self.halvings = self.halvings + self._halves
+        return turned
+
+    def halved(self, x: Complex) -> Complex:
+        return np.where(self._halves[:, None, None], divided(x, 1), x)
+
+    def stored(self, x: Complex) -> Complex:
+        return x
