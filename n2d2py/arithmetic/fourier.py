@@ -6,32 +6,30 @@ parts or four, each other one four, which it turns before.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
 Complex = NDArray[np.complex128]
 
 
-class Rounding(Protocol):
-    """Scaling and rounding of the stages of a transform."""
+class Rounding:
+    """Scaling and rounding of the stages of a transform: none, and no twiddles."""
 
     def first(self, x: Complex, parts: int) -> Complex:
         """Return the numbers (n, N/2) that the first stage adds, so many at a time."""
-        ...
+        return x
 
     def turned(self, x: Complex, twiddles: Complex) -> Complex:
         """Return the numbers (n, groups, 4, size) that another stage adds; twiddles are (4, size), the first four 32767."""
-        ...
+        return x
 
     def halved(self, x: Complex) -> Complex:
         """Return the sums of two numbers in such a stage."""
-        ...
+        return x
 
     def stored(self, x: Complex) -> Complex:
         """Return the results of a stage."""
-        ...
+        return x
 
 
 def divided(x: Complex, bits: int) -> Complex:
@@ -66,17 +64,18 @@ def transform(x: Complex, rounding: Rounding) -> Complex:
     if size == 2:
         x = np.stack([x[..., 0] + x[..., 1], x[..., 0] - x[..., 1]], 2)
     else:
-        x = _added(*np.moveaxis(x[..., None], 2, 0))
+        x = _added(np.moveaxis(x[..., None], 2, 0), Rounding())
     while True:
         x = rounding.stored(x.reshape(count, half))
         if size == half:
             return x
         at = np.arange(size) * np.array([[0], [2], [1], [3]])
         turned = rounding.turned(x.reshape(count, -1, 4, size), twiddles(at, 4 * size))
-        x, size = _added(*np.moveaxis(turned, 2, 0), rounding), 4 * size
+        x, size = _added(np.moveaxis(turned, 2, 0), rounding), 4 * size
 
 
-def _added(a: Complex, c: Complex, b: Complex, d: Complex, rounding: Rounding | None = None) -> Complex:
-    """Return four sums (n, groups, 4, size); without `rounding` those of the first stage."""
-    even, odd, across, apart = (rounding.halved(x) if rounding else x for x in (a + c, b + d, a - c, b - d))
+def _added(parts: Complex, rounding: Rounding) -> Complex:
+    """Return four sums (n, groups, 4, size) of the parts (4, n, groups, size)."""
+    a, c, b, d = parts
+    even, odd, across, apart = map(rounding.halved, (a + c, b + d, a - c, b - d))
     return np.stack([even + odd, across - 1j * apart, even - odd, across + 1j * apart], 2)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic.fourier import Complex, divided, rounded, squares, transform, twiddles
+from n2d2py.arithmetic.fourier import Complex, Rounding, divided, rounded, squares, transform, twiddles
 
 LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
 """log2 between 1 and 2 in 1/65536; values between two entries are interpolated."""
@@ -105,7 +105,7 @@ def _wrapped(x: Complex) -> Complex:
     return next(low) + 1j * next(low)
 
 
-class _Wrapping:
+class _Wrapping(Rounding):
     """Rounding of step 2."""
 
     def first(self, x: Complex, parts: int) -> Complex:
@@ -115,9 +115,6 @@ class _Wrapping:
         scaled = self.first(x, 4)
         scaled[:, :, 1:] = rounded(scaled[:, :, 1:] * twiddles[1:])
         return scaled
-
-    def halved(self, x: Complex) -> Complex:
-        return x
 
     def stored(self, x: Complex) -> Complex:
         return _wrapped(x)

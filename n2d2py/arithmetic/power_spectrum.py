@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.fourier import Complex, divided, rounded, squares, transform
+from n2d2py.arithmetic.fourier import Complex, Rounding, divided, rounded, squares, transform
 
 BLOCK = 32
 """Samples that are scaled by the largest value of the window in them."""
@@ -71,7 +71,7 @@ def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @dataclass
-class _Halving:
+class _Halving(Rounding):
     """Rounding of step 2. Arrays are for frames (n,).
 
     Attributes:
@@ -96,6 +96,3 @@ class _Halving:
 
     def halved(self, x: Complex) -> Complex:
         return np.where(self._halves[:, None, None], divided(x, 1), x)
-
-    def stored(self, x: Complex) -> Complex:
-        return x

@@ -196,7 +196,7 @@ def test_presets_and_the_commands_beside_it_are_installed(installed: dict[str, s
         installed,
     )
     row = table.splitlines()[-1].split()
-    assert row[:3] == ["LeNet", "low_memory", "8"] and row[-1] == "100.00"
+    assert row[:3] == ["LeNet", "low_memory", "8"] and row[-3:] == ["100.00", "of", "2"]
     done = subprocess.run(
         ["n2d2py-tune", "models/LeNet.ini", "-params", "lowmemory"], cwd=foreign, env=installed, text=True, capture_output=True
     )
