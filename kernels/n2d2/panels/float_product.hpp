@@ -41,10 +41,13 @@ struct FloatProduct {
         constexpr int step = Rows, rest = M % step, wide = (Count + 15) / 16 * 16;
         constexpr bool parallel = static_cast<long>(M) * Count * K >= N2D2_PARALLEL_WORK && M > step;
         float panels[wide * K];
-        for (int n = 0; n < wide; ++n)
+        for (int n = 0; n < wide; n += 16)
             for (int k = 0; k < K; ++k)
-                panels[n / 16 * 16 * K + 16 * k + n % 16] =
-                    n < Count ? right[k * static_cast<long>(Cfg::RightDepth) + n * static_cast<long>(Cfg::RightColumn)] : 0.0f;
+                for (int i = 0; i < 16; ++i)
+                    panels[n * K + 16 * k + i] =
+                        n + i < Count ?
+                            right[k * static_cast<long>(Cfg::RightDepth) + (n + i) * static_cast<long>(Cfg::RightColumn)] :
+                            0.0f;
         const float* const packed = panels;
         Loop<parallel>::run(M / step, [=](int block) N2D2_INLINE_LAMBDA {
             const long m = static_cast<long>(block) * step;
