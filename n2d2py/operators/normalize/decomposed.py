@@ -306,6 +306,9 @@ def _kept(a: Arrays, tensor: str, divisor: Divisor | None) -> Divisor | None:
 
 def _is_kept(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
     """True if an ONNX tensor with an element for each line of `x` along `axes` is broadcast along these axes."""
+    expand = _producer(a, tensor, "Expand")
+    if expand is not None:
+        return _is_kept(a, expand.inputs[0], x, axes)
     if not all(map(a.builder.is_tensor, (tensor, x))):
         return False
     dims, kept = a.builder.dims_of(tensor), [1 if axis in axes else n for axis, n in enumerate(a.builder.dims_of(x))]
