@@ -323,7 +323,8 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
     kind, producer, options = facts.kind(name), facts.graph.producer(name), facts.options
     histogram = facts.histograms[_tensor_of_histogram(facts.graph, name)]
     whole, limit = facts.is_edge(name) or _is_softmax_output(producer), _activation_limit(producer)
-    threshold = activation_threshold(histogram, options.act_clipping, kind.qmax, options.quantile, limit)
+    clipping = "None" if producer is None else options.act_clipping  # inputs may be bytes, which one step holds exactly
+    threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile, limit)
     known = histogram.largest if whole else facts.state_ranges.tensors.get(name, 0.0)
     symmetric = facts.scaled(name, kind, max(threshold, known))
     is_output = name in facts.final and producer is not None
