@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import Emitter, check_arity, input_shapes
+from n2d2py.frontend.tflite.lowering import Emitter, check_arity, find_windows, input_shapes
 from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, onnx_type
-from n2d2py.frontend.tflite.windows import find_windows
 from n2d2py.graph.shapes import Shape
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.schema import ACTIVATIONS
+from n2d2py.frontend.tflite.schema import ACTIVATIONS, SAME, VALID
 from n2d2py.frontend.tflite.translation import Translation, graph_axis
 from n2d2py.graph import Shape
 
@@ -135,3 +135,22 @@ def slice_axis(t: Translation, operator: TfliteOperator, axis: int, begin: int, 
     begins, ends = [0] * len(shape), list(shape)
     begins[axis], ends[axis] = begin, end
     slices(t, operator, begins, ends, [1] * len(shape), {axis} if drop else set())
+
+
+def find_windows(
+    padding: int, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Return (result sizes, ONNX pads)."""
+    if min(*kernel, *stride, *dilation) < 1:
+        raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
+    if padding not in (SAME, VALID):
+        raise RefusedOperator(f"padding number {padding} is not defined")
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    if padding == VALID:
+        if any(n < e for n, e in zip(sizes, extents, strict=True)):
+            window, size = (" x ".join(map(str, each)) for each in (extents, sizes))
+            raise RefusedOperator(f"its window {window} is larger than its input {size}")
+        return [(n - e) // s + 1 for n, e, s in zip(sizes, extents, stride, strict=True)], [0] * 2 * len(sizes)
+    outputs = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
+    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(outputs, stride, extents, sizes, strict=True)]
+    return outputs, [amount // 2 for amount in total] + [amount - amount // 2 for amount in total]

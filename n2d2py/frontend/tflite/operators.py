@@ -12,10 +12,19 @@ import numpy as np
 
 from n2d2py.frontend.tflite.detections import translate_detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import LIMITS, Emitter, check_arity, fused_limits, input_shapes, layer, slice_axis, slices
+from n2d2py.frontend.tflite.lowering import (
+    LIMITS,
+    Emitter,
+    check_arity,
+    find_windows,
+    fused_limits,
+    input_shapes,
+    layer,
+    slice_axis,
+    slices,
+)
 from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID, pairs
 from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
-from n2d2py.frontend.tflite.windows import find_windows
 from n2d2py.graph.shapes import Shape
 
 
