@@ -233,8 +233,8 @@ class Target(Generic[ResultT]):
         if "parameter_type" in vars(cls):
             cls.parameters = cls.parameter_type.schema(cls.name)
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """Return its parameters that others, or the precision `bits` (-nbbits), make ineffective, each with the reason."""
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
+        """Return its parameters that others, or the network, make ineffective, each with the reason."""
         return {}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:

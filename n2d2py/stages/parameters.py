@@ -15,7 +15,7 @@ def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) 
     """Warn W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of
     layers that it does not know. A default value is not a demand.
     """
-    overruled = target.overruled(params.as_dict(), graph.bits)
+    overruled = target.overruled(params.as_dict(), graph)
     for key in params.schema.keys:
         if params.is_given(key.name) and params[key.name] != key.default:
             if target.parameters.key(key.name) is None and GENERAL.key(key.name) is None:

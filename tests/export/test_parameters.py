@@ -41,13 +41,14 @@ OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "P
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
-ALONE = {"CopyWeights", "MaxExtraMacs", "PackActivations", *OF_MODELS}
-"""Those that have no effect without another one, without tensors of few bits, or here, where the network is an INI file."""
+ALONE = {"CopyWeights", "ExactRange", "MaxExtraMacs", "PackActivations", *OF_MODELS}
+"""Those that have no effect without another one, without tensors of few bits or signed ones, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     *OF_INTEGERS,
     *((target, name) for target in TARGETS for name in OF_MODELS),
     *((target, name) for target in ("int8", "mcu", "float") for name in ALONE),
+    ("onnx", "ExactRange"),
     ("onnx", "Int4Weights"),
     ("ncnn", "Fp16Storage"),
     ("ncnn", "RoundBlobs"),

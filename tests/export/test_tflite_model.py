@@ -160,7 +160,7 @@ def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
     np.testing.assert_array_equal(results, values["y"].reshape(results.shape))  # the same kernels in -test and -compare
 
 
-_BUILT_IN = {"inner mean", "largest", "normed", "positions", "shares", "shares across"}
+_BUILT_IN = {"hard swish", "inner mean", "largest", "normed", "positions", "shares", "shares across"}
 OTHER_ARITHMETIC = {"XNNPACK": _BUILT_IN, "Reference": _BUILT_IN | {"bilinear", "corners", "cropped"}}
 """Networks with layers that need not be identical, by kernels."""
 

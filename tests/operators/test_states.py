@@ -146,7 +146,7 @@ def test_wrong_constants_are_refused(tmp_path, text, reason):
 
 
 def test_a_branch_that_an_input_chooses_says_what_helps(tmp_path):
-    assert "Constants=NAME:VALUE" in error_line(lambda: import_onnx(branching(tmp_path / "net.onnx")))
+    assert "-constants sr:16000" in error_line(lambda: import_onnx(branching(tmp_path / "net.onnx")))
 
 
 def typed(path, x, bits=8):

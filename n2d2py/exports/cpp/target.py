@@ -98,11 +98,11 @@ class CppTarget(Target[Project]):
         _check_consistent(request, plan)
         return Prepared(request, (), self.project(request, codes, own))
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
         strategies of N2D2, and what concerns integers in floating point."""
         reasons, own = {}, self.parameter_type.of(parameters)
-        if bits < 0:
+        if graph.bits < 0:
             if own.weights_format == "string":
                 reasons["WeightsFormat"] = "only 8-bit integers can be written as string literals"
             reasons["PackWeights"] = reasons["PrepackWeights"] = "floating-point weights are not packed"

@@ -74,7 +74,7 @@ class EthosUTarget(TfliteTarget):
     parameter_type = EthosUParameters
     in_floats = False
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """Return the configuration file has no effect if no entry of it is selected."""
         own = EthosUParameters.of(parameters)
         return (

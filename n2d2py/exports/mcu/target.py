@@ -39,9 +39,9 @@ class McuTarget(CppTarget):
     project = McuProject
     in_floats = False
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """As for CPP; SpeedForFlash on a core without Winograd, CopyWeights without a memory of constants."""
-        reasons, own = super().overruled(parameters, bits), McuParameters.of(parameters)
+        reasons, own = super().overruled(parameters, graph), McuParameters.of(parameters)
         if own.portable:
             reasons["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
         elif not replace(own, speed_for_flash=True).trades_flash:

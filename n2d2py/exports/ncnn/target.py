@@ -103,10 +103,10 @@ class NcnnTarget(Target[NcnnModel]):
     needs_plan = False
     runner = NcnnRunner
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """-nbbits -16 always stores half precision; float values are not rounded."""
-        reasons = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
-        return reasons | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
+        reasons = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if graph.bits == -16 else {}
+        return reasons | ({"RoundBlobs": "there are no integers to round to"} if graph.bits < 0 else {})
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_ncnn(graph)

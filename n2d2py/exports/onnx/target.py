@@ -105,6 +105,14 @@ class OnnxTarget(Target["QdqModel"]):
     needs_plan = False
     runner = OnnxRunner
 
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
+        """ExactRange has no effect on networks without signed integers."""
+        if any(
+            kind.signed and not (kind.is_float or kind.plain) for kind in (tensor.type for tensor in graph.tensors.values())
+        ):
+            return {}
+        return {"ExactRange": "no tensor has signed integers"}
+
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""
         return replace(self.quantization, full_range=not OnnxParameters.of(parameters).exact_range)

@@ -49,9 +49,9 @@ class TfliteTarget(Target[TfliteModel]):
     needs_plan = False
     runner = LiteRtRunner
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """IntegerIO has no effect in floating point."""
-        return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
+        return {"IntegerIO": "a network in floating point has no integers"} if graph.bits < 0 else {}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_reference(graph) if TfliteParameters.of(parameters).kernels == "Reference" else with_xnnpack(graph)

@@ -21,6 +21,7 @@ from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.registry import register
 from n2d2py.exports.vulkan.project import VulkanProject
 from n2d2py.exports.vulkan.shaders import compiler
+from n2d2py.graph import QuantGraph
 from n2d2py.ini.kinds import Kind
 from n2d2py.ini.params import parameter
 from n2d2py.ini.schema import Schema
@@ -84,7 +85,7 @@ class VulkanTarget(CppTarget):
     runner = VulkanExport
     project: type[Project] = VulkanProject
 
-    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:

@@ -74,7 +74,7 @@ def width(
 
 _DECODERS = (Activation, AddConstants, Affine, ArrayMap, Concat, ElemWise)
 _WORK_OF_ELEMENT = 750
-"""Multiply-accumulates of the network for each element that gets 16 bits: 2 % of the instructions of a detector with AVX2."""
+"""Multiply-accumulates of the network for each element that gets 16 bits: 2 % of the instructions of a detector on x86."""
 
 
 def decoding_tensors(graph: Graph) -> frozenset[str]:

@@ -39,7 +39,7 @@ class ToyTarget(Target):
     needs_plan = False
     runner = ToyRunner
 
-    def overruled(self, parameters, bits):
+    def overruled(self, parameters, graph):
         return {"ToyOrder": "with one lane there is one order"} if parameters["ToyLanes"] == 1 else {}
 
     def prepare(self, request: ExportRequest) -> Prepared:
