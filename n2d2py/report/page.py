@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +23,8 @@ from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.overview import latency_bars, loss_bars, tiles
 from n2d2py.report.pipeline import shown_stages
 from n2d2py.report.svg import Svg
-from n2d2py.report.template import rendered
-from n2d2py.report.text import shorten
+from n2d2py.report.text import decimal, grouped, short_bytes, short_count, shorten
+from n2d2py.resources import folder, templates
 from n2d2py.targets import Miss, Score, ScoreRow, class_metrics, score_columns, score_lines
 
 MISSES_SHOWN = 48
@@ -198,3 +200,33 @@ def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...], most: i
     wrong = [(int(label), int(estimated)) for label, estimated in np.argwhere(confusion) if label != estimated]
     wrong.sort(key=lambda cell: -int(confusion[cell]))
     return [(classes[a], classes[b], int(confusion[a, b]), float(confusion[a, b] / totals[a])) for a, b in wrong[:most]]
+
+
+# ---- pages from templates: one file each, whose own style and script are the only ones that it allows ----
+def rendered(name: str, **values: Any) -> str:
+    """Return the page of a template in export_templates/report.
+
+    Its content security policy (https://www.w3.org/TR/CSP3/) names the digests of `page.css` and `page.js`: no other style
+    or script runs, whatever the names in the page are, and nothing is asked of any host.
+    """
+    home = folder("export_templates") / "report"
+    style, script = ("\n" + (home / file).read_text(encoding="utf-8") for file in ("page.css", "page.js"))
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    environment = templates("report", escape=True)
+    environment.filters.update(grouped=grouped, bytes=short_bytes, count=short_count, decimal=decimal)
+    return environment.get_template(name).render(style=style, script=script, policy=policy, icon=_icon(), **values)
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def _icon() -> str:
+    """Return the logo next to the title: three bars."""
+    image = np.full((16, 16, 3), 255, np.uint8)
+    for k, top in enumerate((9, 5, 2)):
+        image[top:14, 2 + 4 * k : 5 + 4 * k] = (47, 107, 189)
+    return inline_picture(image)

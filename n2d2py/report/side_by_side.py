@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from n2d2py.report.overview import short_time
-from n2d2py.report.template import rendered
+from n2d2py.report.page import rendered
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 
 _LAYER_FIGURES = (

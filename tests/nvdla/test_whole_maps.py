@@ -114,7 +114,7 @@ def test_a_constant_for_every_element(config, build):
     found, quantized, lowered = steps(build, (6, 9, 7), config)
     name = next(iter(lowered.outputs))
     if quantized.type(name).is_float:
-        assert found.max() < 1.1 and found.mean() < 0.3
+        assert found.max() < 1.2 and found.mean() < 0.3
     else:
         assert found.max() < 1.001 and (found > 1e-6).mean() < 0.02
 

@@ -1,4 +1,4 @@
-"""What refuses a network at its import: refused nodes, one error for each kind, and constants that are not numbers."""
+"""Refusals of a network at its import: nodes, one error for each kind, and constants that are not numbers."""
 
 from __future__ import annotations
 

@@ -168,6 +168,8 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
     def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
         active = np.maximum(np.sum([part[index][3] for part in parts], axis=0), 1)
         largest = np.max([part[index][0] for part in parts], axis=0) * np.exp(_UNCERTAIN / np.cbrt(active))
+        activation = measured[index].node.activation
+        largest = np.minimum(largest, activation.high) if isinstance(activation, Clip) else largest
         return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
 
     def choose(index: int) -> np.ndarray | None:
