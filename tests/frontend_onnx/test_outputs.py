@@ -173,12 +173,16 @@ def test_the_last_states_of_a_recurrent_layer_have_the_names_of_the_outputs():
     """Of one step, the result and the last hidden state are the same numbers."""
     rng = np.random.default_rng(0)
     constants = {"w": rng.normal(size=(1, 12, 5)).astype(np.float32), "r": rng.normal(size=(1, 12, 3)).astype(np.float32)}
-    text = "a, hidden, cell = LSTM <hidden_size = 3> (x, w, r)\n squeezed = Squeeze (hidden)\n y = Relu (a)"
+    text = "a, hidden, cell = LSTM <hidden_size = 3> (x, w, r)\n squeezed = Squeeze (hidden)\n y = Relu (a)\n again = Squeeze (hidden)"
     model = text_model(
-        "float[1,1,5] x => float y, float squeezed, float hidden, float cell", text, constants, opset=13, has_shapes=False
+        "float[1,1,5] x => float y, float squeezed, float hidden, float cell, float again",
+        text,
+        constants,
+        opset=13,
+        has_shapes=False,
     )
     graph = import_onnx(model)
-    assert graph.outputs == ["y", "squeezed", "hidden", "cell"]
+    assert graph.outputs == ["y", "squeezed", "hidden", "cell", "again"]
     x = rng.normal(size=(1, 1, 5)).astype(np.float32)
     wanted = runtime_outputs(model, x)
     for found, values in zip(run_graph(graph, {"x": x.astype(np.float64)}).values(), wanted, strict=True):

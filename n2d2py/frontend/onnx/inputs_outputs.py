@@ -199,16 +199,18 @@ def _output_port(builder: Builder, name: str) -> FilePort:
 
 
 def _separate_outputs(builder: Builder) -> None:
-    """Give an output's tensor without a name in the file that of the output; insert an Identity where it is also an input of the network or another output."""
+    """Name a tensor that the file does not name as its output; insert an Identity before an output that is also an input of
+    the network or another output."""
     graph, names = builder.graph, builder.model.outputs
     shared = list(graph.outputs)
-    for index, (name, tensor) in enumerate(zip(names, shared, strict=True)):
+    for index, name in enumerate(names):
+        tensor = shared[index]
         named_so = tensor in names and shared[names.index(tensor)] == tensor
         owner = names.index(tensor) if named_so else shared.index(tensor)
         if index == owner and tensor not in graph.inputs:
             if not named_so and name not in graph.tensors and tensor not in {*builder.names, *builder.arrays}:
                 _rename_tensor(builder, tensor, name)
-                graph.outputs[index] = name
+                shared = [name if each == tensor else each for each in shared]
             continue
         graph.aliases.pop(name, None)
         copy = name if name not in graph.tensors else builder.fresh(f"{name}_output")
