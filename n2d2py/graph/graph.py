@@ -143,6 +143,11 @@ class Graph(Ends):
         return self.nodes, len(self.nodes), Node.edits
 
     @property
+    def element_count(self) -> int:
+        """The number of elements of all tensors."""
+        return sum(elements(tensor.shape) for tensor in self.tensors.values())
+
+    @property
     def _links(self) -> Links:
         """Return the index of producers and consumers, rebuilt after changes that it did not follow."""
         known = self._known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -148,6 +148,11 @@ def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarr
     """Return the samples (N, elements of all inputs) that include the states before their call, from `values`."""
     parts = [stimuli, *(values[name] for name in graph.state_inputs)]
     return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
+
+
+def each_sample(batches: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Return every sample of batches (n, ...) as a batch of one."""
+    return [batch[index : index + 1] for batch in batches for index in range(len(batch))]
 
 
 def each_call(

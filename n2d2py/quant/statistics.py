@@ -16,7 +16,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
-from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.quant.types.recurrent_states import changed_inputs, observe_states, observed_names, states_after
@@ -126,8 +125,7 @@ def network_key(graph: Graph, *parts: str) -> str:
 
 def batch_size(graph: Graph) -> int:
     """Return the number of samples that fit through the network at once within the memory limit."""
-    total = sum(elements(tensor.shape) for tensor in graph.tensors.values())
-    return max(1, min(64, MOST_ELEMENTS // max(total, 1)))
+    return max(1, min(64, MOST_ELEMENTS // max(graph.element_count, 1)))
 
 
 def assumed_statistics(graph: Graph, multiples: Sequence[float], values: np.ndarray) -> Statistics:

@@ -14,7 +14,6 @@ from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import each_call, named_inputs
-from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.reference.executor import run_graph
 
@@ -52,7 +51,7 @@ class FloatEngine:
     def for_batches(cls, graph: Graph, taps: Iterable[str]) -> tuple[FloatEngine, bool]:
         """Return an engine for many batches, and True if threads may run several at once: not where one sample has too many
         elements."""
-        several = sum(elements(tensor.shape) for tensor in graph.tensors.values()) <= MOST_ELEMENTS
+        several = graph.element_count <= MOST_ELEMENTS
         return cls(graph, taps=taps, threads=1 if several else cores()), several
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:

@@ -14,7 +14,6 @@ from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import with_states
-from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, observe, observed_before, prepare
@@ -253,9 +252,7 @@ def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated:
     if available is None:
         return observed
     graph = observed.graph
-    count = min(
-        _MOST_CHECKED, max(_FEWEST_CHECKED, _CHECKED_ELEMENTS // sum(elements(t.shape) for t in graph.tensors.values()))
-    )
+    count = min(_MOST_CHECKED, max(_FEWEST_CHECKED, _CHECKED_ELEMENTS // graph.element_count))
     pool, is_unseen = available, False
     if not graph.states:
         ranged = even_positions(len(available), calibrated)

@@ -42,7 +42,7 @@ OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "P
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
 ALONE = {"CopyWeights", "ExactRange", "MaxExtraMacs", "PackActivations", *OF_MODELS}
-"""Those that have no effect without another one, without tensors of few bits or signed ones, or here, where the network is an INI file."""
+"""Those that have no effect without another one, without low-bit or signed tensors, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     *OF_INTEGERS,

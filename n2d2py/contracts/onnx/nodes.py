@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n2d2py.contracts.functions import ONNX_FUNCTIONS
-from n2d2py.contracts.onnx.tensors import Tensors, Unsupported
+from n2d2py.contracts.onnx.tensors import MixesSamples, Tensors, Unsupported
 from n2d2py.contracts.operator import Op, make_operator
 from n2d2py.graph import Node, Shape, complete_params
 from n2d2py.registry import Registry
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 ROUNDING = "n2d2py.rounding"
 """Metadata key of nodes translated from another format: `Node.rounding`."""
-BATCH_AXIS = "the batch axis"
-"""Phrase of the reason for which a layer with an open batch is refused."""
 CELL_LIMIT = "n2d2py.cell_limit"
 """Metadata key of an LSTM: clipping limit of its cell state, for which ONNX has no attribute."""
 
@@ -195,14 +193,14 @@ class Builder(Tensors):
         return name
 
     def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
-        """Raise Unsupported if a layer mixes the samples of a batch."""
+        """Raise MixesSamples if a layer mixes the samples of a batch."""
         name = node.inputs[index]
         is_free = self.model.batch is None or self.is_batched
         if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
-                reason = f"it {verb} {BATCH_AXIS}"
-                raise Unsupported(reason, "export the model with batch 1, or give -input-shape with a 1 in front")
+                reason = f"it {verb} the batch axis"
+                raise MixesSamples(reason, "export the model with batch 1, or give -input-shape with a 1 in front")
 
 
 Converter = Callable[[OnnxNode, Builder], None]

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _MAX_POSITIONS = 1 << 22
 """Largest number of positions along one axis."""
 
-MIXED_BATCH = "it mixes the batch axis with others"
-"""Reason for the refusal of an array operator in a model of a fixed batch size."""
-
 _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -37,6 +34,14 @@ class Unsupported(Exception):
         self.reason = reason
         self.remedy = remedy
         super().__init__(reason)
+
+
+class MixesSamples(Unsupported):
+    """Refusal of a node that mixes the samples of a batch."""
+
+
+class MergesBatchAxis(MixesSamples):
+    """Refusal of an operator on arrays, whose elements have no separate batch axis, in a model of a fixed batch size."""
 
 
 @contextmanager

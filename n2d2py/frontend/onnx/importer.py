@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 
 from n2d2py import log
-from n2d2py.contracts.onnx.nodes import BATCH_AXIS, MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
-from n2d2py.contracts.onnx.tensors import MIXED_BATCH, refuse_misfits
+from n2d2py.contracts.onnx.nodes import MOVES, Builder, OnnxNode, Unsupported, find_converter, operator_key
+from n2d2py.contracts.onnx.tensors import MergesBatchAxis, MixesSamples, refuse_misfits
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
 from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
@@ -25,7 +25,7 @@ from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
-from n2d2py.frontend.onnx.preflight import Preflight, nan_constants
+from n2d2py.frontend.onnx.preflight import Preflight, RefusedNodes, nan_constants
 from n2d2py.frontend.onnx.states import check_states, keep_state_images
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
@@ -67,11 +67,11 @@ def import_onnx(
         try:
             return _build_graph(model, title, shapes)
         except N2D2Error as refusal:
-            mixing = next((error for error in refusal.errors if BATCH_AXIS in error.what), None)
-            if mixing is None:
+            mixing = _refused_nodes(refusal, MixesSamples)
+            if not mixing:
                 raise
-            what = f"the open batch is set to 1, as the layer mixes its samples: {mixing.what.rpartition(': ')[2]}"
-            log.warning("W307", what, where=mixing.where, remedy="add -input-shape with a 1 in front to say so")
+            what = f"the open batch is set to 1, as the layer mixes its samples: {mixing[0].refusal}"
+            log.warning("W307", what, where=mixing[0].where, remedy="add -input-shape with a 1 in front to say so")
             model.batch = 1
     if model.batch == 1 or shapes:
         return _build_graph(model, title, shapes)
@@ -83,7 +83,12 @@ def import_onnx(
             return _build_graph(model, title, shapes, whole=True)
         except N2D2Error as other:
             ErrorList.raise_if(_common_errors(refusal, other))
-            raise (other if any(MIXED_BATCH in error.what for error in refusal.errors) else refusal) from None
+            raise (other if _refused_nodes(refusal, MergesBatchAxis) else refusal) from None
+
+
+def _refused_nodes(error: N2D2Error, kind: type[Unsupported]) -> list[RefusedNodes]:
+    """Return the errors for nodes that are refused in this way."""
+    return [one for one in error.errors if isinstance(one, RefusedNodes) and isinstance(one.refusal, kind)]
 
 
 def _common_errors(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:

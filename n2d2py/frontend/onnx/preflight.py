@@ -29,13 +29,19 @@ _OTHER_SIZES = "give the sizes that the model is made for with -input-shape; or 
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 
 
+class RefusedNodes(N2D2Error):
+    """E310 for the refused nodes of one operator and reason; `refusal` is that of the first, None in another process."""
+
+    refusal: Unsupported | None = None
+
+
 class Preflight:
     """The refused nodes of a model, by operator and reason."""
 
     def __init__(self, model: OnnxModel, constants: Mapping[str, np.ndarray]):
         self._model, self._constants = model, constants.keys()
-        self._refused: dict[tuple[str, str], tuple[str, list[str]]] = {}
-        """By (operator, reason): the remedy, and the first output of each node."""
+        self._refused: dict[tuple[str, str], tuple[Unsupported, str, list[str]]] = {}
+        """By (operator, reason): the first refusal, the remedy, and the first output of each node."""
         self._failures: list[N2D2Error] = []
 
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
@@ -43,7 +49,7 @@ class Preflight:
         key = operator_key(proto.op_type, proto.domain), refusal.reason
         default = f"{_OTHER_SIZES * self._model.has_given_sizes}{_DEFAULT_REMEDY}"
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, default)
-        self._refused.setdefault(key, (remedy, []))[1].append(next(filter(None, proto.output), ""))
+        self._refused.setdefault(key, (refusal, remedy, []))[2].append(next(filter(None, proto.output), ""))
 
     def fail(self, error: N2D2Error) -> None:
         """Record an error of one layer, such as a shape mismatch."""
@@ -55,17 +61,18 @@ class Preflight:
         Layers after a refused node may fail only because of it; their errors wait for the next attempt.
         """
         errors, ending = [], self._ending()
-        for (operator, reason), (remedy, names) in self._refused.items():
+        for (operator, reason), (refusal, remedy, names) in self._refused.items():
             if operator == "If" and (constants := propose_constants(self._model)):
                 remedy = f"give the input that its condition depends on a fixed value: -constants {constants}; or {remedy}"
             number = "1 node" if len(names) == 1 else f"{len(names)} nodes, the first one here"
             what = f"{operator} ({number}) cannot be imported: {reason}"
-            errors.append(N2D2Error("E310", what, where=self._model.place(names[0]), remedy=remedy + ending))
+            errors.append(RefusedNodes("E310", what, where=self._model.place(names[0]), remedy=remedy + ending))
+            errors[-1].refusal = refusal
         return errors or self._failures
 
     def _ending(self) -> str:
         """Return the remedy that leaves the refused nodes and all after them out."""
-        graph, refused = self._model.proto.graph, {name for _, names in self._refused.values() for name in names}
+        graph, refused = self._model.proto.graph, {name for *_, names in self._refused.values() for name in names}
         writers = [node for node in graph.node if not refused.isdisjoint(node.output)]
         has_inner = any(attribute.HasField("g") for node in writers for attribute in node.attribute)
         if self._model.places or has_inner or not refused <= {name for node in writers for name in node.output}:

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, apply_function, onnx
-from n2d2py.contracts.onnx.tensors import MIXED_BATCH, Value, check_positions, check_size, constant_kind
+from n2d2py.contracts.onnx.tensors import MergesBatchAxis, Value, check_positions, check_size, constant_kind
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import strides
@@ -60,12 +60,12 @@ class Arrays:
         """Return the value as a vector or constant.
 
         Raises:
-            Unsupported: if the batch axis is not separate, which an array cannot represent.
+            MergesBatchAxis: if the batch axis is not separate, which an array cannot represent.
         """
         if value.is_constant:
             return value
         if self.builder.is_batched:
-            raise Unsupported(MIXED_BATCH, "keep the batch axis first and whole")
+            raise MergesBatchAxis("it mixes the batch axis with others", "keep the batch axis first and whole")
         if value.image is None:
             return value
         return replace(value, tensor=self.builder.vector(value.image, self.node.name), image=None)

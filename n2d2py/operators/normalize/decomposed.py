@@ -14,14 +14,15 @@ Replaced layers stay if another layer reads them; the import removes the others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from math import isclose, prod, sqrt
 
 import numpy as np
 
 from n2d2py.contracts.onnx.nodes import Builder, OnnxNode
-from n2d2py.operators.arrays.values import Arrays
+from n2d2py.operators.arrays.values import Arrays, Value
 from n2d2py.operators.normalize.op import SMALLEST_NORM, Normalize
 from n2d2py.operators.softmax import Softmax
 
@@ -91,12 +92,11 @@ def _add_norm(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | No
         params = {"gain": np.full(size, factor**-0.5, np.float32), "shift": np.zeros(size, np.float32)}
         builder.layer(a.node, norm, [builder.plane(x)], params if factor != 1 else {})
         return
-    order = [*(axis for axis in range(len(dims)) if axis not in divisor.axes), *divisor.axes]
-    lines = a.transpose(builder.value(x), order)
+    lines, back = _lines(a, builder.value(x), divisor.axes)
     result = a.add(norm, [lines], lines.dims, label="normed")
     if factor != 1:
         result = a.map("Mul", result, a.const(np.full(lines.dims[len(dims) - len(divisor.axes) :], factor**-0.5), lines))
-    result = a.transpose(result, np.argsort(order).tolist())
+    result = a.transpose(result, back)
     for function, name in (("Mul", gain), ("Add", shift)):
         if name is not None:
             result = a.map(function, result, builder.value(name))
@@ -113,16 +113,18 @@ def _add_softmax(a: Arrays) -> bool:
     axes = _reduced_axes(a, total, name)
     if axes is None or len(axes) != 1 or not _is_kept(a, a.node.inputs[1], name, axes) or a.builder.kind_of(name):
         return False
-    axis = axes[0]
     less = _producer(a, name, "Sub")
     if less is not None and a.builder.is_tensor(less.inputs[0]) and _is_kept(a, less.inputs[1], less.inputs[0], axes):
         name = less.inputs[0]
-    x = a.builder.value(name)
-    order = [*(other for other in range(len(x.dims)) if other != axis), axis]
-    lines = a.transpose(x, order)
-    result = a.add(Softmax(x.dims[axis]), [lines], lines.dims, label="softmax")
-    a.bind(a.transpose(result, np.argsort(order).tolist()))
+    lines, back = _lines(a, a.builder.value(name), axes)
+    a.bind(a.transpose(a.add(Softmax(lines.dims[-1]), [lines], lines.dims, label="softmax"), back))
     return True
+
+
+def _lines(a: Arrays, x: Value, axes: tuple[int, ...]) -> tuple[Value, list[int]]:
+    """Return a tensor with `axes` last, and the permutation that moves them back."""
+    order = [*(axis for axis in range(len(x.dims)) if axis not in axes), *axes]
+    return a.transpose(x, order), np.argsort(order).tolist()
 
 
 # ---- parts, each matched backwards from an ONNX tensor --------------------------------------
@@ -136,7 +138,7 @@ def _quotients(a: Arrays) -> Iterator[_Quotient]:
     """Yield the possible quotients of a Div or Mul."""
     x, other = a.node.inputs
     if a.node.type == "Div":
-        divisor = _kept(a, other, _divisor(a, other))
+        divisor = _broadcast(a, other, _divisor)
         quotients = [] if divisor is None else [(x, divisor, None)]
     else:
         pairs = ((source, _inverse(a, factor)) for source, factor in ((x, other), (other, x)))
@@ -170,12 +172,11 @@ def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
         return None
     divisor = gain = None
     if node.type == "Reciprocal":
-        divisor = _kept(a, node.inputs[0], _divisor(a, node.inputs[0]))
+        divisor = _broadcast(a, node.inputs[0], _divisor)
     elif node.type == "Pow" and _scalar(node, 1) in (-0.5, -1.0):
-        below = _squared_divisor if _scalar(node, 1) == -0.5 else _divisor
-        divisor = _kept(a, node.inputs[0], below(a, node.inputs[0]))
+        divisor = _broadcast(a, node.inputs[0], _squared_divisor if _scalar(node, 1) == -0.5 else _divisor)
     elif node.type == "Div" and node.is_constant(0):
-        divisor = _kept(a, node.inputs[1], _divisor(a, node.inputs[1]))
+        divisor = _broadcast(a, node.inputs[1], _divisor)
         gain = None if _scalar(node, 0) == 1 else node.inputs[0]
     elif node.type == "Mul" and node.is_constant(0) != node.is_constant(1):
         index = 0 if node.is_constant(0) else 1
@@ -299,8 +300,9 @@ def _is_mean(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
     return _reduced_axes(a, node, _source(a, node.inputs[0])) == axes
 
 
-def _kept(a: Arrays, tensor: str, divisor: Divisor | None) -> Divisor | None:
-    """Return the divisor in an ONNX tensor if the reduced axes have one element there; else None."""
+def _broadcast(a: Arrays, tensor: str, read: Callable[[Arrays, str], Divisor | None]) -> Divisor | None:
+    """Return the divisor that `read` finds in an ONNX tensor if the reduced axes have one element there; else None."""
+    divisor = read(a, tensor)
     return divisor if divisor is not None and _is_kept(a, tensor, divisor.x, divisor.axes) else None
 
 
@@ -311,10 +313,9 @@ def _is_kept(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
         return _is_kept(a, expand.inputs[0], x, axes)
     if not all(map(a.builder.is_tensor, (tensor, x))):
         return False
-    dims, kept = a.builder.dims_of(tensor), [1 if axis in axes else n for axis, n in enumerate(a.builder.dims_of(x))]
-    while dims[:1] == (1,) or dims[:1] == [1]:
-        dims = dims[1:]
-    return list(dims) == kept[len(kept) - len(dims) :] and set(kept[: len(kept) - len(dims)]) <= {1}
+    kept = [1 if axis in axes else size for axis, size in enumerate(a.builder.dims_of(x))]
+    found, wanted = (list(dropwhile(lambda size: size == 1, dims)) for dims in (a.builder.dims_of(tensor), kept))
+    return found == wanted
 
 
 def _unshaped(a: Arrays, tensor: str) -> str:

@@ -21,6 +21,7 @@ from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.contracts.functions import ChannelClip, Clip
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.inputs import each_sample
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import in_memory_order
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
@@ -163,7 +164,7 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
             figures.append((largest.astype(np.float64), power, len(rows), np.count_nonzero(rows, axis=0)))
         return figures
 
-    parts = list(ordered_map(measure, batches if several else [x[k : k + 1] for x in batches for k in range(len(x))], several))
+    parts = list(ordered_map(measure, batches if several else each_sample(batches), several))
 
     def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
         active = np.maximum(np.sum([part[index][3] for part in parts], axis=0), 1)

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.concurrency import ordered_map
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.graph.inputs import named_inputs
+from n2d2py.graph.inputs import each_sample, named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.observe.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
@@ -70,8 +70,7 @@ class LayerwiseRun:
         self._last = _last_readers(graph)
         self._index = 0
         self.large = any(elements(tensor.shape) >= _LARGE for tensor in graph.tensors.values())
-        apart = [x[k : k + 1] for x in batches for k in range(len(x))] if self.large else batches
-        self._parts = [self._part(x) for x in apart]
+        self._parts = [self._part(x) for x in (each_sample(batches) if self.large else batches)]
         self._count = sum(len(x) for x in batches)
 
     def _part(self, x: np.ndarray) -> _Part:

@@ -9,7 +9,6 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
-from n2d2py.graph.shapes import elements
 from n2d2py.quant.observe.judged import row_weights
 from n2d2py.quant.simulator import run_node
 from n2d2py.reference.engine import FloatEngine
@@ -20,7 +19,7 @@ _ELEMENTS = 30_000_000
 
 def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
     """Split samples (N, ...) into batches whose tensors fit into the memory limit."""
-    size = max(1, _ELEMENTS // sum(elements(tensor.shape) for tensor in graph.tensors.values()))
+    size = max(1, _ELEMENTS // graph.element_count)
     return [stimuli[start : start + size] for start in range(0, len(stimuli), size)]
 
 
