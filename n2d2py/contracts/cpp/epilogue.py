@@ -21,8 +21,7 @@ from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.parts import Argument, Array, Expression
 from n2d2py.contracts.cpp.selection import Selection
 from n2d2py.errors import InternalError
-from n2d2py.graph import ResidualAdd
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import ResidualAdd, Shape
 
 
 def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = True, only: int | None = None) -> Expression:
