@@ -81,13 +81,8 @@ def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray
 def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
     """Return the names of the outputs of a target: of the labels that mean each."""
     mapping = network.mappings.get(target.name)
-    if mapping is None:
-        return network.data.classes
-    names_by_id: dict[int, list[str]] = {}
-    for name, output in zip(mapping.label_names, mapping.outputs, strict=True):
-        names_by_id.setdefault(output, []).append(name)
-    groups = (names_by_id.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
-    return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
+    outputs = max(channels(network.graph.shape(target.tensor)), 2)
+    return network.data.classes if mapping is None else mapping.names(outputs)
 
 
 def stream_scores(
