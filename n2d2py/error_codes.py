@@ -151,7 +151,6 @@ E431: network, data or solvers that cannot be trained | follow the message, or t
 E432: loss that is not finite | use a smaller learning rate
 E433: missing or damaged checkpoint, or a checkpoint of another network | remove -learn-resume
 E434: worker process of -learn-workers that died | give a smaller -learn-workers, or 0
-E450: label without an output | add the label to the LabelsMapping
 E451: label above the number of outputs | correct the network, or set LabelsMapping
 E452: target on an output that is not a vector of classes | put the target on the layer with one value per class
 E453: outputs with NaN or infinity | check the weights and the preprocessing

@@ -32,8 +32,7 @@ from n2d2py.arithmetic import micro_frontend, pcen, power_spectrum
 from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.errors import Location
-from n2d2py.ini.choices import Wrong, option_error, read_choice
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import Key, Kind, Wrong, option_error, read_choice
 
 WINDOWS = ("hann", "hamming", "povey")
 _FRACTION = 12

@@ -16,8 +16,7 @@ import numpy as np
 
 from n2d2py.arithmetic.pixel_formats import FORMATS, PixelFormat, luminance
 from n2d2py.errors import N2D2Error
-from n2d2py.ini.choices import option_error, read_choice, require_known
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import Key, Kind, option_error, read_choice, require_known
 
 FILTERS = ("nearest", "bilinear", "area", "antialias")
 """Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area

@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.ini.choices import option_error, read_choice
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import Key, Kind, option_error, read_choice
 
 _KEYS = (
     Key("axes", Kind.UINT, minimum=1, maximum=65536),

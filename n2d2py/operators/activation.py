@@ -9,21 +9,16 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
-from n2d2py.contracts.cpp.epilogue import copy
-from n2d2py.contracts.cpp.forms.select import table
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, table
 from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier, Step
-from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import multiplied
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantize_layer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.forms import Interpolated, Table
-from n2d2py.graph.node import TWICE
+from n2d2py.graph import TWICE, Interpolated, Node, QuantNode, Table
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.elemwise import ElemWise

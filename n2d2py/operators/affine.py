@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import pack, vectors
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, pack, vectors
+from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import quantizer
 from n2d2py.contracts.quant.weighted import WeightedQuantizer

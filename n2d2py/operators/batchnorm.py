@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, CONFIGURATION, NB_OUTPUTS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node
-from n2d2py.ini.ignored import TRAINING
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.operators.affine import emit_gain_and_shift
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 

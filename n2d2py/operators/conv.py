@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import conv_sums, exact_float
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.contract import KernelFacts
-from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.cpp import KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select, window
 from n2d2py.contracts.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.contracts.ini.keys import read_activation, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext, ini

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import exact_float, matmul_sums
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.contract import KernelFacts
-from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.cpp import KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select
 from n2d2py.contracts.ini.convolution import REMAP, remap_outputs
 from n2d2py.contracts.ini.fillers import filler_keys
 from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, WINDOW_KEYS, read_activation
@@ -19,10 +15,8 @@ from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantizer
 from n2d2py.contracts.quant.weighted import WeightedQuantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, channels, elements, height, width
-from n2d2py.ini.ignored import TRAINING
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.graph import Node, Shape, channels, elements, height, width
+from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.concat import Concat

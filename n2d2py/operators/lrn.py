@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue
+from n2d2py.contracts.ini import CONFIGURATION, LAYER, NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph import Node, Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import CONFIGURATION, LAYER, NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import Shape, channels, height, width
-from n2d2py.ini.ignored import COVERED
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini import COVERED, Key, Kind, Schema
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import move
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, move
+from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import Moving

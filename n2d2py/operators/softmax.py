@@ -11,10 +11,8 @@ from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shar
 from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.functions import lane_sum, log
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import Expression
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
+from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
@@ -22,8 +20,7 @@ from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
-from n2d2py.ini.ignored import TRAINING
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import image_axes, move
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, image_axes, move
+from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import MovingAnyIntegers
 from n2d2py.contracts.quant.quantizer import quantizer

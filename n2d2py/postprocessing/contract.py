@@ -16,9 +16,7 @@ from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
-from n2d2py.ini.choices import option_error, read_choice
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.schema import REQUIRED, Key
+from n2d2py.ini import REQUIRED, Key, Kind, option_error, read_choice
 from n2d2py.registry import Registry
 
 CCall = Callable[..., int]

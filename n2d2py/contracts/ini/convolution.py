@@ -14,8 +14,7 @@ from n2d2py.contracts.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph.shapes import channels, height
-from n2d2py.ini.ignored import Ignored
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini import Ignored, Key, Kind, Schema
 
 CONVOLUTION = with_trained_weights(ACTIVATED).extended(
     NB_OUTPUTS,

@@ -23,8 +23,7 @@ from n2d2py.contracts.ini.quantizers import load_trained_weights
 from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.contracts.operator import Op, make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, complete_params
-from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, channels, height, width
+from n2d2py.graph import MAX_ELEMENTS, Graph, Node, Shape, channels, complete_params, height, width
 from n2d2py.ini.schema import Schema, Values
 from n2d2py.registry import Registry
 

@@ -9,8 +9,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
-from n2d2py.ini import Key, Kind, Schema, Section, Values
-from n2d2py.ini.ignored import COVERED, Ignored
+from n2d2py.ini import COVERED, Ignored, Key, Kind, Schema, Section, Values
 from n2d2py.registry import Registry
 
 Range = tuple[float, float]

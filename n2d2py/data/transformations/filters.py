@@ -8,8 +8,7 @@ import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, transformation
 from n2d2py.data.transformations.borders import add_border, saturate_cast
-from n2d2py.ini import Key, Kind, Values
-from n2d2py.ini.ignored import ON_LABELS, Ignored
+from n2d2py.ini import ON_LABELS, Ignored, Key, Kind, Values
 
 
 def _grid(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:

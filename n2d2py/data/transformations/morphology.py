@@ -10,8 +10,7 @@ import numpy as np
 
 from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, transformation
 from n2d2py.data.transformations.borders import saturate_cast
-from n2d2py.ini import Key, Kind, Values
-from n2d2py.ini.ignored import ON_LABELS
+from n2d2py.ini import ON_LABELS, Key, Kind, Values
 
 _OPERATIONS = ("Erode", "Dilate", "Opening", "Closing", "Gradient", "TopHat", "BlackHat")
 _RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation", "OpeningByReconstruction", "ClosingByReconstruction")

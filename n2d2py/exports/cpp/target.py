@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.arithmetic.exact import round_up
+from n2d2py.contracts.cpp import Array, ExportChoices, LayerCode, layer_code, scratch_needs
 from n2d2py.contracts.cpp.arrays import is_string
 from n2d2py.contracts.cpp.byte_sums import PRODUCT_TIMES
-from n2d2py.contracts.cpp.code import LayerCode
 from n2d2py.contracts.cpp.identifiers import Identifiers, namespace_name
-from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
-from n2d2py.contracts.cpp.parts import Array
-from n2d2py.contracts.cpp.scratch import scratch_needs
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, WEIGHTS_FORMATS, CppParameters
@@ -25,9 +22,7 @@ from n2d2py.exports.cpp.runner import CompiledExport, cpu_info
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.describe import layer_macs
-from n2d2py.graph.shapes import height, width
+from n2d2py.graph import QuantGraph, height, layer_macs, width
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.memory.settings import N2D2_STRATEGIES

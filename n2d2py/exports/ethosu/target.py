@@ -23,8 +23,7 @@ from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, parameter
+from n2d2py.ini import ExportParameters, Kind, parameter
 
 _TEXTS = """
 Accelerator: The NPU and its multiplications per cycle.

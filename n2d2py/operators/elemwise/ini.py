@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import Affine

@@ -8,18 +8,13 @@ import numpy as np
 
 from n2d2py.arithmetic.attention import LONGEST_LINE, normalized
 from n2d2py.arithmetic.functions import lane_sum
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.layer import Argument, Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Argument, Layer, LayerCode, cpp, epilogue, vectors
+from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import common_multipliers, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Normalized
-from n2d2py.graph.shapes import Shape, axis_along, elements, in_memory_order, of_memory_order
+from n2d2py.graph import Node, Normalized, QuantGraph, QuantNode, Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
