@@ -253,12 +253,12 @@ class AudioSource(StreamSource):
             unused[: int(1.5 + self.low * self.fft / self.rate)] = True
         slope[unused] = 0
         rising = np.rint((at - ends[slope]) / np.diff(ends)[slope] * self.weight_one).astype(np.int64)
-        return np.where(unused, -1, slope), np.minimum(rising, 2**16 - 1)
+        return np.where(unused, -1, slope), np.minimum(rising, self.weight_one - 1)
 
     @property
     def weight_one(self) -> int:
         """The integer weight of 1."""
-        return 2 ** (12 if self.adapts else 16)
+        return 2 ** (12 if self.adapts else 15)
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -273,7 +273,7 @@ class AudioSource(StreamSource):
         if self.normalization:  # 2^31 for samples in -1 to 1
             unit = 2.0 ** ((31 + self.normalization.bits) / 2 - 15)
         areas = 2 / (ends[2:] - ends[:-2]) if self._preset.area else np.ones(self.mels)
-        logs = np.log2(areas * unit**2 / self.weight_one) + 2 * (2 + power_spectrum.later_stages(self.fft))
+        logs = np.log2(areas * unit**2) + 2 * (2 + power_spectrum.later_stages(self.fft))
         return np.rint(logs * 65536).astype(np.int64)
 
     @cached_property
@@ -388,8 +388,12 @@ class AudioSource(StreamSource):
             samples, shifts = self._emphasized(samples)
         after = self.fft - self.window
         padded = np.pad(samples, ((0, 0), (0, after))), np.pad(self.window_table, (0, after))
-        powers, more = micro_frontend.powers(*padded) if self.adapts else power_spectrum.powers(*padded)
-        return powers @ self.weights.T.astype(np.uint64), shifts + more
+        if self.adapts:
+            powers, more = micro_frontend.powers(*padded)
+            return powers @ self.weights.T.astype(np.uint64), more
+        powers, more, least = power_spectrum.powers(*padded)
+        energies = power_spectrum.band_energies(powers, *self.slopes, self.mels)
+        return np.maximum(energies, least).astype(np.uint64), shifts + more
 
     def _emphasized(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute step 1: 16-bit samples and their shifts (n, 1)."""

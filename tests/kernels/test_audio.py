@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from support.audio_cases import audio_cases, program, read_wav, sounds
 from support.kernel_harness import ROOT, each_compiler, printed_by
+from support.post_cases import printing
 from support.programs import need, run_command
 
+from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, log2_fixed, read_audio
 from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.audio_input import audio_view
 
 
 @each_compiler(80, 120)
@@ -62,6 +65,30 @@ def test_formulas(text, area):
         error = abs(source.real(source.convert(samples, 10)) - wanted)
         loud = wanted > wanted.max(1, keepdims=True) - 40
         assert error[loud].max() < (0.1 if kind in ("silence", "noise", "faint noise", "full scale", "impulse") else 0.6), kind
+
+
+@pytest.mark.parametrize("text", ["log_mel:mels=40", "mfcc:preset=kaldi", "log_mel:preset=tflm"])
+@pytest.mark.parametrize("scale, zero, signed", [(0.003, 12, True), (None, 0, True), (0.0007, 40000, False)])
+def test_stored_values_of_16_bits(text, scale, zero, signed, tmp_path):
+    """In C++ those of float32 in NumPy, also where every fourth feature is a tie."""
+    source, features = read_audio(text), np.arange(-150000, 150000)
+    kind = NumType(16, signed, scale=scale or float(source.step) * 4, zero_point=zero)
+    value = audio_view(source, (1, 5, source.features), kind).value
+    loop = "for (std::int32_t feature = -150000; feature < 150000; ++feature)"
+    text = f"""{printing("audio/input", "std::fputs(text, stdout)")}
+typedef std::{kind.dtype}_t Value;
+int main() {{
+    std::uint32_t sum = 0;
+    {loop}
+        sum = sum * 31 + static_cast<std::uint16_t>({value});
+    number(sum);
+    return 0;
+}}
+"""
+    sum_ = 0
+    for stored in kind.quantize(source.real(features)).tolist():
+        sum_ = sum_ * 31 + (stored & 0xFFFF) & 0xFFFFFFFF
+    assert printed_by(text, "g++", tmp_path) == [str(sum_)]
 
 
 @pytest.mark.parametrize("voice", ["en", "en+f3", "de+m4", "en+whisper"])
