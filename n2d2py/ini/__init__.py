@@ -13,6 +13,8 @@ from n2d2py.ini.params import (
     ExportParameters,
     ParametersT,
     Params,
+    field_of,
+    fields_by_key,
     parameter,
     read_params,
 )
