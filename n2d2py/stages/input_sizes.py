@@ -44,7 +44,7 @@ _SIZES = (64, 224, 576, 1024, 16000)
 _WIDTHS = 8
 """Number of sizes of weights that are tried for the last axis."""
 _SECONDS, _BYTES = 10, 64 << 20
-"""Limits of the trials: time, and size of the model."""
+"""Limits of the trials: CPU time, and size of the model."""
 
 
 def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
@@ -54,7 +54,7 @@ def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
     """
     opened = [one for one in model.user_inputs if one.is_open]
     has_time = all(len(one.dims) == 2 and one.dims[0] is None and not one.kind for one in opened)
-    start, first = time.monotonic(), _SIZES[0]
+    start, first = time.process_time(), _SIZES[0]
     pairs = [*((size, size) for size in _SIZES), *((first, width) for width in _widths(model))]
     for others, last in pairs if model.proto.ByteSize() <= _BYTES else ():
         sizes = {one.name: _filled(one.dims[len(one.dims) > 1 :], others, last) for one in opened}
@@ -65,7 +65,7 @@ def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
                 return by_time
         if mixes is not None:
             return sizes
-        if time.monotonic() > start + _SECONDS:
+        if time.process_time() > start + _SECONDS:
             break
     return {}
 
