@@ -194,8 +194,8 @@ wt-reduce-range: Limit weights to 7 bits where two 8-bit products must fit 16 bi
 no-bias-correction: Turn off bias correction. [integer] <how-to/improve_accuracy>
 input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16, or floating point, where 8 bits lose too much precision.
     [integer] <reference/arithmetic>
-output-bits: Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores and
-    other linear outputs by default. [integer] <reference/arithmetic>
+output-bits: Bit width of the model's outputs, 8 or 16. 0 selects 8 for -quality fast, 16 for best, else 16 for class scores
+    and where 8 lose much. [integer] <reference/arithmetic>
 mixed-precision: Store the activations that are most sensitive to 8-bit rounding in 16 bits. Part of -quality best. [integer]
     <how-to/improve_accuracy>
 no-mixed-precision: Use 8 bits for all weights and all activations between layers, also with -quality best. [integer]
