@@ -11,7 +11,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, table
 from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier, Step
-from n2d2py.contracts.ini import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
+from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import multiplied
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
@@ -49,12 +49,11 @@ memory_access("Activation")(pointwise)
 
 # ---- INI -----------------------------------------------------------------------------------------
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
-_SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (default: Tanh). Several inputs are concatenated."
+
+
+@ini(
+    "Activation", NB_OUTPUTS, _TANH, base=ACTIVATED, doc="Activation function (default: Tanh). Several inputs are concatenated."
 )
-
-
-@ini("Activation", _SCHEMA)
 def _build(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     context.require_channels(tensor)
@@ -63,20 +62,6 @@ def _build(context: LayerContext) -> None:
 
 
 OPERATIONS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
-
-_THRESHOLD = LAYER.extended(
-    NB_OUTPUTS,
-    *WINDOW_KEYS,
-    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
-    name="Threshold",
-    doc="Apply a threshold.",
-)
-
-_THRESHOLD_CONFIG = CONFIGURATION.extended(
-    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
-    Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
-    name="Threshold configuration",
-)
 
 
 def threshold_function(operation: str, threshold: float, maximum: float) -> FunctionRow:
@@ -92,7 +77,17 @@ def threshold_function(operation: str, threshold: float, maximum: float) -> Func
     return Step(threshold, below, above)
 
 
-@ini("Threshold", _THRESHOLD, _THRESHOLD_CONFIG)
+@ini(
+    "Threshold",
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
+    config=(
+        Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
+        Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
+    ),
+    doc="Apply a threshold.",
+)
 def _threshold(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
     context.require_channels(tensor)

@@ -62,13 +62,13 @@ class Conv(GroupedKernel):
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = CONVOLUTION.extended(
-    *window_keys("SubSample", 1), name="Conv", doc="Convolution. A single value in KernelDims makes it one-dimensional."
+@ini(
+    "Conv",
+    *window_keys("SubSample", 1),
+    base=CONVOLUTION,
+    config=CONVOLUTION_CONFIG,
+    doc="Convolution. A single value in KernelDims makes it one-dimensional.",
 )
-_CONFIG = CONVOLUTION_CONFIG.extended(name="Conv configuration")
-
-
-@ini("Conv", _SCHEMA, _CONFIG)
 def _build(context: LayerContext) -> None:
     geometry = read_geometry(context)
     # every n-th output of a convolution of stride s is a convolution of stride s * n

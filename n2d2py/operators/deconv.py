@@ -96,13 +96,12 @@ class Deconv(GroupedKernel):
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = CONVOLUTION.extended(
-    name="Deconv", doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis."
+@ini(
+    "Deconv",
+    base=CONVOLUTION,
+    config=CONVOLUTION_CONFIG,
+    doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis.",
 )
-_CONFIG = CONVOLUTION_CONFIG.extended(name="Deconv configuration")
-
-
-@ini("Deconv", _SCHEMA, _CONFIG)
 def _build(context: LayerContext) -> None:
     geometry = read_geometry(context)
     params, groups = read_parameters(context, geometry.kernel)

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, image_axes, move
-from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
+from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import MovingAnyIntegers
 from n2d2py.contracts.quant.quantizer import quantizer
@@ -34,16 +34,13 @@ class Reshape(Op):
         return [inputs[0].reshape(len(inputs[0]), *self.dims)]
 
 
-_SCHEMA = LAYER.extended(
+@ini(
+    "Reshape",
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key("Dims", Kind.INTS, doc="Dimensions X Y C of the result. 0: dimension of the input. -1 (once): inferred.", minimum=-1),
-    name="Reshape",
     doc="Reshape the elements in the order x + X * (y + Y * c).",
 )
-
-
-@ini("Reshape", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor, dims = context.concat_inputs(), list(context.values["Dims"])
     shape = context.graph.shape(tensor)

@@ -90,7 +90,8 @@ class Unpool(Op):
         return [np.clip(moved_layer, *node.limits).astype(kind.dtype)]
 
 
-_SCHEMA = ACTIVATED.extended(
+@ini(
+    "Unpool",
     NB_OUTPUTS,
     Key(
         "Pooling",
@@ -103,13 +104,10 @@ _SCHEMA = ACTIVATED.extended(
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
+    base=ACTIVATED,
     accepted=THIRD_AXIS,
-    name="Unpool",
     doc="Unpooling, channel by channel.",
 )
-
-
-@ini("Unpool", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.arithmetic.attention import LONGEST_LINE, normalized
 from n2d2py.arithmetic.functions import lane_sum
 from n2d2py.contracts.cpp import Argument, Layer, LayerCode, cpp, epilogue, vectors
-from n2d2py.contracts.ini import LAYER, NB_OUTPUTS, LayerContext, ini
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import common_multipliers, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
@@ -91,15 +91,14 @@ memory_access("Normalize")(rows)
 # ---- INI files ---------------------------------------------------------------------------------
 SMALLEST_SQUARE = 1e-6
 """N2D2 adds it to a sum of squares before the root."""
-_SCHEMA = LAYER.extended(
+
+
+@ini(
+    "Normalize",
     NB_OUTPUTS,
     Key("Norm", Kind.ENUM, doc="Norm that becomes 1.", choices=("L1", "L2")),
-    name="Normalize",
     doc="Divide each position by its norm over the channels. L1: floating point only.",
 )
-
-
-@ini("Normalize", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     size, is_l1 = context.require_channels(tensor), context.values["Norm"] == "L1"

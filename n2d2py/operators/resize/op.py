@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
-from n2d2py.contracts.ini import CONFIGURATION, LAYER, NB_OUTPUTS, LayerContext, ini
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
@@ -213,7 +213,8 @@ def _axis_struct(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: n
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = LAYER.extended(
+@ini(
+    "Resize",
     NB_OUTPUTS,
     Key("OutputWidth", Kind.UINT, doc="Width of the result.", minimum=1),
     Key("OutputHeight", Kind.UINT, doc="Height of the result.", minimum=1),
@@ -223,21 +224,16 @@ _SCHEMA = LAYER.extended(
         doc="NearestNeighbor. Bilinear: half-pixel centers, as OpenCV. BilinearTF: as TensorFlow 1.",
         choices=("Bilinear", "BilinearTF", "NearestNeighbor"),
     ),
-    name="Resize",
+    config=(
+        Key(
+            "AlignCorners",
+            Kind.BOOL,
+            True,
+            "BilinearTF. 1: align the corners of input and output. 0: align the top left edges of their first pixels.",
+        ),
+    ),
     doc="Resize feature maps.",
 )
-_CONFIG = CONFIGURATION.extended(
-    Key(
-        "AlignCorners",
-        Kind.BOOL,
-        True,
-        "BilinearTF. 1: align the corners of input and output. 0: align the top left edges of their first pixels.",
-    ),
-    name="Resize configuration",
-)
-
-
-@ini("Resize", _SCHEMA, _CONFIG)
 def _build(context: LayerContext) -> None:
     values = context.values
     context.as_images()
