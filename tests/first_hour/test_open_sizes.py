@@ -105,8 +105,8 @@ def test_a_batch_of_one(tmp_path, monkeypatch, capsys):
         assert main([*command, *option, "-nbbits", "-32", "-compare", "4"]) == 0
         texts = capsys.readouterr()
         assert "equal to Python's" in texts.out and ("W307" in texts.err) == warned
-    assert main([*command, "-input-shape", "2x5"]) != 0
-    assert "E305" in capsys.readouterr().err
+    assert main([*command, "-input-shape", "2x5"]) != 0  # two rows are one sample
+    assert "E414" in capsys.readouterr().err
 
 
 _LARGEST = """
