@@ -105,8 +105,8 @@ def test_a_batch_of_one(tmp_path, monkeypatch, capsys):
         assert main([*command, *option, "-nbbits", "-32", "-compare", "4"]) == 0
         texts = capsys.readouterr()
         assert "equal to Python's" in texts.out and ("W307" in texts.err) == warned
-    assert main([*command, "-input-shape", "2x5"]) != 0
-    assert "E305" in capsys.readouterr().err
+    assert main([*command, "-input-shape", "2x5"]) != 0  # two rows are one sample
+    assert "E414" in capsys.readouterr().err
 
 
 _LARGEST = """
@@ -136,10 +136,24 @@ g (float[N, 4] x) => (int64[2, M] y) {
     y = NonZero (s)
 }
 """
+_STEPS = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[T, S] x) => (float[1, 1, 1] y)
+<int64[1] one = {1}, float[1, 1, 3] w = {0.1, 0.2, 0.3}, float[1, 1, 1] r = {0.5}> {
+    steps = Unsqueeze (x, one)
+    every, last = RNN <hidden_size = 1> (steps, w, r)
+    y = Relu (last)
+}
+"""
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"), [(_RATES, ["-input-shape", "x=64", "-constants", "sr:16000"]), (_BRANCH, ["-outputs", "s"])]
+    ("text", "wanted"),
+    [
+        (_STEPS, ["-input-shape", "64x3"]),
+        (_RATES, ["-input-shape", "x=64", "-constants", "sr:16000"]),
+        (_BRANCH, ["-outputs", "s"]),
+    ],
 )
 def test_a_message_proposes_options_that_work(text, wanted, tmp_path, monkeypatch, capsys):
     """Every open size and the constant of a condition in one message, else the end of the network before what is refused."""
