@@ -15,9 +15,7 @@ from n2d2py import pipeline
 from n2d2py.data.input_data import as_array
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import target_names
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.describe import layer_macs, layer_params
-from n2d2py.graph.inputs import InputContract
+from n2d2py.graph import Graph, InputContract, QuantGraph, layer_macs, layer_params
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import comparison_text

@@ -85,10 +85,10 @@
 #define N2D2_M_PROFILE 0
 #endif
 
-// Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
+// Multiply-accumulates below which a loop stays on one thread; above, the time of inferences decides (parallel.hpp). SIMD kernels count
 // N2D2_SIMD_SPEED of them as one, by default what the table of instruction sets says.
 #ifndef N2D2_PARALLEL_WORK
-#define N2D2_PARALLEL_WORK 65536
+#define N2D2_PARALLEL_WORK 4096
 #endif
 #ifndef N2D2_SIMD_SPEED
 #define N2D2_SIMD_SPEED N2D2_ISA_SPEED

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import n2d2_dims
+from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.pool import Pool
 from n2d2py.report.layers import layer_type, stored_parameters

@@ -391,10 +391,10 @@ def test_windows_of_a_sensor(motion, name, bits):
     [
         ("window:hop=8", "records", "E003", "axes is missing"),
         ("frame:axes=3", "records", "E003", "the kind 'frame' is unknown"),
-        ("window:axes=3,hop=0", "records", "E003", "hop=0 is not a number from 1 to 65536"),
+        ("window:axes=3,hop=0", "records", "E003", "hop=0 is below 1"),
         ("window:axes=3,unit=1/2", "records", "E003", "unit has 2 values, but there are 3 axes"),
-        ("window:axes=3,std=0", "records", "E003", "unit or std is not positive"),
-        ("window:axes=3,mean=inf", "records", "E003", "mean=inf is not a list of numbers"),
+        ("window:axes=3,std=0", "records", "E003", "std=0 is below"),
+        ("window:axes=3,mean=inf", "records", "E003", "'inf' is not a number"),
         ("window:axes=5", "records", "E417", "-sensor makes frames of 5 features, but the input is 3x32"),
         ("window:axes=3", "pairs", "E414", "has 2 numbers in a line instead of those of 3 axes"),
         ("window:axes=3", "empty", "E402", "it holds no numbers"),
