@@ -1,6 +1,7 @@
 """Features of sounds: the definition against the published formulas in float64 and their libraries, the kernels against the definition."""
 
 import re
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -74,21 +75,19 @@ def test_stored_values_of_16_bits(text, scale, zero, signed, tmp_path):
     source, features = read_audio(text), np.arange(-150000, 150000)
     kind = NumType(16, signed, scale=scale or float(source.step) * 4, zero_point=zero)
     value = audio_view(source, (1, 5, source.features), kind).value
-    loop = "for (std::int32_t feature = -150000; feature < 150000; ++feature)"
     text = f"""{printing("audio/input", "std::fputs(text, stdout)")}
-typedef std::{kind.dtype}_t Value;
 int main() {{
+    typedef std::{kind.dtype}_t Value;
     std::uint32_t sum = 0;
-    {loop}
+    for (std::int32_t feature = -150000; feature < 150000; ++feature)
         sum = sum * 31 + static_cast<std::uint16_t>({value});
     number(sum);
-    return 0;
 }}
 """
-    sum_ = 0
-    for stored in kind.quantize(source.real(features)).tolist():
-        sum_ = sum_ * 31 + (stored & 0xFFFF) & 0xFFFFFFFF
-    assert printed_by(text, "g++", tmp_path) == [str(sum_)]
+    wanted = reduce(
+        lambda total, one: total * 31 + (one & 0xFFFF) & 0xFFFFFFFF, kind.quantize(source.real(features)).tolist(), 0
+    )
+    assert printed_by(text, "g++", tmp_path) == [str(wanted)]
 
 
 @pytest.mark.parametrize("voice", ["en", "en+f3", "de+m4", "en+whisper"])
@@ -134,10 +133,8 @@ def test_rows_of_the_page():
     rows = re.findall(r"^\| (\S+?):? .*\| `-audio (.+)` \|$|^\| (microWakeWord) \| `-audio (.+)` \|$", part, re.MULTILINE)
     found = {first or other: read_audio(text or more) for first, text, other, more in rows}
     assert list(found) == ["librosa", "PCEN", "torchaudio", "Kaldi", "TFLite", "microWakeWord"]
-    kaldi, pcen = found.pop("Kaldi"), found.pop("PCEN")
-    assert kaldi == read_audio("log_mel:preset=kaldi") and pcen == read_audio(
-        "pcen:mels=40"
-    )  # test_kaldi, test_energy_normalization
+    kaldi, pcen = found.pop("Kaldi"), found.pop("PCEN")  # test_kaldi, test_energy_normalization
+    assert (kaldi, pcen) == (read_audio("log_mel:preset=kaldi"), read_audio("pcen:mels=40"))
     for _, samples in ((kind, sound) for kind, sound in sounds(20, 16000, seed=9) if kind == "noise"):
         for name, source in found.items():
             if name in ("librosa", "torchaudio"):

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import onnx
+from onnxruntime import InferenceSession
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
@@ -59,7 +61,7 @@ Found = tuple[int, float, np.ndarray]
 
 
 def reference(d: BoxDecoder, boxes: np.ndarray, values: np.ndarray) -> list[Found]:
-    """Real boxes (count, 4) in pixels and scores by the formulas of the detectors in float64, and greedy suppression."""
+    """Real boxes (count, 4) in pixels and scores by the formulas of the detectors in float64, and ONNX Runtime's NonMaxSuppression."""
     real, values = boxes.astype(np.float64)[:, [1, 0, 3, 2] if d.rows_first else [0, 1, 2, 3]], values.astype(np.float64)
     if d.anchors:
         anchors = np.array(d.anchors) / SUBPIXELS
@@ -69,18 +71,21 @@ def reference(d: BoxDecoder, boxes: np.ndarray, values: np.ndarray) -> list[Foun
     scores = known[:, d.objectness : d.objectness + d.classes] * (known[:, :1] if d.objectness else 1)
     labels = scores.argmax(1) if d.label is None else np.rint(values[:, -1]).astype(int)
     cut = np.clip(ends, 0, [d.width, d.height] * 2)
-    kept: list[int] = []
-    for box in sorted(range(d.count), key=lambda at: (-scores[at].max(), at)):
-        if scores[box].max() <= d.threshold / ONE or not (cut[box, :2] < cut[box, 2:]).all() or len(kept) == d.most:
-            continue
-        if all(labels[one] != labels[box] or _iou(ends[one], ends[box]) <= d.overlap / ONE for one in kept):
-            kept.append(box)
-    return [(int(labels[box]), scores[box].max(), cut[box]) for box in kept]
+    best = np.where((cut[:, :2] < cut[:, 2:]).all(1), scores.max(1), 0)
+    by_class = np.where(labels == np.arange(labels.max() + 1)[:, None], best, 0)
+    given = [ends[None], by_class[None], np.int64([d.count]), [d.overlap / ONE], [d.threshold / ONE]]
+    names = ("boxes", "scores", "most", "overlap", "threshold")
+    feeds = {name: np.asarray(one, np.int64 if name == "most" else np.float32) for name, one in zip(names, given, strict=True)}
+    kept = _suppression().run(None, feeds)[0][:, 2].tolist()
+    return [(int(labels[box]), best[box], cut[box]) for box in sorted(kept, key=lambda box: (-best[box], box))[: d.most]]
 
 
-def _iou(a: np.ndarray, b: np.ndarray) -> float:
-    shared = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0).prod()
-    return shared / ((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - shared)
+@cache
+def _suppression() -> InferenceSession:
+    ends = "float[1,n,4] boxes, float[1,c,n] scores, int64[1] most, float[1] overlap, float[1] threshold => int64[k,3] kept"
+    return InferenceSession(
+        text_model(ends, "kept = NonMaxSuppression (boxes, scores, most, overlap, threshold)").SerializeToString()
+    )
 
 
 def detection_cases(count: int, seed: int) -> Iterator[DetectionCase]:
