@@ -130,7 +130,7 @@ class Crew {
         body = work;
         posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
-    void serve(int self) {
+    N2D2_NOINLINE void serve(int self) {
         for (unsigned seen = 0;; done.fetch_add(1, std::memory_order_release)) {
             await([&] { return posted.load(std::memory_order_acquire) != seen; });
             ++seen;
@@ -166,7 +166,7 @@ public:
         current() = nullptr;
     }
 
-    void share(long work, Job next, const void* shared) {
+    N2D2_NOINLINE void share(long work, Job next, const void* shared) {
         if (threads == 1 || work < least || Patience<>::lost()) {
             next(shared, 0, 1, nullptr);
             return;
