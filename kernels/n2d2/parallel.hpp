@@ -185,7 +185,7 @@ public:
 // The work from which the layers of a network are shared, by the time of whole inferences: what a layer gains depends on its neighbours,
 // whose outputs lie in the cache of one processor or of several.
 class Pace {
-    enum : int { Choices = 4, Tries = 3, Period = 2000 };
+    enum : int { Choices = 3, Tries = 3, Period = 2000 };
     double times[Choices];
     int turn;
 
@@ -236,7 +236,7 @@ struct Team<Work, true, true> {
     static N2D2_INLINE void run(const Body& body) {
         if (Crew::current())
             Crew::current()->share(Work, &member<Body>, &body);
-        else if (Work < 16 * N2D2_PARALLEL_WORK || omp_get_max_threads() == 1)
+        else if (Work < 4 * N2D2_PARALLEL_WORK || omp_get_max_threads() == 1)
             member<Body>(&body, 0, 1, nullptr);
         else
             Crew::run(0, [&] { Crew::current()->share(Work, &member<Body>, &body); });
