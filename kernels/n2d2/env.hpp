@@ -148,6 +148,13 @@ N2D2_INLINE int bitsOf(std::uint64_t x) {
     return bits;
 #endif
 }
+N2D2_INLINE int bitsOf(std::uint32_t x) {
+#if defined(__GNUC__) && __SIZEOF_INT__ == 4
+    return 32 - __builtin_clz(static_cast<unsigned>(x));
+#else
+    return bitsOf(std::uint64_t{x});
+#endif
+}
 
 #if N2D2_M_PROFILE
 // Copies bytes of any alignment without unaligned accesses, which a core may trap and which the memcpy of newlib makes.

@@ -204,49 +204,6 @@ def test_portable_where_simd_would_be(tmp_path):
     harness.check_all(simd_cases(3), tmp_path, "g++", ("-O2", *need_isa("avx512"), "-DN2D2_ISA_PORTABLE"))
 
 
-def test_matrix_panels():
-    weights = np.arange(2 * 18 * 5).reshape(36, 5) % 127
-    packed = forms.packed_matrix(weights, 18)
-    first, rest = packed[: 2 * 16 * 4].reshape(2, 16, 4), packed[2 * 16 * 4 : 2 * 18 * 4].reshape(2, 2, 4)
-    assert packed.size == 36 * 8
-    assert first[0, 3].tolist() == weights[3, :4].tolist() and first[1, 3].tolist() == [weights[3, 4], 0, 0, 0]
-    assert rest[0, 1].tolist() == weights[17, :4].tolist()
-    assert packed[2 * 18 * 4 :][:4].tolist() == weights[18, :4].tolist()
-
-
-def test_depthwise_panels():
-    weights = np.arange(70 * 5 * 2).reshape(70, 5, 2) % 127
-    order = forms.depthwise_order(70)
-    packed = forms.packed_depthwise(weights)
-    assert sorted(order.tolist()) == list(range(70)) and order[64:].tolist() == list(range(64, 70))
-    assert order[:8].tolist() == [0, 1, 2, 3, 16, 17, 18, 19]
-    panel = packed[: 2 * 2 * 16 * 4].reshape(2, 2, 16, 4)  # fours, columns, channels, lines
-    assert panel[0, 1, 4].tolist() == weights[16, :4, 1].tolist()
-    assert panel[1, 0, 4].tolist() == [weights[16, 4, 0], 0, 0, 0]
-    last = packed[4 * 2 * 2 * 16 * 4 :].reshape(2, 2, 6, 4)
-    assert last[0, 0, 5].tolist() == weights[69, :4, 0].tolist()
-
-
-@pytest.mark.parametrize("channels, lines, columns, block", [(70, 5, 3, 32), (16, 1, 4, 16), (9, 2, 1, 16), (3, 3, 3, 8)])
-def test_depthwise_channels(channels, lines, columns, block):
-    """Where the weights of each tap are."""
-    weights = np.arange(1, channels * lines * columns + 1).reshape(channels, lines, columns)
-    packed = forms.packed_channels(weights).reshape(-(-channels // block), -1, 2, block // 2, 2)
-    order = forms.channel_order(channels).tolist()
-    places = [
-        [block * b + 8 * i + j for i in range(block // 8) for j in range(8) if (j >= 4) == second]
-        for b in range(3)
-        for second in (0, 1)
-    ]
-    assert order == [c for place in places for c in place if c < channels]
-    expected = np.zeros(packed.shape, int)
-    for c, u, v in np.ndindex(weights.shape):
-        down = u < lines // 2 * 2
-        pair = u // 2 * columns + (v if down else v // 2)
-        expected[c // block, pair, c % 8 // 4, c % block // 8 * 4 + c % 4, (u if down else v) % 2] = weights[c, u, v]
-    assert np.array_equal(packed, expected)
-
-
 def test_bias_of_signed_inputs():
     """sum of w * (x + 128) + bias' is sum of w * x + bias, also where that leaves 32 bits on the way."""
     weights = np.array([[127] * 300, [-128] * 300])

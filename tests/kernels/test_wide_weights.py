@@ -1,7 +1,5 @@
 """Weights of 16 bits: every kernel on panels of them, bit for bit."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from support import kernel_cases as cases
@@ -21,8 +19,6 @@ from support.kernel_simd import (
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.cpp.forms.contract import KernelFacts
-from n2d2py.contracts.cpp.forms.panels import moved_bias, packed_matrix, signed_bias
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import layer_code
 
@@ -52,18 +48,6 @@ def test_the_cases_use_panels_of_16_bits():
         assert "typedef std::int16_t Weight;" in code.config and "panels of 16 outputs" in code.selection.kernel.name
         (weights,) = [array for array in code.arrays if array.name.endswith("weights")]
         assert weights.ctype == "std::int16_t" and all(form.values.dtype == np.int16 for form in weights.forms)
-
-
-def test_panels_have_pairs_of_weights():
-    weights = 100 * np.arange(18 * 5).reshape(18, 5)
-    layer = SimpleNamespace(inputs=[cases.S8], integer=True, values={"bias": np.zeros(18, np.int64)}.__getitem__)
-    facts = KernelFacts(layer, "convolution", weights)
-    packed = packed_matrix(weights.astype(np.int16), 18, facts.each)
-    first, rest = packed[: 3 * 32].reshape(3, 16, 2), packed[3 * 32 :].reshape(3, 2, 2)
-    assert packed.dtype == np.int16 and packed.size == 18 * 6
-    assert first[1, 3].tolist() == weights[3, 2:4].tolist() and first[2, 3].tolist() == [weights[3, 4], 0]
-    assert rest[0, 1].tolist() == weights[17, :2].tolist()
-    assert moved_bias(facts).tolist() == (-128 * weights.sum(axis=1)).tolist() and signed_bias(facts) is None
 
 
 def test_portable(tmp_path):

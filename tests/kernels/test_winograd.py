@@ -21,7 +21,7 @@ from n2d2py.contracts.cpp.forms import winograd as forms
 from n2d2py.contracts.cpp.forms.contract import winograd_geometry
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import Layer
-from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, transformed, winograd_scratch
+from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -201,59 +201,6 @@ def test_winograd_neon(tmp_path, winograd):
 @pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-Os",)], ids=["O0", "O3", "Os"])
 def test_winograd_neon_builds(tmp_path, winograd, target, flags):
     check_arm(winograd(4), target, tmp_path, *flags)
-
-
-def test_tiles_of_four_make_windows():
-    """The same in tiles of four by four: 576 times the sums, whatever of it 32 bits hold, are the sums again; the largest inputs and weights fit."""
-    random = np.random.default_rng(4)
-    channels, outputs = 5, 18
-    weights, inputs = random.integers(-128, 128, (outputs, 3, 3, channels)), random.integers(0, 256, (channels, 6, 6))
-    odd, even = [0, -4, -4, 1, 1, 0], [0, -2, -1, 2, 1, 0]
-    signs = [1, -1, 1, -1, 1, 1]
-    b = np.array(
-        [
-            [4, 0, -5, 0, 1, 0],
-            odd,
-            [0, 4, -4, -1, 1, 0],
-            even,
-            [x * s for x, s in zip(even, signs, strict=True)],
-            [0, 4, 0, -5, 0, 1],
-        ]
-    )
-    a = np.array([[1, -4, -4, 1, 1, 0], [0, -4, 4, 2, -2, 0], [0, -4, -4, 4, 4, 0], [0, -4, 4, 8, -8, 4]])
-    stored = transformed(weights, 4).view("<i2")
-    assert stored.size == 36 * 3 * 2 * 24 and np.abs(stored.astype(int)).max() <= 49 * 128
-    assert np.abs(b).sum(axis=1).max() == 10 and max(np.outer(r, s).clip(0).sum() for r in b for s in b) * 255 < 2**15
-    panels = [stored[: 36 * 3 * 32].reshape(36, 3, 16, 2), stored[36 * 3 * 32 :].reshape(36, 3, 8, 2)]
-    rows = np.concatenate([panel.transpose(0, 2, 1, 3).reshape(36, -1, 6) for panel in panels], axis=1).astype(int)
-    assert not rows[:, outputs:].any() and not rows[..., channels:].any()
-    d = np.stack([b @ plane @ b.T for plane in inputs]).reshape(channels, 36)
-    m = np.einsum("poc,cp->op", rows[:, :outputs, :channels], d).reshape(outputs, 6, 6)
-    windows = np.stack(
-        [[np.einsum("ouvc,cuv->o", weights, inputs[:, y : y + 3, x : x + 3]) for x in range(4)] for y in range(4)]
-    )
-    sums = (a @ m @ a.T).transpose(1, 2, 0)
-    assert np.array_equal(sums, 576 * windows)
-    shortened = (sums * 954437177 & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
-    assert np.array_equal(shortened >> 6, windows)
-
-
-def test_transformed_weights_make_windows():
-    """B'dB by Python, products with the transformed weights of a layer of two panels, A'mA: four times the sums, exactly."""
-    random = np.random.default_rng(3)
-    channels, outputs = 5, 18
-    weights, inputs = random.integers(-128, 128, (outputs, 3, 3, channels)), random.integers(0, 256, (channels, 4, 4))
-    b = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
-    a = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
-    stored = transformed(weights).view("<i2")
-    assert stored.size == 16 * 3 * 2 * 24 and np.abs(stored.astype(int)).max() <= 9 * 128
-    panels = [stored[: 16 * 3 * 32].reshape(16, 3, 16, 2), stored[16 * 3 * 32 :].reshape(16, 3, 8, 2)]
-    rows = np.concatenate([panel.transpose(0, 2, 1, 3).reshape(16, -1, 6) for panel in panels], axis=1).astype(int)
-    assert not rows[:, outputs:].any() and not rows[..., channels:].any()
-    d = np.stack([b @ plane @ b.T for plane in inputs]).reshape(channels, 16)
-    m = np.einsum("poc,cp->op", rows[:, :outputs, :channels], d).reshape(outputs, 4, 4)
-    windows = np.stack([[np.einsum("ouvc,cuv->o", weights, inputs[:, y : y + 3, x : x + 3]) for x in (0, 1)] for y in (0, 1)])
-    assert np.array_equal((a @ m @ a.T).transpose(1, 2, 0), 4 * windows)
 
 
 @pytest.mark.parametrize(

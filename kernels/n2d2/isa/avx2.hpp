@@ -29,8 +29,9 @@ N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2:
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/panels/channel_depthwise.hpp"
-#include "n2d2/x86/avx2_depthwise3x3.hpp"
-N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx2::Vec, 5> >)
+#include "n2d2/x86/avx2.hpp"
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelDepthwise<Cfg, avx2::Vec, 4, BytePairs<Cfg, avx2::Vec, 4> >,
+                                        ChannelDepthwise<Cfg, avx2::Vec, 5> >)
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)

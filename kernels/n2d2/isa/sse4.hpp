@@ -29,9 +29,9 @@ N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<sse41::Microkernel, 2>, sse4
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/panels/channel_depthwise.hpp"
-#include "n2d2/x86/pair_depthwise.hpp"
 #include "n2d2/x86/sse41.hpp"
-N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, PairDepthwise<Cfg, sse41::Vec>, ChannelDepthwise<Cfg, sse41::Vec, 4> >)
+N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelDepthwise<Cfg, sse41::Vec, 4, BytePairs<Cfg, sse41::Vec, 4> >,
+                                        ChannelDepthwise<Cfg, sse41::Vec, 4> >)
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)

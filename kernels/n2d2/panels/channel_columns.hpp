@@ -131,25 +131,21 @@ struct ChannelColumns : Panels {
             for (int p = 0; p < Pixels; ++p)
                 epilogue.store(sums[p], out + p * Output::Stride);
         }
-    };
-
-    template <int Count>
-    static N2D2_INLINE void line(const In* const* rows, bool, const Place& place, const In* padding, Out* out,
-                                 const unsigned char* weights, const std::int32_t* bias) {
-        constexpr int width = Base::W, columns = Base::Columns, runs = Base::Runs, last = Base::OW - Pixels;
-        const Channels<Count> channels(place, weights, bias);
-        channels.template run<(Cfg::PadLeft > 0 || columns > width)>(rows, -Cfg::PadLeft, padding, out);
-        for (int i = 1; i < runs - 1; ++i) {
-            const int left = i * Pixels * Stride - Cfg::PadLeft;
-            Out* const to = out + i * Pixels * Output::Stride;
-            if (left >= 0 && left + columns <= width)
-                channels.template run<false>(rows, left, padding, to);
-            else
-                channels.template run<true>(rows, left, padding, to);
+        N2D2_INLINE void line(const In* const* rows, bool, const In* padding, Out* out) const {
+            constexpr int width = Base::W, columns = Base::Columns, runs = Base::Runs, last = Base::OW - Pixels;
+            run<(Cfg::PadLeft > 0 || columns > width)>(rows, -Cfg::PadLeft, padding, out);
+            for (int i = 1; i < runs - 1; ++i) {
+                const int left = i * Pixels * Stride - Cfg::PadLeft;
+                Out* const to = out + i * Pixels * Output::Stride;
+                if (left >= 0 && left + columns <= width)
+                    run<false>(rows, left, padding, to);
+                else
+                    run<true>(rows, left, padding, to);
+            }
+            if (runs > 1)
+                run<true>(rows, last * Stride - Cfg::PadLeft, padding, out + last * Output::Stride);
         }
-        if (runs > 1)
-            channels.template run<true>(rows, last * Stride - Cfg::PadLeft, padding, out + last * Output::Stride);
-    }
+    };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {

@@ -77,18 +77,39 @@ struct ChannelPanels {
         }
     };
 
-    // Kernel::line<Count>(lines of the window, whether none is padding, Kernel::Place, padding, out, weights, bias), for each line of each
-    // group of channels; null is a line of padding.
+    // Kernel::Channels<Count>(Kernel::Place, weights, bias) are the constants of a group of channels, which serve a band of lines whose inputs
+    // stay in a cache, or one line where lines have an order; line(lines of the window, whether none is padding, padding, out) makes one of
+    // outputs. Null is a line of padding.
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const Weight* weights, const std::int32_t* bias,
                                   const Rows& rows) {
+        constexpr bool ordered = Cfg::Serial || Cfg::Streamed;
+        constexpr int height = Output::Height, size = ordered ? 1 : largest(1, least(height, 256 / W - 2));
         constexpr long work =
             static_cast<long>(KH) * KW * least(Group, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
-        typedef typename Kernel::Place Position;
         const Padding padding;
         const unsigned char* const w = reinterpret_cast<const unsigned char*>(weights);
-        LayerTasks<Cfg, Groups, work, WindowOrder<Cfg> >::run(rows, [=](int y, int group) N2D2_INLINE_LAMBDA {
-            const int channel = group * Group;
+        const auto body = [=](int begin, int end, int group) N2D2_INLINE_LAMBDA {
+            if (group + 1 < Groups)
+                band<Kernel, Group>(in, out, begin, end, group, w, bias, padding);
+            else
+                band<Kernel, LastGroup>(in, out, begin, end, group, w, bias, padding);
+        };
+        if (ordered)
+            LayerTasks<Cfg, Groups, work, WindowOrder<Cfg> >::run(
+                rows, [=](int y, int group) N2D2_INLINE_LAMBDA { body(y, y + 1, group); });
+        else
+            Tasks<false, (height + size - 1) / size, Groups, work * size>::run(
+                [=](int i, int group) N2D2_INLINE_LAMBDA { body(i * size, least(height, (i + 1) * size), group); });
+    }
+    // A function of its own: the constants of both kinds of groups are not in one frame.
+    template <class Kernel, int Count>
+    static N2D2_INLINE void band(const unsigned char* in, unsigned char* out, int begin, int end, int group,
+                                 const unsigned char* weights, const std::int32_t* bias, const Padding& padding) {
+        const int channel = group * Group;
+        const typename Kernel::Place place(channel);
+        const typename Kernel::template Channels<Count> channels(place, weights, bias);
+        for (int y = begin; y < end; ++y) {
             const In* taps[KH];
             bool inside = true;
             for (int u = 0; u < KH; ++u) {
@@ -96,12 +117,8 @@ struct ChannelPanels {
                 taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) + channel : nullptr;
                 inside = inside && taps[u];
             }
-            Out* const to = n2d2::line<Output>(out, y) + channel;
-            if (group + 1 < Groups)
-                Kernel::template line<Group>(taps, inside, Position(channel), padding.values, to, w, bias);
-            else
-                Kernel::template line<LastGroup>(taps, inside, Position(channel), padding.values, to, w, bias);
-        });
+            channels.line(taps, inside, padding.values, n2d2::line<Output>(out, y) + channel);
+        }
     }
 };
 

@@ -10,17 +10,18 @@
 //   zero(), spread(x)           0, or x, in every place of 32 bits; spread16(x) of 16; word(from): four bytes of memory, of 32
 //   plus, minus(a, b)           of 32-bit integers, modulo 2^32; left<Bits>, right<Bits>(a): shifted, with the sign; times(a, b): the lower 32 bits
 //                               of the products; plusQuarter(a, b): a + floor(b / 4)
-//   plus16, minus16(a, b)       of 16-bit integers; left16<Bits>, right16<Bits>(a): shifted, with the sign
+//   plus16, minus16(a, b)       of 16-bit integers; left16<Bits>(a): shifted
 //   widened<In, Count>(from)    Count bytes as 16-bit integers, signed ones + 128; flipped<In>(x): bytes, signed ones + 128
 //   halfwords<In, Count>(from)  Count <= 2 Lanes integers of 8 or 16 bits as signed ones of 16; unsigned ones of 16 bits - 32768
 //   plus8, minus8(a, b)         of bytes; loadSome<Count>(from): the first Count bytes, the others 0 (AVX2, SSE4.1)
 //   lowBytes, highBytes(x)      of each 16 bits, as 16-bit integers
+//   bytePairs(a, b)             the first eight bytes of both in turns, as 16-bit integers (AVX2)
 //   pairOf<Half>(x)             the first two of each four signed bytes, or (1) the other two, as 16-bit integers (AVX2, SSE4.1)
 //   inEach(x)                   128 bits in each 128 bits (AVX2, SSE4.1)
 //   lowPairs, highPairs(a, b)   16-bit integers of a and b in turns, of the lower and the upper half of each 128 bits
 //   byteProducts(a, b)          the sums of the two products of unsigned bytes a and signed ones b in each place of 16 bits, saturated (AVX2, SSE4.1)
 //   addPairs(sums, a, b)        sums + the two products of 16-bit integers in each place of 32 bits
-//   pin(x), pin(x, y)           they are in registers here: the compiler does not put together what is added before and behind
+//   pin(x)                      it is in a register here: the compiler does not put together what is added before and behind
 //
 //   largerBytes<T>, smallerBytes<T>(x, value)  of each byte of type T and a value, also for 128 bits
 //

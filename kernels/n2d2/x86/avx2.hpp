@@ -94,8 +94,11 @@ struct Vec {
     static N2D2_INLINE Ints widened(const In* from) {
         return _mm256_cvtepu8_epi16(bytes::flipped<In>(loadBytes<Count>(from)));
     }
+    // The first eight bytes of both in turns, as 16-bit integers.
+    static N2D2_INLINE Ints bytePairs(Ints a, Ints b) {
+        return _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b)));
+    }
     static N2D2_INLINE void pin(Ints& x) { __asm__("" : "+x"(x)); }
-    static N2D2_INLINE void pin(Ints& x, Ints& y) { __asm__("" : "+x"(x), "+x"(y)); }
 
     // Also of 128 bits.
     template <class T>

@@ -67,7 +67,6 @@ struct Vec {
         return _mm_cvtepu8_epi16(bytes::flipped<In>(loadBytes<Count>(from)));
     }
     static N2D2_INLINE void pin(Ints&) {}  // GCC keeps the sums apart
-    static N2D2_INLINE void pin(Ints&, Ints&) {}
 
     template <class S, int Count, class T>
     static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, Layer
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantGraph, channels, height, width
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
@@ -31,8 +30,6 @@ _TILES = 4
 _BLOCK, _ORDERED_BLOCK, _LARGE_BLOCK, _LINES_BLOCK = 24576, 65536, 262144, 32768
 """Bytes of windows that kernels gather at a time: of layers whose lines have an order, of those with many weights, as lines."""
 _MANY_WEIGHTS = 524288
-_CONSTANTS = 384
-"""Bytes of the constants of 16 channels of a depthwise layer."""
 
 
 def scratch(*kinds: str) -> Callable[[ScratchFunction], ScratchFunction]:
@@ -79,17 +76,6 @@ def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> S
     enough = min(most, window * tile * (1 if layer.integer or weights <= _MANY_WEIGHTS else _TILES))
     least, enough, most = (parts * size + _TAIL for size in (window * min(3, tile), enough, most))
     return ScratchNeed(least, least, enough, most)
-
-
-def depthwise_scratch(layer: Layer) -> ScratchNeed | None:
-    """Return the bytes of the depthwise kernel of 3 x 3 taps: where lines have an order, the constants of 16 channels each but
-    for the last ones. What has no room is made again for each line.
-    """
-    panels = -(-channels(layer.output_shape) // 16)
-    three = layer.integer and layer.values("weights").shape[2:] == (3, 3)
-    if panels < 2 or not three or not (layer.serial or layer.streamed):
-        return None
-    return ScratchNeed(_CONSTANTS, _CONSTANTS, _CONSTANTS * (panels - 1), _CONSTANTS * (panels - 1))
 
 
 def input_scratch(layer: Layer) -> ScratchNeed:

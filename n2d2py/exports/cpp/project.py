@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import resources
-from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp import LayerCode, dispatched
 from n2d2py.contracts.cpp.identifiers import sanitise
-from n2d2py.contracts.cpp.isa import dispatched
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.project_view import ProjectView

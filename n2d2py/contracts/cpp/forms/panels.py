@@ -16,7 +16,7 @@ from n2d2py.contracts.cpp.forms.contract import HALF, OUTPUTS, QUAD, KernelFacts
 from n2d2py.contracts.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED
 from n2d2py.contracts.cpp.packing import zero_padded
 from n2d2py.contracts.cpp.parts import PORTABLE, REAL_NATIVE, PanelOrder, chosen
-from n2d2py.contracts.cpp.scratch import depthwise_scratch, input_scratch, windows_scratch
+from n2d2py.contracts.cpp.scratch import input_scratch, windows_scratch
 from n2d2py.contracts.cpp.selection import Panels
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -153,9 +153,6 @@ class Depthwise(Needing):
 
     kernels = ("depthwise",)
 
-    def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return depthwise_scratch(facts.layer)
-
 
 @form
 class LinesByFour(Depthwise):
@@ -179,9 +176,6 @@ class Channels(Depthwise):
 
     name, which = "vectors of channels", CHANNELS
     needs = (_BYTES_OR_WORDS, _NARROW_WEIGHTS, _word_sums, _no_multiplier)
-
-    def scratch(self, facts: KernelFacts) -> ScratchNeed | None:
-        return None
 
     def isa(self, facts: KernelFacts) -> str:
         return chosen(self.sets, PORTABLE)
