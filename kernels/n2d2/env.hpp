@@ -88,7 +88,7 @@
 // Multiply-accumulates below which a loop stays on one thread; above, the time of inferences decides (parallel.hpp). SIMD kernels count
 // N2D2_SIMD_SPEED of them as one, by default what the table of instruction sets says.
 #ifndef N2D2_PARALLEL_WORK
-#define N2D2_PARALLEL_WORK 4096
+#define N2D2_PARALLEL_WORK 16384
 #endif
 #ifndef N2D2_SIMD_SPEED
 #define N2D2_SIMD_SPEED N2D2_ISA_SPEED

@@ -130,7 +130,7 @@ class Crew {
         body = work;
         posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
-    void serve(int self) {
+    N2D2_NOINLINE void serve(int self) {
         for (unsigned seen = 0;; done.fetch_add(1, std::memory_order_release)) {
             await([&] { return posted.load(std::memory_order_acquire) != seen; });
             ++seen;
@@ -166,7 +166,7 @@ public:
         current() = nullptr;
     }
 
-    void share(long work, Job next, const void* shared) {
+    N2D2_NOINLINE void share(long work, Job next, const void* shared) {
         if (threads == 1 || work < least || Patience<>::lost()) {
             next(shared, 0, 1, nullptr);
             return;
@@ -185,7 +185,7 @@ public:
 // The work from which the layers of a network are shared, by the time of whole inferences: what a layer gains depends on its neighbours,
 // whose outputs lie in the cache of one processor or of several.
 class Pace {
-    enum : int { Choices = 4, Tries = 3, Period = 2000 };
+    enum : int { Choices = 3, Tries = 3, Period = 2000 };
     double times[Choices];
     int turn;
 
@@ -236,7 +236,7 @@ struct Team<Work, true, true> {
     static N2D2_INLINE void run(const Body& body) {
         if (Crew::current())
             Crew::current()->share(Work, &member<Body>, &body);
-        else if (Work < 16 * N2D2_PARALLEL_WORK || omp_get_max_threads() == 1)
+        else if (Work < 4 * N2D2_PARALLEL_WORK || omp_get_max_threads() == 1)
             member<Body>(&body, 0, 1, nullptr);
         else
             Crew::run(0, [&] { Crew::current()->share(Work, &member<Body>, &body); });

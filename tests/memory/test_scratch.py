@@ -121,8 +121,9 @@ def test_known_networks_take_two_kilobytes_of_stack_beside_tiles_of_four(network
     for optimization in ("-O2", "-O3"):
         for threads in (0, 1):
             found = stacks(folder, "ARCH=-mavx2 -mfma", f"OPT={optimization}", f"OPENMP={threads}")
-            assert 0 < found["stack"] <= stack and (found["stack"] > 2048) == (stack > 2048), (optimization, threads)
-            assert ("stack of threads" in found) == bool(threads and network != "kws_dscnn_qdq")
+            limit = stack + 256 * threads  # a team has frames of its own
+            assert 0 < found["stack"] <= limit and (found["stack"] > 2304) == (stack > 2304), (optimization, threads)
+            assert ("stack of threads" in found) == bool(threads)
 
 
 @needs_tools

@@ -25,6 +25,8 @@ _TAIL = 64
 """Bytes that copying may write after windows."""
 _PIXELS = 6
 """Pixels of a tile of most kernels; they make smaller ones where these do not fit."""
+_TILES = 4
+"""Tiles of a block that hide the time of reading many weights."""
 _BLOCK, _ORDERED_BLOCK, _LARGE_BLOCK, _LINES_BLOCK = 24576, 65536, 262144, 32768
 """Bytes of windows that kernels gather at a time: of layers whose lines have an order, of those with many weights, as lines."""
 _MANY_WEIGHTS = 524288
@@ -70,7 +72,9 @@ def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> S
     if not ordered and kernel != (1, 1):
         by_lines = (height(shape) + kernel[0]) * (width(shape) + kernel[1]) * depth * layer.inputs[0].bytes
         most = max(most, min(_LINES_BLOCK, by_lines))
-    least, enough, most = (parts * size + _TAIL for size in (window * min(3, tile), window * tile, most))
+    # Each block reads all weights again: of large layers in float32, from memory.
+    enough = min(most, window * tile * (1 if layer.integer or weights <= _MANY_WEIGHTS else _TILES))
+    least, enough, most = (parts * size + _TAIL for size in (window * min(3, tile), enough, most))
     return ScratchNeed(least, least, enough, most)
 
 
