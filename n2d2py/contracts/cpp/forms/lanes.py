@@ -138,7 +138,7 @@ class Lanes(CoreForm):
             return 168 + 2 * round_up(inputs, _INPUTS) + results + (facts.gathered_bytes if input_aligned else inputs)
         _, lines, _, channels = facts.weights.shape
         columns = _chunk_bytes(facts, round_up(lines * channels, 2))
-        return 424 + 16 * lines + columns + channels + (0 if direct else 8 * quads)
+        return 464 + 16 * lines + columns + channels + (0 if direct else 8 * quads)
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
