@@ -105,7 +105,7 @@ template <class Unused>
 unsigned Patience<Unused>::resumes = 0;
 
 // A team whose threads wait for work, so that a layer costs two messages between processors instead of waking threads.
-class Crew {
+class WaitingTeam {
     typedef void (*Job)(const void* body, int self, int threads, double* waited);
     std::atomic<unsigned> posted, done;
     Job job;
@@ -113,7 +113,7 @@ class Crew {
     const long least;
     int threads;
 
-    explicit Crew(long work) : posted(0), done(0), job(nullptr), body(nullptr), least(work), threads(1) {}
+    explicit WaitingTeam(long work) : posted(0), done(0), job(nullptr), body(nullptr), least(work), threads(1) {}
 
     template <class Condition>
     static void await(const Condition& holds) {
@@ -142,26 +142,26 @@ class Crew {
 
 public:
     // That of the calling thread, or null.
-    static Crew*& current() {
+    static WaitingTeam*& current() {
         static thread_local Crew* crew = nullptr;
-        return crew;
+        return team;
     }
 
     // work() on the calling thread; the others share what takes at least `least` multiply-accumulates.
     template <class Work>
     static void run(long least, const Work& work) {
-        Crew crew(least);
-        current() = &crew;
+        WaitingTeam team(least);
+        current() = &team;
         if (least == LONG_MAX || omp_get_max_threads() == 1 || Patience<>::lost())
             work();
         else {
 #pragma omp parallel
             if (omp_get_thread_num() == 0) {
-                crew.threads = omp_get_num_threads();
+                team.threads = omp_get_num_threads();
                 work();
-                crew.post(nullptr, nullptr);
+                team.post(nullptr, nullptr);
             } else
-                crew.serve(omp_get_thread_num());
+                team.serve(omp_get_thread_num());
         }
         current() = nullptr;
     }
@@ -184,7 +184,7 @@ public:
 
 // The work from which the layers of a network are shared, by the time of whole inferences: what a layer gains depends on its neighbours,
 // whose outputs lie in the cache of one processor or of several.
-class Pace {
+class SharingLimit {
     enum : int { Choices = 3, Tries = 3, Period = 2000 };
     double times[Choices];
     int turn;
@@ -194,7 +194,7 @@ class Pace {
     }
 
 public:
-    Pace() : times(), turn(0) {}
+    SharingLimit() : times(), turn(0) {}
 
     template <class Inference>
     void run(const Inference& inference) {
@@ -204,7 +204,7 @@ public:
             for (int i = choice = 0; i < Choices; ++i)
                 choice = times[i] < times[choice] ? i : choice;
         const double began = omp_get_wtime();
-        Crew::run(least(choice), inference);
+        WaitingTeam::run(least(choice), inference);
         const double time = omp_get_wtime() - began;
         if (tries)
             times[choice] = turn < Choices ? time : n2d2::least(times[choice], time);
@@ -213,7 +213,7 @@ public:
 };
 #endif
 
-// body(member) on the calling thread, or on every thread of its crew where the work is worth it. It is a function of its own, which both ways
+// body(member) on the calling thread, or on every thread of its team where the work is worth it. It is a function of its own, which both ways
 // call: it is compiled once.
 template <long Work, bool Splits = true, bool = Splits && Work >= N2D2_PARALLEL_WORK>
 struct Team {
@@ -234,12 +234,12 @@ struct Team<Work, true, true> {
     }
     template <class Body>
     static N2D2_INLINE void run(const Body& body) {
-        if (Crew::current())
-            Crew::current()->share(Work, &member<Body>, &body);
+        if (WaitingTeam::current())
+            WaitingTeam::current()->share(Work, &member<Body>, &body);
         else if (Work < 4 * N2D2_PARALLEL_WORK || omp_get_max_threads() == 1)
             member<Body>(&body, 0, 1, nullptr);
         else
-            Crew::run(0, [&] { Crew::current()->share(Work, &member<Body>, &body); });
+            WaitingTeam::run(0, [&] { WaitingTeam::current()->share(Work, &member<Body>, &body); });
     }
 };
 #endif
