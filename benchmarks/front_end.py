@@ -1,4 +1,4 @@
-"""The conversion of camera frames and sounds against Pillow, OpenCV, librosa and kaldi-native-fbank, those of them that are installed.
+"""The conversion of camera frames and sounds against those of Pillow, OpenCV, librosa, torchaudio and kaldi-native-fbank that are installed.
 
     python benchmarks/front_end.py [-images FOLDER] [-n 60]
 
@@ -85,6 +85,16 @@ def features(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]
             mel = librosa.power_to_db(librosa.feature.melspectrogram(y=samples / 32768, sr=16000, **common), top_db=None)
             judged = (librosa.feature.mfcc(S=mel) if kind == "mfcc" else mel).T
             yield f"{kind}, librosa", source.real(source.convert(samples, len(judged))), judged
+        if find_spec("torchaudio"):
+            import torch
+            from torchaudio.transforms import MFCC, AmplitudeToDB, MelSpectrogram
+
+            source = read_audio(f"{kind}:preset=torchaudio,mels=40,window=512")
+            mels = {"n_fft": 512, "hop_length": source.hop, "center": False, "n_mels": 40}
+            decibels = torch.nn.Sequential(MelSpectrogram(16000, **mels), AmplitudeToDB("power"))
+            transform = MFCC(16000, n_mfcc=40, melkwargs=mels) if kind == "mfcc" else decibels
+            judged = transform(torch.from_numpy(samples / np.float32(32768))).numpy().T
+            yield f"{kind}, torchaudio", source.real(source.convert(samples, len(judged))), judged
         if find_spec("kaldi_native_fbank"):
             import kaldi_native_fbank as kaldi
 

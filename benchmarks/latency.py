@@ -48,7 +48,8 @@ def _onnxruntime(model: str, threads: int, exact: bool = False):
     run = session(Path(model), True, threads, exact)
     feeds = {
         port.name: np.zeros(
-            [size if isinstance(size, int) else 1 for size in port.shape], np.uint8 if "uint8" in port.type else np.float32
+            [size if isinstance(size, int) else 1 for size in port.shape],
+            {"float": "float32"}.get(port.type[7:-1], port.type[7:-1]),
         )
         for port in run.get_inputs()
     }

@@ -37,7 +37,7 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
         path = quantized_file(graph, stimuli, Path(name))
         if path is None:
             return None
-        run = open_model(path)
+        run = open_model(path, "XNNPACK")
         (entry,), (end, *_) = run.get_input_details(), run.get_output_details()
         results = []
         for one in _ordered(x):

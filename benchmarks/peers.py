@@ -1,6 +1,6 @@
 """Measures integers beside those of other quantizers on the same samples, as a Markdown table with a line for each network.
 
-    N2D2_DATA=FOLDER PYTHON benchmarks/peers.py [-calib N] [-test N] [-only WAY]... [-results FILE] [-print] [NETWORK ...]
+    python benchmarks/peers.py [-peers PYTHON] [-calib N] [-test N] [-only WAY]... [-results FILE] [-print] [NETWORK ...]
 
 Networks, by name, all by default: those of tests/networks (their data: N2D2_DATA, N2D2_MODELS), those of FOLDER/modern and
 FOLDER/field/quant, and those of drawn_networks.py, which are made where they are missing (in N2D2_DRAWN, a folder of the system's temporary
@@ -14,9 +14,14 @@ A result is a line of FILE (peers.jsonl). What FILE has is not computed again, s
 
 ONNX Runtime: QDQ, unsigned activations, a weight scale for each output channel, after its own pre-processing, each of its
 calibration methods. NNCF (of OpenVINO): its defaults, `transformer` (with SmoothQuant) for networks with Softmax inside. Both are
-run by ONNX Runtime without fusions, so that no sum saturates on processors without a dot product of bytes. A peer that
-PYTHON does not have, and a method that does not run on a network, is named with the reason. LiteRT's quantizer reads .tflite files of
-floating-point networks: it takes NAME.tflite in the folder N2D2_TFLITE, inputs in the layout that the file has.
+run by ONNX Runtime without fusions, so that no sum saturates on processors without a dot product of bytes. LiteRT (ai-edge-quantizer)
+and ncnn quantize what this tool exports in floating point: static int8 by MinMax, and a table of largest magnitudes, since ncnn2table is
+not in ncnn's package. Both give the first output. MNN's quantizer is left out: mnnquant of MNN 3.6.1 aborts before it opens a model, and
+its command installs packages of its own.
+
+A peer that this interpreter lacks runs in PYTHON, an interpreter with numpy, configobj, jinja2, tqdm, flatbuffers, pillow, onnx, onnxruntime
+and the peers: nncf, openvino, ncnn, ai-edge-quantizer, ai-edge-litert. Who is missing there too, and a method that does not run on a network, is
+named with the reason.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ import io
 import json
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -54,8 +60,6 @@ METHODS = ("MinMax", "Entropy", "Percentile", "Distribution")
 OURS = {"default": [], "-quality best": ["-quality", "best"], "-nbbits 16": ["-nbbits", "16"]}
 Outputs = list[np.ndarray]
 """Values (n, ...) of each output of a network."""
-Ways = dict[str, tuple[str, Callable[[], Outputs]]]
-"""By the name of a quantizer, the module that it needs and what computes its outputs."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +131,8 @@ def sources() -> dict[str, Callable[[int, int], Network]]:
         for name, data in FIELD.items()
         if (quant / f"{name}.onnx").is_file()
     }
-    if importlib.util.find_spec("torch") is None:
-        print("PyTorch is not installed: the drawn networks are missing", file=sys.stderr)
-        return found
+    if importlib.util.find_spec("torch") is None:  # what was drawn before is there
+        return found | {path.parent.name: partial(from_folder, path.parent) for path in sorted(DRAWN.glob("*/eval.npz"))}
     from drawn_networks import FAMILIES
 
     return found | {name: partial(drawn, name) for name in FAMILIES}
@@ -167,33 +170,31 @@ def nncf_outputs(network: Network) -> Outputs:
         return run_onnx(Path(folder) / "quantized.onnx", network.inputs)
 
 
+def exported_outputs(quantize: Callable[..., np.ndarray | None], network: Network) -> Outputs:
+    """Of a quantizer of networks that this tool exports in floating point."""
+    found = quantize(n2d2py.quantize(n2d2py.load(network.file), bits=-32).graph, network.calibration, network.inputs)
+    if found is None:
+        raise ValueError("the float network has no such export")
+    return [found]
+
+
 def litert_outputs(network: Network) -> Outputs:
     """Of LiteRT's quantizer, static int8, run by LiteRT."""
-    from ai_edge_litert.interpreter import Interpreter
-    from ai_edge_quantizer import quantizer, recipe
+    from litert_quantizer import by_their_quantizer
 
-    file = Path(os.environ.get("N2D2_TFLITE", ".")) / f"{network.name}.tflite"
-    if not file.is_file():
-        raise FileNotFoundError(f"no {file.name} in N2D2_TFLITE, and the quantizer reads nothing else")
-    made = quantizer.Quantizer(str(file), recipe.static_wi8_ai8())
-    runner = Interpreter(str(file))
-    (key, signature), *_ = runner.get_signature_list().items()
-    name, first = signature["inputs"][0], runner.get_input_details()[0]["shape"]
+    return exported_outputs(by_their_quantizer, network)
 
-    def laid_out(x: np.ndarray) -> np.ndarray:
-        x = x[None]
-        return x if x.shape == tuple(first) else np.moveaxis(x, 1, -1).copy()
 
-    observed = made.calibrate({key: [{name: laid_out(x)} for x in network.calibration]})
-    content = bytes(made.quantize(observed).quantized_model)
-    run = Interpreter(model_content=content).get_signature_runner(key)
-    parts = [run(**{name: laid_out(x)}) for x in network.inputs]
-    return [np.concatenate([part[output] for part in parts]) for output in signature["outputs"]]
+def ncnn_outputs(network: Network) -> Outputs:
+    """Of ncnn with a table of largest magnitudes."""
+    from ncnn_table import by_largest
+
+    return exported_outputs(by_largest, network)
 
 
 def judge(name: str, real: Outputs, found: Outputs) -> dict[str, object]:
     """Decibels of each output, agreement and detections in per cent."""
-    outputs = {str(k): (x, y.reshape(x.shape).astype(np.float64)) for k, (x, y) in enumerate(zip(real, found, strict=True))}
+    outputs = {str(k): (x, y.reshape(x.shape).astype(np.float64)) for k, (x, y) in enumerate(zip(real, found, strict=False))}
     errors = relative_errors({k: x for k, (x, _) in outputs.items()}, {k: y for k, (_, y) in outputs.items()})
     result: dict[str, object] = {"dB": [round(float(-10 * np.log10(max(error, 1e-12))), 2) for error, _ in errors.values()]}
     exact, near = outputs["0"]
@@ -205,31 +206,48 @@ def judge(name: str, real: Outputs, found: Outputs) -> dict[str, object]:
     return result
 
 
-def ways(network: Network) -> Ways:
-    """Our quantizers and those of others."""
-    found: Ways = {way: ("n2d2py", partial(network.ours, words)) for way, words in OURS.items()}
-    found |= {f"ONNX Runtime {one}": ("onnxruntime", partial(onnxruntime_outputs, network, one)) for one in METHODS}
-    return found | {
-        "NNCF": ("nncf", partial(nncf_outputs, network)),
-        "LiteRT": ("ai_edge_quantizer", partial(litert_outputs, network)),
-    }
+Way = tuple[str, Callable[[Network], Outputs]]
+"""The module that a quantizer needs, and the function that computes its outputs."""
+PEERS: dict[str, Way] = {
+    **{f"ONNX Runtime {one}": ("onnxruntime", partial(onnxruntime_outputs, method=one)) for one in METHODS},
+    "NNCF": ("nncf", nncf_outputs),
+    "LiteRT": ("ai_edge_quantizer", litert_outputs),
+    "ncnn": ("ncnn", ncnn_outputs),
+}
+WAYS: dict[str, Way] = {
+    way: ("n2d2py", lambda network, words=words: network.ours(words)) for way, words in OURS.items()
+} | PEERS
 
 
-def measure(network: Network, module: str, way: str, compute: Callable[[], Outputs], real: Outputs) -> dict[str, object]:
-    """A line of the file of results."""
+def measure(network: Network, way: str, real: Outputs) -> dict[str, object]:
+    """A line of the file of results, of a quantizer that this interpreter has."""
+    module, compute = WAYS[way]
     row: dict[str, object] = {"network": network.name, "way": way}
-    if importlib.util.find_spec(module) is None:
-        return row | {"missing": f"{module} is not installed"}
     start = time.process_time()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            found = compute()
+            found = compute(network)
         row |= judge(network.name, real, found)
     except Exception as error:  # whatever a peer raises is a line of the table
         if module == "n2d2py":
             raise
         return row | {"missing": f"{type(error).__name__}: {' '.join(str(error).split())[:90]}"}
     return row | {"seconds": round(time.process_time() - start, 1)}
+
+
+def measure_elsewhere(name: str, way: str, arguments: argparse.Namespace) -> dict[str, object]:
+    """A line of the file of results, of a quantizer that only the interpreter of -peers may have."""
+    row: dict[str, object] = {"network": name, "way": way}
+    if arguments.peers is None:
+        return row | {"missing": f"{WAYS[way][0]} is not installed"}
+    words = ["-calib", str(arguments.calib), "-test", str(arguments.test), "-only", way]
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.jsonl"
+        command = [arguments.peers, __file__, name, *words, "-results", str(results)]
+        done = subprocess.run(command, env={**os.environ, "N2D2_DRAWN": str(DRAWN)}, capture_output=True, text=True)
+        if results.is_file():
+            return json.loads(results.read_text())
+    return row | {"missing": (done.stderr.strip().splitlines() or ["nothing came"])[-1][:90]}
 
 
 def _shown(rows: Sequence[dict]) -> str:
@@ -247,10 +265,7 @@ def _shown(rows: Sequence[dict]) -> str:
 def page(names: Sequence[str], results: Sequence[dict]) -> str:
     """The table, and below it who is missing where."""
     columns = {
-        **{way: [way] for way in OURS},
-        "ONNX Runtime": [f"ONNX Runtime {one}" for one in METHODS],
-        "NNCF": ["NNCF"],
-        "LiteRT": ["LiteRT"],
+        name: [way for way in WAYS if way.startswith(name)] for name in (*OURS, "ONNX Runtime", "NNCF", "LiteRT", "ncnn")
     }
     lines = [f"| network | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
     for name in names:
@@ -269,6 +284,7 @@ def main() -> None:
     """Measures what the file of results has not, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*")
+    parser.add_argument("-peers", metavar="PYTHON", help="interpreter of the peers that this one lacks")
     parser.add_argument("-calib", type=int, default=100)
     parser.add_argument("-test", type=int, default=100)
     parser.add_argument("-only", action="append", help="quantizers whose name has this in it")
@@ -283,13 +299,16 @@ def main() -> None:
     done = {(row["network"], row["way"]) for row in results}
     for name in [] if arguments.print else names:
         network, real = None, []
-        for way in [*OURS, *(f"ONNX Runtime {one}" for one in METHODS), "NNCF", "LiteRT"]:
+        for way in WAYS:
             if (name, way) in done or (arguments.only and not any(text in way for text in arguments.only)):
                 continue
-            if network is None:
-                network = known[name](arguments.calib, arguments.test)
-                real = run_onnx(network.file, network.inputs)
-            row = measure(network, *ways(network)[way][:1], way, ways(network)[way][1], real)
+            if importlib.util.find_spec(WAYS[way][0]) is None:
+                row = measure_elsewhere(name, way, arguments)
+            else:
+                if network is None:
+                    network = known[name](arguments.calib, arguments.test)
+                    real = run_onnx(network.file, network.inputs)
+                row = measure(network, way, real)
             results.append(row)
             with arguments.results.open("a") as file:
                 print(json.dumps(row), file=file)

@@ -7,7 +7,7 @@ import argparse
 import inspect
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
 from itertools import chain
@@ -18,16 +18,16 @@ import n2d2py
 from n2d2py import api, resources, runtime
 from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
-from n2d2py.error_codes import errors_page
+from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports.cpp.headers import isa_page, write_isa_headers
 from n2d2py.exports.parameters import parameters_page, target_page
 from n2d2py.exports.registry import EXTRAS, installed_targets
-from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, REFUSED
+from n2d2py.frontend.ini import network
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.post import post_schema
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import layer_table, schema_page
-from n2d2py.options import man_page, options_page
+from n2d2py.options import COMMON, FUSED, GROUPS, IGNORED, OPTIONS, PURPOSE, REFUSED, USAGE
 
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 _FORMS = {
@@ -45,14 +45,41 @@ def error_examples() -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
+def errors_page(examples: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the page of all codes.
+
+    An example has a `message`, and either a `command` with its `files` (name -> text) and `changes` (lines), or a `cause`.
+    """
+    return _rendered("errors.md", families=FAMILIES, codes=CODES, examples=examples)
+
+
+def options_page(name: str = "options.md") -> str:
+    """Return the page of all options, or the manual page n2d2py(1) in the macros of man(7)."""
+    options = {"options": OPTIONS, "groups": GROUPS, "common": COMMON}
+    others = {"refused": REFUSED, "fused": FUSED, "ignored": IGNORED}
+    return _rendered(name, usage=USAGE, purpose=PURPOSE, version=n2d2py.__version__, **options, **others)
+
+
+def _rendered(name: str, **values: Any) -> str:
+    environment = resources.templates("docs")
+    environment.filters["roff"] = _roff
+    return environment.get_template(f"{name}.j2").render(values)
+
+
+def _roff(text: str) -> str:
+    """Return text as a line of a manual page."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + escaped if escaped.startswith((".", "'")) else escaped
+
+
 def section_pages() -> dict[str, str]:
     """Return a page for each section of an INI, with its configuration, and the list of all sections."""
     layers = [(layer.schema, *([layer.config] if layer.config.keys else ())) for _, layer in sorted(layer_types().items())]
     groups = {
-        "Data": [GLOBALS, *provider_schemas()],
+        "Data": [network.GLOBALS, *provider_schemas()],
         "Databases": database_schemas(),
         "Transformations": transformation_schemas(),
-        "Layers": [INPUT_SECTION, TARGET, post_schema(), ONNX_SECTION, ONNX_LAYER, *layers],
+        "Layers": [network.INPUT_SECTION, TARGET, post_schema(), ONNX_SECTION, ONNX_LAYER, *layers],
     }
     sections, rows = (
         {},
@@ -130,10 +157,10 @@ def pages() -> dict[str, str]:
     return {
         "errors.md": errors_page(error_examples()),
         "options.md": options_page(),
-        "n2d2py.1": man_page(),
+        "n2d2py.1": options_page("n2d2py.1"),
         **section_pages(),
         "layer_types.md": layer_table(
-            {"ONNX": ""} | {name: each.refused for name, each in layer_types().items()} | REFUSED, _FORMS
+            {"ONNX": ""} | {name: each.refused for name, each in layer_types().items()} | network.REFUSED, _FORMS
         ),
         "instruction_sets.md": isa_page(),
         "export_parameters.md": parameters_page(),

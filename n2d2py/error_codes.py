@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 FAMILIES = {
     "0": "Command line and environment",
@@ -152,7 +151,6 @@ E431: network, data or solvers that cannot be trained | follow the message, or t
 E432: loss that is not finite | use a smaller learning rate
 E433: missing or damaged checkpoint, or a checkpoint of another network | remove -learn-resume
 E434: worker process of -learn-workers that died | give a smaller -learn-workers, or 0
-E450: label without an output | add the label to the LabelsMapping
 E451: label above the number of outputs | correct the network, or set LabelsMapping
 E452: target on an output that is not a vector of classes | put the target on the layer with one value per class
 E453: outputs with NaN or infinity | check the weights and the preprocessing
@@ -278,57 +276,6 @@ W801: missing compiler; the compiled export is not tested | install g++ and make
 _TEXT = re.compile(r"^(\w+): (.*) \| (.*)$", re.MULTILINE)
 CODES = {code: (meaning, remedy) for code, meaning, remedy in _TEXT.findall(_TEXTS.replace("\n    ", " "))}
 """Code -> (meaning, general remedy)."""
-
-
-def errors_page(examples: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the documentation page of all codes in Markdown, with an example of each code.
-
-    An example has a `message`, and either a `command` with its `files` (name -> text) and `changes` (lines), or a `cause`.
-    """
-    lines = [
-        "# Errors and warnings",
-        "",
-        "Every message is one line: the code, the place, what is wrong, and after the semicolon what to do. The exit status is 2 for "
-        "a wrong command line (E002 to E007), 3 for a defect of n2d2py (E099), 130 for Ctrl-C, and 1 for every other error. A warning "
-        "(W) does not stop a run, unless `-strict` makes it an error. After an error, an earlier export is unchanged.",
-        "",
-        "n2d2py replaces an export only if it belongs to the same model and its files have the digests in `manifest.json`. `-force` "
-        "also replaces edited files (E719). Build products are always replaced, a folder without a manifest never is (E711).",
-        "",
-        "A target of another package lists its own codes (E9, and some of E7 and W7) on its reference page.",
-        "",
-        "In the examples, `net.ini` is a small network with the layers `conv`, `pool` and `fc`.",
-        "",
-        "## Index\n",
-    ]
-    for digit, title in FAMILIES.items():
-        codes = [code for code in CODES if code[1] == digit]
-        lines.append(f"- {title}: {', '.join(f'[{code}](#{code.lower()})' for code in codes)}")
-    for digit in FAMILIES:
-        for code in (code for code in CODES if code[1] == digit):
-            meaning, remedy = CODES[code]
-            lines += ["", f"## {code}", "", f"{meaning[0].upper()}{meaning[1:]}.", "", *_example(examples.get(code, {}))]
-            lines.append(f"Fix: {remedy}.")
-    return "\n".join(lines) + "\n"
-
-
-def _example(example: Mapping[str, Any]) -> list[str]:
-    if not example:
-        return []
-    if "command" in example:
-        lines = [f"Example ({example['title']}): `{example['command']}`"]
-        for name, old, new in example["changes"]:
-            if not new.strip():
-                lines.append(f"without `{old}` in `{name}`")
-            elif "\n" in old + new:
-                lines += [f"with these lines in `{name}`:", "", "```ini", *new.strip().splitlines(), "```"]
-            else:
-                lines.append(f"with `{new}` instead of `{old}` in `{name}`")
-        for name, text in example["files"].items():
-            lines += [f"with the file `{name}`:", "", "```", *text.splitlines(), "```"]
-    else:
-        lines = [f"Example: {example['cause']}."]
-    return [*lines, "", "```text", example["message"], "```", ""]
 
 
 def code_table(codes: Mapping[str, tuple[str, str]]) -> list[str]:

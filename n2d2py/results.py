@@ -15,9 +15,7 @@ from n2d2py import pipeline
 from n2d2py.data.input_data import as_array
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import target_names
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.describe import layer_macs, layer_params
-from n2d2py.graph.inputs import InputContract
+from n2d2py.graph import Graph, InputContract, QuantGraph, layer_macs, layer_params
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import comparison_text
@@ -68,16 +66,23 @@ class _Shown:
         header, rows = self._table()
         return DataFrame(rows, columns=list(header))
 
-    def __repr__(self) -> str:
+    def _text_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the header and the rows as texts, without the middle of more than 60 rows."""
         header, rows = self._table()
         cells = [tuple(map(_cell_text, row)) for row in rows]
-        return f"{self._title()}\n{text_table(header, cells)}" if rows else self._title()
+        if len(cells) > 60:
+            cells[20:-20] = [("...", *[""] * (len(header) - 1))]
+        return header, cells
+
+    def __repr__(self) -> str:
+        header, rows = self._text_table()
+        return f"{self._title()}\n{text_table(header, rows)}" if rows else self._title()
 
     def _repr_html_(self) -> str:
-        def line(cells: tuple[Cell, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(_cell_text(cell))}</{tag}>" for cell in cells) + "</tr>"
+        def line(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-        header, rows = self._table()
+        header, rows = self._text_table()
         table = line(header, "th") + "".join(line(row, "td") for row in rows)
         return f"<p>{html.escape(self._title())}</p><table>{table}</table>"
 

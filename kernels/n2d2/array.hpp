@@ -67,15 +67,10 @@ N2D2_INLINE typename Plane::Type* elements(unsigned char* base) {
     return line<Plane>(base, 0);
 }
 
-// True if the sequences of a recurrent layer, which are independent, are worth several threads.
+// The sequences of a recurrent layer, which are independent.
 template <class Cfg>
-struct SharesSequences {
-    enum : bool {
-        value = int(Cfg::Sequences) > 1 && static_cast<long>(Cfg::Sequences) * int(Cfg::Steps) * int(Cfg::Hidden) *
-                                                   (int(Cfg::Size) + int(Cfg::Hidden)) * 3 >=
-                                               N2D2_PARALLEL_WORK
-    };
-};
+struct SequenceLoop : Loop<3L * Cfg::Sequences* int(Cfg::Steps) * int(Cfg::Hidden) * (int(Cfg::Size) + int(Cfg::Hidden)),
+                           (int(Cfg::Sequences) > 1)> {};
 
 // The type that sums of T are made in.
 template <class T, bool Real = std::is_floating_point<T>::value>

@@ -64,12 +64,11 @@ struct ProductBody {
     N2D2_INLINE void operator()(long i, long j, long o, long) const {
         typedef ProductTile<K, LM, LK, RK, RN, OM, ON, A, B, R> Tile;
         constexpr int Rows = RN == 1 && M >= 4 ? 4 : 1, Tail = M % Rows;
-        constexpr bool parallel = static_cast<long>(M) * K * N >= N2D2_PARALLEL_WORK && M > 1;
         const A* const left = a + i;
         const B* const right = b + j;
         R* const to = out + o;
         const double factor = scale;
-        Loop<parallel>::run(M / Rows, [=](int block) N2D2_INLINE_LAMBDA {
+        Loop<static_cast<long>(M) * K * N, (M > 1)>::run(M / Rows, [=](int block) N2D2_INLINE_LAMBDA {
             const long m = static_cast<long>(block) * Rows;
             Tile::template rows<Rows, N>(left + m * LM, right, factor, to + m * OM);
         });
@@ -112,8 +111,7 @@ N2D2_INLINE void windowLoop(const Body& body) {
     constexpr long work =
         static_cast<long>(Cfg::OutputD) * Cfg::OutputH * Cfg::OutputW * Cfg::KernelD * Cfg::KernelH * Cfg::KernelW * Cfg::Depth;
     constexpr int batch = Cfg::Batch, outputs = Cfg::Outputs;
-    constexpr bool parallel = batch * outputs > 1 && work * batch * outputs >= N2D2_PARALLEL_WORK;
-    Loop<parallel>::run(batch * outputs, [=](int line) N2D2_INLINE_LAMBDA {
+    Loop<work * batch * outputs, (batch * outputs > 1)>::run(batch * outputs, [=](int line) N2D2_INLINE_LAMBDA {
         long at = static_cast<long>(line) * Cfg::OutputD * Cfg::OutputH * Cfg::OutputW;
         for (int d = 0; d < Cfg::OutputD; ++d)
             for (int y = 0; y < Cfg::OutputH; ++y)

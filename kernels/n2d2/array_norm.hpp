@@ -125,8 +125,7 @@ template <int Outer, int Size, int Inner, bool Log, class T>
 N2D2_INLINE void arraySoftmax(const T* in, T* out) {
     typedef SoftmaxLines<Size, Inner, Log, T> Lines;
     constexpr int count = Outer * Inner, inner = Inner, most = Lines::Most, blocks = (count + most - 1) / most;
-    constexpr bool parallel = static_cast<long>(count) * Size * 16 >= N2D2_PARALLEL_WORK && blocks > 1;
-    Loop<parallel>::run(blocks, [=](int block) N2D2_INLINE_LAMBDA {
+    Loop<16L * count * Size, (blocks > 1)>::run(blocks, [=](int block) N2D2_INLINE_LAMBDA {
         const T* x[most];
         T* y[most];
         const int first = block * most, lines = least(most, count - first);

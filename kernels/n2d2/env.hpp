@@ -85,10 +85,10 @@
 #define N2D2_M_PROFILE 0
 #endif
 
-// Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
+// Multiply-accumulates below which a loop stays on one thread; above, the time of inferences decides (parallel.hpp). SIMD kernels count
 // N2D2_SIMD_SPEED of them as one, by default what the table of instruction sets says.
 #ifndef N2D2_PARALLEL_WORK
-#define N2D2_PARALLEL_WORK 65536
+#define N2D2_PARALLEL_WORK 4096
 #endif
 #ifndef N2D2_SIMD_SPEED
 #define N2D2_SIMD_SPEED N2D2_ISA_SPEED
@@ -146,6 +146,13 @@ N2D2_INLINE int bitsOf(std::uint64_t x) {
     for (; x != 0; x >>= 1)
         ++bits;
     return bits;
+#endif
+}
+N2D2_INLINE int bitsOf(std::uint32_t x) {
+#if defined(__GNUC__) && __SIZEOF_INT__ == 4
+    return 32 - __builtin_clz(static_cast<unsigned>(x));
+#else
+    return bitsOf(std::uint64_t{x});
 #endif
 }
 

@@ -104,10 +104,9 @@ struct IntegerNorm {
 
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, Gains gains) {
         constexpr int count = Cfg::Outer, size = Cfg::Size;
-        constexpr bool parallel = static_cast<long>(count) * size * 4 >= N2D2_PARALLEL_WORK && count > 1;
         const In* const from = elements<typename Cfg::Input>(in);
         Out* const to = elements<typename Cfg::Output>(out);
-        Loop<parallel>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
+        Loop<4L * count * size, (count > 1)>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
             line(from + static_cast<long>(i) * size, gains, to + static_cast<long>(i) * size);
         });
     }

@@ -201,7 +201,7 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
     constexpr long all = Cfg::Sequences;
-    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=, &initialH, &initialC](int s) N2D2_INLINE_LAMBDA {
+    SequenceLoop<Cfg>::run(Cfg::Sequences, [=, &initialH, &initialC](int s) N2D2_INLINE_LAMBDA {
         const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         std::int16_t h[count], c[count], gates[4 * count];
@@ -241,7 +241,7 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
     constexpr int size = Cfg::Size, count = Cfg::Hidden, narrowed = 15 - int(Cfg::HiddenFraction);
     const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
     constexpr long all = Cfg::Sequences;
-    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
+    SequenceLoop<Cfg>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
         const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         std::int16_t h[count], reset[count], gates[3 * count];
@@ -280,7 +280,7 @@ N2D2_INLINE void integerRnn(const unsigned char* in, unsigned char* out, const t
     constexpr int size = Cfg::Size, count = Cfg::Hidden, narrowed = 15 - int(Cfg::HiddenFraction);
     const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
     constexpr long all = Cfg::Sequences;
-    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
+    SequenceLoop<Cfg>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
         const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         std::int16_t h[count], gates[count];

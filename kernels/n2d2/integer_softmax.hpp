@@ -187,10 +187,9 @@ struct IntegerSoftmax {
     template <class Powers, class Counts>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, Powers powers, Counts counts) {
         constexpr int count = Cfg::Outer * Cfg::Inner, inner = Cfg::Inner, size = Cfg::Size;
-        constexpr bool parallel = static_cast<long>(count) * size * 4 >= N2D2_PARALLEL_WORK && count > 1;
         const In* const from = elements<typename Cfg::Input>(in);
         Out* const to = elements<typename Cfg::Output>(out);
-        Loop<parallel>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
+        Loop<4L * count * size, (count > 1)>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
             const long at = static_cast<long>(i / inner) * size * inner + i % inner;
             line(from + at, to + at, powers, counts.line(i));
         });

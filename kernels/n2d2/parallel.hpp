@@ -10,6 +10,9 @@
 
 #if defined(_OPENMP)
 #include <omp.h>
+
+#include <atomic>
+#include <thread>
 #endif
 
 namespace n2d2 {
@@ -34,7 +37,7 @@ struct Member {
     double* waited;  // seconds at barriers, of the thread that waits for the others; null for the others
 
     // The first of the pieces of thread `thread`, of `count`; its share ends at that of the next thread.
-    N2D2_INLINE long begin(long count, int thread) const { return count * thread / threads; }
+    N2D2_INLINE long begin(long count, int thread) const { return threads == 1 ? count * thread : count * thread / threads; }
 
     template <class Body>
     N2D2_INLINE void share(int count, const Body& body) const {
@@ -63,16 +66,6 @@ struct Member {
                 *waited += omp_get_wtime() - began;
         }
 #endif
-    }
-};
-
-// body(member) on every thread of a team.
-template <bool Parallel>
-struct Team {
-    template <class Body>
-    static N2D2_INLINE void run(const Body& body) {
-        const Member only = {0, 1, nullptr};
-        body(only);
     }
 };
 
@@ -111,41 +104,151 @@ struct Patience {
 template <class Unused>
 unsigned Patience<Unused>::resumes = 0;
 
-// A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The work is a
-// function of its own, which both ways call: it is compiled once.
-template <>
-struct Team<true> {
-    template <class Body>
-    static N2D2_NOINLINE void member(int self, int threads, double* waited, const Body& body) {
-        const Member one = {self, threads, waited};
-        body(one);
+// A team whose threads wait for work, so that a layer costs two messages between processors instead of waking threads.
+class Crew {
+    typedef void (*Job)(const void* body, int self, int threads, double* waited);
+    std::atomic<unsigned> posted, done;
+    Job job;
+    const void* body;
+    const long least;
+    int threads;
+
+    explicit Crew(long work) : posted(0), done(0), job(nullptr), body(nullptr), least(work), threads(1) {}
+
+    template <class Condition>
+    static void await(const Condition& holds) {
+        for (int i = 0; !holds(); ++i) {
+            if (i > 4096)
+                std::this_thread::yield();
+#if defined(__x86_64__) && defined(__GNUC__)
+            __builtin_ia32_pause();
+#endif
+        }
     }
-    template <class Body>
-    static N2D2_INLINE void run(const Body& body) {
-        if (omp_get_max_threads() == 1 || Patience<>::lost()) {
-            member(0, 1, nullptr, body);
+    void post(Job next, const void* work) {
+        job = next;
+        body = work;
+        posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+    void serve(int self) {
+        for (unsigned seen = 0;; done.fetch_add(1, std::memory_order_release)) {
+            await([&] { return posted.load(std::memory_order_acquire) != seen; });
+            ++seen;
+            if (!job)
+                return;
+            job(body, self, threads, nullptr);
+        }
+    }
+
+public:
+    // That of the calling thread, or null.
+    static Crew*& current() {
+        static thread_local Crew* crew = nullptr;
+        return crew;
+    }
+
+    // work() on the calling thread; the others share what takes at least `least` multiply-accumulates.
+    template <class Work>
+    static void run(long least, const Work& work) {
+        Crew crew(least);
+        current() = &crew;
+        if (least == LONG_MAX || omp_get_max_threads() == 1 || Patience<>::lost())
+            work();
+        else {
+#pragma omp parallel
+            if (omp_get_thread_num() == 0) {
+                crew.threads = omp_get_num_threads();
+                work();
+                crew.post(nullptr, nullptr);
+            } else
+                crew.serve(omp_get_thread_num());
+        }
+        current() = nullptr;
+    }
+
+    void share(long work, Job next, const void* shared) {
+        if (threads == 1 || work < least || Patience<>::lost()) {
+            next(shared, 0, 1, nullptr);
             return;
         }
         const double began = omp_get_wtime();
-        double done = began, waited = 0;
-#pragma omp parallel
-        {
-            const int self = omp_get_thread_num();
-            member(self, omp_get_num_threads(), self == 0 ? &waited : nullptr, body);
-            if (self == 0)
-                done = omp_get_wtime();
-        }
-        const double worked = done - began - waited;
-        Patience<>::add(worked, waited + omp_get_wtime() - done);
+        double waited = 0;
+        post(next, shared);
+        next(shared, 0, threads, &waited);
+        const double worked = omp_get_wtime() - began - waited;
+        const unsigned all = posted.load(std::memory_order_relaxed) * static_cast<unsigned>(threads - 1);
+        await([&] { return done.load(std::memory_order_acquire) == all; });
+        Patience<>::add(worked, omp_get_wtime() - began - worked);
+    }
+};
+
+// The work from which the layers of a network are shared, by the time of whole inferences: what a layer gains depends on its neighbours,
+// whose outputs lie in the cache of one processor or of several.
+class Pace {
+    enum : int { Choices = 4, Tries = 3, Period = 2000 };
+    double times[Choices];
+    int turn;
+
+    static long least(int choice) {
+        return choice == 0 && N2D2_PARALLEL_WORK > 0 ? LONG_MAX : N2D2_PARALLEL_WORK * (1L << 2 * (Choices - 1 - choice));
+    }
+
+public:
+    Pace() : times(), turn(0) {}
+
+    template <class Inference>
+    void run(const Inference& inference) {
+        int choice = turn % Choices;
+        const bool tries = turn < Tries * Choices;
+        if (!tries)
+            for (int i = choice = 0; i < Choices; ++i)
+                choice = times[i] < times[choice] ? i : choice;
+        const double began = omp_get_wtime();
+        Crew::run(least(choice), inference);
+        const double time = omp_get_wtime() - began;
+        if (tries)
+            times[choice] = turn < Choices ? time : n2d2::least(times[choice], time);
+        turn = (turn + 1) % Period;
     }
 };
 #endif
 
-template <bool Parallel>
+// body(member) on the calling thread, or on every thread of its crew where the work is worth it. It is a function of its own, which both ways
+// call: it is compiled once.
+template <long Work, bool Splits = true, bool = Splits && Work >= N2D2_PARALLEL_WORK>
+struct Team {
+    template <class Body>
+    static N2D2_INLINE void run(const Body& body) {
+        const Member only = {0, 1, nullptr};
+        body(only);
+    }
+};
+
+#if defined(_OPENMP)
+template <long Work>
+struct Team<Work, true, true> {
+    template <class Body>
+    static N2D2_NOINLINE void member(const void* body, int self, int threads, double* waited) {
+        const Member one = {self, threads, waited};
+        (*static_cast<const Body*>(body))(one);
+    }
+    template <class Body>
+    static N2D2_INLINE void run(const Body& body) {
+        if (Crew::current())
+            Crew::current()->share(Work, &member<Body>, &body);
+        else if (Work < 16 * N2D2_PARALLEL_WORK || omp_get_max_threads() == 1)
+            member<Body>(&body, 0, 1, nullptr);
+        else
+            Crew::run(0, [&] { Crew::current()->share(Work, &member<Body>, &body); });
+    }
+};
+#endif
+
+template <long Work, bool Splits = true>
 struct Loop {
     template <class Body>
     static N2D2_INLINE void run(int count, const Body& body) {
-        Team<Parallel>::run([&](const Member& member) N2D2_INLINE_LAMBDA { member.share(count, body); });
+        Team<Work, Splits>::run([&](const Member& member) N2D2_INLINE_LAMBDA { member.share(count, body); });
     }
 };
 
@@ -168,21 +271,18 @@ struct Tasks {
 
     template <class Body>
     static N2D2_INLINE void run(const Rows& rows, const Body& body) {
-        constexpr bool parallel = Lines * Pieces > 1 && PieceWork * Pieces * Lines >= N2D2_PARALLEL_WORK;
         const int first = rows.begin;
-        Loop<parallel>::run((rows.end - first) * Pieces,
-                            [&](int i) N2D2_INLINE_LAMBDA { body(first + i / Pieces, i % Pieces); });
+        Loop<PieceWork * Pieces * Lines, (Lines * Pieces > 1)>::run(
+            (rows.end - first) * Pieces, [&](int i) N2D2_INLINE_LAMBDA { body(first + i / Pieces, i % Pieces); });
     }
 };
 
 template <int Lines, int Pieces, long PieceWork, bool Reverse, class Order>
 struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
-    // Threads meet behind every group of lines, which costs less than waking them.
-    enum : long { Work = PieceWork * Pieces * Lines };
-    enum : bool {
-        Parallel = int(Pieces) * Lines > Order::groups(Lines) && N2D2_PARALLEL_WORK <= long(Work) &&
-                   N2D2_PARALLEL_WORK / (Order::Known ? 4 : 1) <= long(Work) / Order::groups(Lines)
-    };
+    // Threads meet behind every group of lines.
+    static constexpr long Work = PieceWork * Pieces * Lines;
+    static constexpr long Shared = Work / Order::groups(Lines) / (Order::Known ? 1 : 4);
+    static constexpr bool Splits = int(Pieces) * Lines > Order::groups(Lines);
 
     template <class Body>
     static N2D2_INLINE void run(const Body& body) {
@@ -191,7 +291,7 @@ struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
 
     template <class Body>
     static N2D2_INLINE void run(const Rows& rows, const Body& body) {
-        Team<Parallel>::run([&](const Member& member) N2D2_INLINE_LAMBDA {
+        Team<Shared, Splits>::run([&](const Member& member) N2D2_INLINE_LAMBDA {
             for (int step = rows.begin; step < rows.end;) {
                 const int first = step, lines = member.alone() ? 1 : least(Order::together(step), rows.end - step);
                 member.share(lines * Pieces, [&](int i) N2D2_INLINE_LAMBDA {

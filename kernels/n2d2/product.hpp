@@ -47,8 +47,7 @@ struct PortableProduct {
 
     static N2D2_INLINE void matrix(const Left* a, const Right* b, Out* out) {
         constexpr int rows = Cfg::Rows, columns = Cfg::Columns, piece = Piece, last = Last;
-        constexpr bool parallel = static_cast<long>(rows) * columns * Cfg::Depth >= N2D2_PARALLEL_WORK && rows > 1;
-        Loop<parallel>::run(rows, [=](int m) N2D2_INLINE_LAMBDA {
+        Loop<static_cast<long>(rows) * columns * Cfg::Depth, (rows > 1)>::run(rows, [=](int m) N2D2_INLINE_LAMBDA {
             const Left* const from = a + m * static_cast<long>(Cfg::LeftRow);
             Out* const to = out + m * static_cast<long>(Cfg::OutRow);
             long n = 0;

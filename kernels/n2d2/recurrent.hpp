@@ -129,7 +129,7 @@ N2D2_INLINE void lstm(const unsigned char* in, unsigned char* out, const typenam
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias, limits};
-    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=, &initialH, &initialC](int s) N2D2_INLINE_LAMBDA {
+    SequenceLoop<Cfg>::run(Cfg::Sequences, [=, &initialH, &initialC](int s) N2D2_INLINE_LAMBDA {
         const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         constexpr int rows = Recurrent<Cfg>::Rows;
@@ -183,7 +183,7 @@ N2D2_INLINE void gru(const unsigned char* in, unsigned char* out, const typename
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias, limits};
-    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
+    SequenceLoop<Cfg>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
         const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         constexpr int rows = Recurrent<Cfg>::Rows;
@@ -221,7 +221,7 @@ N2D2_INLINE void rnn(const unsigned char* in, unsigned char* out, const typename
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias, limits};
-    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
+    SequenceLoop<Cfg>::run(Cfg::Sequences, [=, &initialH](int s) N2D2_INLINE_LAMBDA {
         const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
         Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
         constexpr int rows = Recurrent<Cfg>::Rows;

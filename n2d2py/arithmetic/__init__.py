@@ -13,25 +13,3 @@ from n2d2py.arithmetic.rescale import (
     StepRescale,
     make_rescale,
 )
-
-__all__ = [
-    "FLOAT32",
-    "FLOAT64",
-    "PLACE_LIMIT",
-    "RESCALING_MODES",
-    "DoublingRescale",
-    "FixedPointRescale",
-    "FloatRescale",
-    "FractionRescale",
-    "NumType",
-    "Rescale",
-    "ShiftRescale",
-    "StepRescale",
-    "conv_sums",
-    "cut",
-    "exact_float",
-    "largest_place",
-    "make_rescale",
-    "matmul_sums",
-    "plain_type",
-]

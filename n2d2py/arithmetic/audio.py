@@ -31,11 +31,10 @@ import numpy as np
 from n2d2py.arithmetic import micro_frontend, pcen, power_spectrum
 from n2d2py.arithmetic.micro_frontend import log2_fixed
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.choices import Wrong, option_error, read_settings, require_known
 from n2d2py.errors import Location
+from n2d2py.ini import Key, Kind, Wrong, option_error, read_choice
 
 WINDOWS = ("hann", "hamming", "povey")
-_SIZES = (32, 4096)
 _FRACTION = 12
 _ZEROS, _PASSED = 6, 0.99
 """The filter of the resampling: zeros of the sinc on either side, and the share of the band that passes, as in torchaudio."""
@@ -76,7 +75,15 @@ PRESETS = {
     "librosa": Preset({"mels": 128, "coefficients": 20}, htk=False, area=True),
     "torchaudio": Preset({"mels": 128, "coefficients": 40}),
     "kaldi": Preset(
-        {"mels": 23, "coefficients": 13, "window": 25.0, "hop": 10.0, "low": 20.0, "preemphasis": 0.97, "window_type": "povey"},
+        {
+            "mels": 23,
+            "coefficients": 13,
+            "window": "25ms",
+            "hop": "10ms",
+            "low": 20.0,
+            "preemphasis": 0.97,
+            "window_type": "povey",
+        },
         in_mel=True,
         periodic=False,
         mean=True,
@@ -179,11 +186,9 @@ class AudioSource(StreamSource):
     @property
     def text(self) -> str:
         """The option that gives this source."""
-        left_out = ["kind", *["input_rate"] * (not self.input_rate), *["deltas", "delta_window"] * (not self.deltas)]
-        left_out += [key for kind, keys in _OF_KINDS.items() for key in keys if kind != self.kind]
-        return f"{self.kind}:" + ",".join(
-            f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name not in left_out
-        )
+        left_out = {*["input_rate"] * (not self.input_rate), *["deltas", "delta_window"] * (not self.deltas)}
+        keys = {key.name for key in _KINDS[self.kind]} - left_out
+        return f"{self.kind}:" + ",".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name in keys)
 
     @property
     def removes_mean(self) -> bool:
@@ -248,12 +253,12 @@ class AudioSource(StreamSource):
             unused[: int(1.5 + self.low * self.fft / self.rate)] = True
         slope[unused] = 0
         rising = np.rint((at - ends[slope]) / np.diff(ends)[slope] * self.weight_one).astype(np.int64)
-        return np.where(unused, -1, slope), np.minimum(rising, 2**16 - 1)
+        return np.where(unused, -1, slope), np.minimum(rising, self.weight_one - 1)
 
     @property
     def weight_one(self) -> int:
         """The integer weight of 1."""
-        return 2 ** (12 if self.adapts else 16)
+        return 2 ** (12 if self.adapts else 15)
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -268,7 +273,7 @@ class AudioSource(StreamSource):
         if self.normalization:  # 2^31 for samples in -1 to 1
             unit = 2.0 ** ((31 + self.normalization.bits) / 2 - 15)
         areas = 2 / (ends[2:] - ends[:-2]) if self._preset.area else np.ones(self.mels)
-        logs = np.log2(areas * unit**2 / self.weight_one) + 2 * (2 + power_spectrum.later_stages(self.fft))
+        logs = np.log2(areas * unit**2) + 2 * (2 + power_spectrum.later_stages(self.fft))
         return np.rint(logs * 65536).astype(np.int64)
 
     @cached_property
@@ -383,8 +388,12 @@ class AudioSource(StreamSource):
             samples, shifts = self._emphasized(samples)
         after = self.fft - self.window
         padded = np.pad(samples, ((0, 0), (0, after))), np.pad(self.window_table, (0, after))
-        powers, more = micro_frontend.powers(*padded) if self.adapts else power_spectrum.powers(*padded)
-        return powers @ self.weights.T.astype(np.uint64), shifts + more
+        if self.adapts:
+            powers, more = micro_frontend.powers(*padded)
+            return powers @ self.weights.T.astype(np.uint64), more
+        powers, more, least = power_spectrum.powers(*padded)
+        energies = power_spectrum.band_energies(powers, *self.slopes, self.mels)
+        return np.maximum(energies, least).astype(np.uint64), shifts + more
 
     def _emphasized(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute step 1: 16-bit samples and their shifts (n, 1)."""
@@ -404,81 +413,80 @@ def read_audio(text: str, where: Location | None = None) -> AudioSource:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
     wrong = option_error("-audio", text, where)
-    kind, settings = read_settings(text, dict.fromkeys(_OF_KINDS, KEYS), wrong)
-    preset = settings.get("preset", "librosa")
-    require_known("preset", preset, PRESETS, wrong)
-    if kind != "log_mel" and PRESETS[preset].adapts:
-        raise wrong(f"{preset} has no {kind}", "use log_mel")
-    for other, keys in _OF_KINDS.items():
-        if kind != other and (unused := [key for key in keys if key in settings]):
-            raise wrong(f"{unused[0]} has no effect on {kind}", f"remove it, or use {other}")
-    defaults = {**_DEFAULTS, **PRESETS[preset].defaults}
-    values: dict[str, Any] = {"preset": preset, "window_type": settings.get("window_type", defaults["window_type"])}
-    rate = values["rate"] = int(_number(wrong, "rate", settings.get("rate", defaults["rate"])))
-    for key in ("window", "hop"):
-        value = settings.get(key, f"{defaults[key]}ms")
-        milliseconds = value.removesuffix("ms")
-        number = _number(wrong, key, milliseconds)
-        values[key] = round(number * rate / 1000) if milliseconds != value else int(number)
-    defaults |= {"fft": 1 << max(values["window"] - 1, 1).bit_length(), "high": min(defaults.get("high", rate / 2), rate / 2)}
-    for key in ("low", "high", "preemphasis", *_OF_KINDS["pcen"]):
-        values[key] = _number(wrong, key, settings.get(key, defaults[key]))
-    for key in ("fft", "mels", "coefficients", "deltas", "delta_window", "input_rate"):
-        values[key] = int(_number(wrong, key, settings.get(key, defaults[key])))
+    kind, values = read_choice(text, _KINDS, wrong)
+    given, preset = {name: value for name, value in values.items() if value is not None}, PRESETS[values["preset"]]
+    if kind != "log_mel" and preset.adapts:
+        raise wrong(f"{values['preset']} has no {kind}", "use log_mel")
+    values, rate = {**_DEFAULTS, **preset.defaults, **given}, values["rate"]
+    values |= {key: _samples(wrong, key, values[key], rate) for key in ("window", "hop")}
+    values["high"] = given.get("high", min(values.get("high", rate / 2), rate / 2))
+    values.setdefault("fft", 1 << max(values["window"] - 1, 1).bit_length())
     source = AudioSource(kind, **values)
     if problem := _problem(source):
         raise wrong(problem, "correct the value")
     return source
 
 
-_OF_KINDS = {"log_mel": (), "mfcc": ("coefficients",), "pcen": ("gain", "bias", "power", "time_constant", "eps")}
-"""The kinds, and the keys that only one of them has."""
-
-_DEFAULTS: Mapping[str, Any] = {
-    "rate": 16000,
-    "window": 30.0,
-    "hop": 20.0,
-    "low": 0.0,
-    "preemphasis": 0.0,
-    "window_type": "hann",
-    "deltas": 0,
-    "delta_window": 2,
-    "input_rate": 0,
-    **{one.name: one.default for one in fields(AudioSource) if one.name in _OF_KINDS["pcen"]},
+_KEYS = (
+    Key("preset", Kind.ENUM, "librosa", choices=tuple(PRESETS)),
+    Key("rate", Kind.UINT, 16000, minimum=8000, maximum=48000),
+    Key("window", Kind.STRING, None),
+    Key("hop", Kind.STRING, None),
+    Key("fft", Kind.UINT, None, minimum=32, maximum=4096),
+    Key("mels", Kind.UINT, None, minimum=1, maximum=256),
+    Key("low", Kind.FLOAT, None, minimum=0),
+    Key("high", Kind.FLOAT, None),
+    Key("preemphasis", Kind.FLOAT, None, minimum=0, maximum=0.999),
+    Key("window_type", Kind.ENUM, None, choices=WINDOWS),
+    Key("deltas", Kind.UINT, None, maximum=2),
+    Key("delta_window", Kind.UINT, None, minimum=1, maximum=8),
+    Key("input_rate", Kind.UINT, None, maximum=48000),
+)
+_KINDS = {
+    "log_mel": _KEYS,
+    "mfcc": (*_KEYS, Key("coefficients", Kind.UINT, None, minimum=1)),
+    "pcen": (
+        *_KEYS,
+        Key("gain", Kind.FLOAT, None, minimum=0, maximum=1),
+        Key("bias", Kind.FLOAT, None, minimum=0, maximum=1000),
+        Key("power", Kind.FLOAT, None, minimum=1e-6, maximum=1),
+        Key("time_constant", Kind.FLOAT, None, minimum=1e-6, maximum=60),
+        Key("eps", Kind.FLOAT, None, minimum=1e-30, maximum=100),
+    ),
 }
+"""The kinds of features, each with its keys; those of the default None have a value in the preset, or depend on others."""
+
+_DEFAULTS: Mapping[str, Any] = {"window": "30ms", "hop": "20ms", "low": 0.0, "preemphasis": 0.0, "window_type": "hann"}
 KEYS = tuple(one.name for one in fields(AudioSource) if one.name != "kind")
 """Keys of -audio."""
+
+
+def _samples(wrong: Wrong, key: str, text: str, rate: int) -> int:
+    """Return a number of samples of at least one, from that number or from milliseconds: 25ms."""
+    milliseconds = text.removesuffix("ms")
+    try:
+        count = round(float(milliseconds) * rate / 1000) if milliseconds != text else int(text)
+    except (ValueError, OverflowError):
+        count = 0
+    if count < 1:
+        raise wrong(f"{key}={text} is not a time in ms, or a number of samples", "give a number above 0")
+    return count
 
 
 def _problem(source: AudioSource) -> str:
     """Return the problem of the values of a source; "" without one."""
     rules = (
-        (8000 <= source.rate <= 48000, f"the rate {source.rate} is not between 8000 and 48000"),
-        (source.window_type in WINDOWS, f"the window_type '{source.window_type}' is not one of {', '.join(WINDOWS)}"),
-        (source.window >= 1 and source.hop >= 1, "the window or the hop is empty"),
-        (
-            source.fft in {1 << bits for bits in range(_SIZES[0].bit_length() - 1, _SIZES[1].bit_length())},
-            f"fft={source.fft} is not a power of two from {_SIZES[0]} to {_SIZES[1]}",
-        ),
+        (source.fft & (source.fft - 1) == 0, f"fft={source.fft} is not a power of two"),
         (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
         (not (source.adapts and source.preemphasis), f"preemphasis has no effect with preset={source.preset}"),
-        (0 <= source.preemphasis < 1, f"preemphasis={source.preemphasis:g} is not from 0 to below 1"),
-        (0 <= source.gain <= 1, f"gain={source.gain:g} is not between 0 and 1"),
-        (0 <= source.bias <= 1000, f"bias={source.bias:g} is not between 0 and 1000"),
-        (0 < source.power <= 1, f"power={source.power:g} is not above 0 and at most 1"),
-        (0 < source.time_constant <= 60, f"time_constant={source.time_constant:g} is not above 0 and at most 60"),
-        (0 < source.eps <= 100, f"eps={source.eps:g} is not above 0 and at most 100"),
-        (0 <= source.deltas <= 2, f"deltas={source.deltas} is not 0, 1 or 2"),
-        (1 <= source.delta_window <= 8, f"delta_window={source.delta_window} is not between 1 and 8"),
         (
-            source.input_rate in (0, *(source.rate * factor for factor in range(1, 7))) and source.input_rate <= 48000,
-            f"input_rate={source.input_rate} is not 1 to 6 times rate={source.rate}, and at most 48000",
+            source.input_rate in (0, *(source.rate * factor for factor in range(1, 7))),
+            f"input_rate={source.input_rate} is not 1 to 6 times rate={source.rate}",
         ),
-        (0 <= source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
-        (1 <= source.mels <= 256, f"mels={source.mels} is not between 1 and 256"),
+        (source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
         (
-            source.kind != "mfcc" or 1 <= source.coefficients <= source.mels,
-            f"coefficients={source.coefficients} is not between 1 and mels={source.mels}",
+            source.kind != "mfcc" or source.coefficients <= source.mels,
+            f"coefficients={source.coefficients} exceeds mels={source.mels}",
         ),
     )
     problem = next((text for holds, text in rules if not holds), "")
@@ -486,16 +494,6 @@ def _problem(source: AudioSource) -> str:
         empty = int(np.flatnonzero(~used)[0])
         problem = f"mel band {empty} lies between two bins: mels={source.mels} are too many for fft={source.fft}"
     return problem
-
-
-def _number(wrong: Wrong, key: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise wrong(f"{key}={value} is not a number", "give a number")
-    return number
 
 
 def _to_mel(hertz: np.ndarray, htk: bool) -> np.ndarray:

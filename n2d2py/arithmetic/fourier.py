@@ -53,6 +53,15 @@ def twiddles(at: np.ndarray, size: int) -> Complex:
     return np.rint(exact.real) + 1j * np.rint(exact.imag)
 
 
+def stage_twiddles(size: int) -> Complex:
+    """Return the twiddles of all stages of a transform of `size` real values: of two turns at a time those of the parts 1, 2 and 3."""
+    made, part = [], 2 if (size // 2).bit_length() % 2 == 0 else 4
+    while 4 * part <= size // 2:
+        made.append(twiddles(np.arange(part).reshape(-1, 1, 2) * np.array([[2], [1], [3]]), 4 * part).ravel())
+        part *= 4
+    return np.concatenate(made)
+
+
 def transform(x: Complex, rounding: Rounding) -> Complex:
     """Return the transform of complex numbers (n, N/2)."""
     count, half = x.shape

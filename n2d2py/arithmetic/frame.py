@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic.pixel_formats import FORMATS, PixelFormat, luminance
-from n2d2py.choices import option_error, read_settings, require_known
 from n2d2py.errors import N2D2Error
+from n2d2py.ini import Key, Kind, option_error, read_choice, require_known
 
 FILTERS = ("nearest", "bilinear", "area", "antialias")
 """Of the resize: the pixel at the position, two pixels a side (OpenCV's INTER_LINEAR), the mean of the covered area
@@ -28,7 +28,11 @@ LARGEST = 16384
 FLIPS = ("horizontal", "vertical", "both")
 """Of a camera that is mirrored, upside down, or turned by half a turn."""
 
-_KEYS = ("pad", "round", "flip")
+_KEYS = (
+    Key("pad", Kind.UINT, -1, maximum=255),
+    Key("round", Kind.ENUM, "", choices=("nearest", "down")),
+    Key("flip", Kind.ENUM, "", choices=FLIPS),
+)
 
 
 @dataclass(frozen=True)
@@ -171,25 +175,17 @@ def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = 
     """
     wrong = option_error("-input-format", text)
     form, colon, rest = text.partition(":")
-    name, comma, words = (None, colon, rest) if not colon or "=" in rest.split(",")[0] else rest.partition(",")
-    require_known("format", form, FORMATS, wrong)
-    _, settings = read_settings(f"{form}:{words}" if comma else form, {form: _KEYS}, wrong)
-    for what, value, known in (
-        ("filter", name, FILTERS),
-        ("round", settings.get("round"), ("nearest", "down")),
-        ("flip", settings.get("flip"), FLIPS),
-    ):
-        if value is not None:
-            require_known(what, value, known, wrong)
-    pad = settings.get("pad", "-1")
-    if "pad" in settings and not (pad.isdecimal() and int(pad) < 256):
-        raise wrong(f"pad={pad} is not a byte", "give the value of the margins, from 0 to 255")
-    if "pad" in settings and (resize or crop):
+    first, comma, words = rest.partition(",")
+    name = "antialias" if resize else "bilinear"
+    if colon and "=" not in first:
+        name, text = first, f"{form}:{words}" if comma else form
+    form, values = read_choice(text, dict.fromkeys(FORMATS, _KEYS), wrong)
+    require_known("filter", name, FILTERS, wrong)
+    if values["pad"] >= 0 and (resize or crop):
         raise N2D2Error("E007", "pad= excludes -resize and -crop", remedy="remove them: pad= resizes to the input")
-    if "round" in settings and "pad" not in settings:
+    if values["round"] and values["pad"] < 0:
         raise wrong("round has no effect without pad", "give pad, or remove round")
-    name = name or ("antialias" if resize else "bilinear")
-    return FrameSource(form, name, resize, crop, int(pad), settings.get("round", "nearest"), settings.get("flip", ""))
+    return FrameSource(form, name, resize, crop, values["pad"], values["round"] or "nearest", values["flip"])
 
 
 def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:

@@ -7,13 +7,14 @@ N is the size of the transform, high(a, b) is a * b + 2^31 >> 32.
                                                   spares in each block of 32 samples: window << d <= 2^14
     2. Z = Fourier transform of pairs of v        each stage after the first one halves its numbers, and in the first t of these stages
                                                   again the sums of two
-    3. P = max((|a|^2 + |b|^2 >> 1) - 1 + w, 0) | u    a = Z[n], b = Z[N/2 - n], and of N/2 - n with -w instead of w;
-                                                  w = high(|b|^2 - |a|^2, sin) + high(2 Im(a b), cos) of 2 pi n / N in 2^-31;
-                                                  u is 0 for E = 0, else 1
+    3. P = |a|^2 + |b|^2 + 2 w                    a = Z[n], b = Z[N/2 - n], and of N/2 - n with -w instead of w;
+                                                  w = high(|b|^2 - |a|^2, sin) + high(2 Im(a b), cos) of 2 pi n / N in 2^-31
     4. shift = k - t
+    5. the energy of a band: u + (sum(P) >> 1) - v - d    u = sum(weight P >> 16) of its first slope, d bins and v of its second one,
+                                                  whose P are in the sum; weights in 2^-15. At least 1, or 0 for E = 0
 
-t is the least with E / 4^t < 10^9, where E is the energy of Z after the first stage: it bounds every later number. What P loses is the
-mean noise of the roundings.
+t is the least with E / 4^t < 10^9, where E is the energy of Z after the first stage: it bounds every later number, and the sum of all
+P. What roundings add to the energy of a bin is 1 in the mean: d and the roundings of u and v take it off.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ def later_stages(size: int) -> int:
 
 
 def rotations(size: int) -> np.ndarray:
-    """Return cos(2 pi n / N) for n from 0 to N / 4, in 2^-31."""
-    exact = np.cos(2 * np.pi * np.arange(size // 4 + 1) / size)
-    return np.minimum(np.rint(exact * 2.0**31), 2**31 - 1).astype(np.int64)
+    """Return sin and cos of 2 pi n / N (N / 4, 2) for n from 1 on, in 2^-31."""
+    angle = 2 * np.pi * np.arange(1, size // 4 + 1)[:, None] / size
+    return np.minimum(np.rint(np.concatenate([np.sin(angle), np.cos(angle)], 1) * 2.0**31), 2**31 - 1).astype(np.int64)
 
 
 def headroom(x: np.ndarray, bits: int) -> np.ndarray:
@@ -51,23 +52,30 @@ def spare_bits(window: np.ndarray) -> np.ndarray:
     return 15 - np.frexp(window.reshape(-1, BLOCK).max(1))[1].astype(np.int64)
 
 
-def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the powers (n, N/2 + 1), uint64, of frames (n, N), and their shifts (n, 1): the spectrum times 2^(shift - 2 - stages)."""
+def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return powers (n, N/2 + 1), spectra times 2^(shift - 3/2 - stages) squared, of frames (n, N), shifts and E > 0, (n, 1)."""
     blocks = headroom(samples.reshape(-1, BLOCK), 15).reshape(len(samples), -1)
     spared = (blocks + spare_bits(window)).min(1, keepdims=True) - 1
     shifts, half = np.minimum(np.maximum(blocks.min(1, keepdims=True), spared), 15), len(window) // 2
     values = samples * window + (1 << 15 - shifts) >> 16 - shifts
     rounding = _Halving(np.zeros(len(samples)), np.zeros(len(samples), np.int64))
     made = transform(values[:, ::2] + 1j * values[:, 1::2], rounding)
-    index, cosines = np.arange(1, half // 2 + 1), rotations(2 * half)
+    index, (sines, cosines) = np.arange(1, half // 2 + 1), rotations(2 * half).T
     low, high = made[:, index], made[:, half - index]
     a, b = squares(low), squares(high)
-    part = (b - a) * cosines[::-1][index] + 2**31 >> 32
-    part += 2 * (low * high).imag.astype(np.int64) * cosines[index] + 2**31 >> 32
-    mean, result = (a + b >> 1) - 1, np.zeros((len(samples), half + 1), np.int64)
-    least = rounding.energy[:, None] > 0
-    result[:, half - index], result[:, index] = np.maximum(mean - part, 0) | least, np.maximum(mean + part, 0) | least
-    return result.astype(np.uint64), shifts - rounding.halvings[:, None]
+    part = (b - a) * sines + 2**31 >> 32
+    part += 2 * (low * high).imag.astype(np.int64) * cosines + 2**31 >> 32
+    result = np.zeros((len(samples), half + 1), np.int64)
+    result[:, half - index], result[:, index] = a + b - 2 * part, a + b + 2 * part
+    return result, shifts - rounding.halvings[:, None], rounding.energy[:, None] > 0
+
+
+def band_energies(powers: np.ndarray, slopes: np.ndarray, rising: np.ndarray, bands: int) -> np.ndarray:
+    """Compute step 5: energies (n, bands) of bins with the slope and weight (N/2 + 1,) of each; without the least one."""
+    among = slopes[:, None] == np.arange(bands + 1)
+    up = (powers * rising >> 16) @ among
+    down = (powers @ among >> 1) - among.sum(0) - up
+    return up[:, :-1] + down[:, 1:]
 
 
 @dataclass

@@ -9,16 +9,21 @@ A window is the latest samples. Before the first sample, it holds samples of zer
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.choices import Wrong, option_error, read_settings
+from n2d2py.ini import Key, Kind, option_error, read_choice
 
-_KEYS = ("axes", "hop", "unit", "mean", "std")
+_KEYS = (
+    Key("axes", Kind.UINT, minimum=1, maximum=65536),
+    Key("hop", Kind.UINT, 1, minimum=1, maximum=65536),
+    Key("unit", Kind.FLOATS, (1.0,), minimum=1e-30),
+    Key("mean", Kind.FLOATS, (0.0,)),
+    Key("std", Kind.FLOATS, (1.0,), minimum=1e-30),
+)
 
 
 @dataclass(frozen=True)
@@ -103,32 +108,10 @@ def read_sensor(text: str) -> SensorSource:
         N2D2Error: E003 an unknown kind or key, or a value that is not possible.
     """
     wrong = option_error("-sensor", text)
-    _, settings = read_settings(text, {"window": _KEYS}, wrong)
-    if "axes" not in settings:
-        raise wrong("axes is missing", "add axes=...")
-    counts = {}
-    for key, default in (("axes", "1"), ("hop", "1")):
-        word = settings.get(key, default)
-        if not word.isdigit() or not 1 <= int(word) <= 65536:
-            raise wrong(f"{key}={word} is not a number from 1 to 65536", "correct the value")
-        counts[key] = int(word)
-    unit, mean, std = (
-        _values(wrong, key, settings.get(key, default), counts["axes"])
-        for key, default in (("unit", "1"), ("mean", "0"), ("std", "1"))
-    )
-    if min(*unit, *std) <= 0:
-        raise wrong("unit or std is not positive", "give values above 0")
-    return SensorSource(counts["axes"], counts["hop"], unit, mean, std)
-
-
-def _values(wrong: Wrong, key: str, text: str, axes: int) -> tuple[float, ...]:
-    """Return the values of a key for each axis."""
-    try:
-        values = tuple(map(float, text.split("/")))
-    except ValueError:
-        values = (math.nan,)
-    if not all(map(math.isfinite, values)):
-        raise wrong(f"{key}={text} is not a list of numbers", "separate them by /")
-    if len(values) not in (1, axes):
-        raise wrong(f"{key} has {len(values)} values, but there are {axes} axes", f"give 1 value or {axes}")
-    return values if len(values) == axes else values * axes
+    _, values = read_choice(text, {"window": _KEYS}, wrong)
+    axes = values["axes"]
+    for key in ("unit", "mean", "std"):
+        if len(values[key]) not in (1, axes):
+            raise wrong(f"{key} has {len(values[key])} values, but there are {axes} axes", f"give 1 value or {axes}")
+        values[key] *= axes // len(values[key])
+    return SensorSource(**values)

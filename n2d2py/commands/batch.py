@@ -22,9 +22,10 @@ from pathlib import Path
 from n2d2py.commands.cli_common import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
 from n2d2py.errors import N2D2Error
 from n2d2py.executor import Executor, add_options, of_options
+from n2d2py.targets import text_table
 
 _SCORES = ("float %", "simulated %", "compiled %", "as float %")
-_TITLES = ("model", "params", "bits", "arena B", "weights B", *_SCORES)
+_TITLES = ("model", "params", "bits", "arena B", "weights B", *_SCORES, "note")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -51,20 +52,17 @@ def main(words: list[str] | None = None) -> int:
     if executor != Executor():  # whose workers may be elsewhere
         output, models, params = output.resolve(), [one.resolve() for one in models], [one.resolve() for one in params]
     runs = [_Run(*one, output, options) for one in product(models, params, precisions)]
-    found: dict[int, list[str]] = {}
-    failures = 0
-    rows: list[list[str]] = [list(_TITLES)]
+    rows: dict[int, list[str]] = {}
     try:
-        for number, (row, failed) in executor.run(_run, runs):
-            found[number] = row
-            failures += failed
-            rows = [list(_TITLES), *(found[one] for one in sorted(found))]
-            (chosen.o / "summary.tsv").write_text("".join("\t".join(one) + "\n" for one in rows), encoding="utf-8")
+        for number, row in executor.run(_run, runs):
+            rows[number] = row
+            lines = [_TITLES, *(rows[one] for one in sorted(rows))]
+            (chosen.o / "summary.tsv").write_text("".join("\t".join(one) + "\n" for one in lines), encoding="utf-8")
     except N2D2Error as error:
         print(error.line(), file=sys.stderr)
         return 1
-    print(_aligned(rows))
-    if failures:
+    print(text_table(_TITLES, [rows[one] for one in sorted(rows)], left=(0, 1, 2, len(_TITLES) - 1)), end="")
+    if failures := sum(bool(row[-1]) for row in rows.values()):
         print(f"error: {failures} of the runs failed", file=sys.stderr)
     return 1 if failures else 0
 
@@ -78,8 +76,8 @@ class _Run:
     options: list[str]
 
 
-def _run(run: _Run) -> tuple[list[str], bool]:
-    """Return the row of one run, and whether it failed. Its messages are in its folder."""
+def _run(run: _Run) -> list[str]:
+    """Return the row of one run, with a note if it failed. Its messages are in its folder."""
     model, params, bits, options = run.model, run.params, run.bits, run.options
     print(f"{model.stem}, {params.stem}, {bits} bits ...", file=sys.stderr, flush=True)
     folder = run.output / f"{model.stem}__{params.stem}__{bits}"
@@ -90,24 +88,17 @@ def _run(run: _Run) -> tuple[list[str], bool]:
     log.write_text(done.stdout, encoding="utf-8")
     summaries = sorted(folder.glob("export_CPP_*/statistics/summary.json"), key=lambda file: file.stat().st_mtime)
     if done.returncode or not summaries:
-        return [model.stem, params.stem, bits, f"failed: see {log}"], True
+        return [model.stem, params.stem, bits, *["-"] * (len(_TITLES) - 4), f"failed: see {log}"]
     summary = json.loads(summaries[-1].read_text(encoding="utf-8"))
     scores, samples = summary["scores"], summary["samples"]
     shown = [_percent(scores.get(kind), samples.get(kind)) for kind in ("float", "simulated", "compiled")]
     last = "compiled" if "compiled" in samples else "simulated"
     shown.append(_percent(summary.get("agreement", {}).get(last), summary.get("shared_samples", {}).get(last)))
-    return [summary["network"], params.stem, bits, str(summary["arena_bytes"]), str(summary["weights_bytes"]), *shown], False
+    return [summary["network"], params.stem, bits, str(summary["arena_bytes"]), str(summary["weights_bytes"]), *shown, ""]
 
 
 def _percent(value: float | None, samples: int | None) -> str:
     return "-" if value is None else f"{value:.2f} of {samples}"
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    """Return the rows as aligned text; the message of a failure is not cut."""
-    full = [row for row in rows if len(row) == len(_TITLES)]
-    widths = [max(len(row[k]) for row in (rows if k < 3 else full)) for k in range(len(_TITLES))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,7 @@ from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters
 from n2d2py.figures import new_figure
 from n2d2py.files import json_text, write_text
-from n2d2py.ini.builder import load_document
-from n2d2py.ini.document import Section
-from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema
+from n2d2py.ini import REQUIRED, Key, Kind, Schema, Section, load_document
 from n2d2py.targets.table import text_table
 
 OBJECTIVES = {"score": ("score %", 1), "arena": ("arena B", -1), "weights": ("weights B", -1)}

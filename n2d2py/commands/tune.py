@@ -23,11 +23,12 @@ import re
 import statistics
 import subprocess
 import sys
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 from n2d2py.commands.cli_common import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
 from n2d2py.concurrency import cores
+from n2d2py.targets import text_table
 
 MOMENT = 0.15
 """Seconds of one turn of a measurement."""
@@ -64,12 +65,12 @@ class Row:
 
     network: str
     params: str
-    arena: int | None
-    stack: int | None
-    constants: int | None
-    code: int | None
-    ms: float | None
-    ratio: float | None
+    arena: int | None = None
+    stack: int | None = None
+    constants: int | None = None
+    code: int | None = None
+    ms: float | None = None
+    ratio: float | None = None
     note: str = ""
 
 
@@ -119,29 +120,14 @@ def sweep(
                 times[file].append(bench(running[file], threads, count))
     rows = []
     for file in params:
-        folder_of = folders[file]
-        if folder_of is None:
-            rows.append(Row(network.stem, file.stem, None, None, None, None, None, None, notes[file]))
-            continue
-        columns = sizes(folder_of)
-        ratio = statistics.median(a / b for a, b in zip(times[file], times[next(iter(running))], strict=True))
-        arena, stack, constants, code = (columns.get(name) for name in ("arena", "stack", "constants", "code"))
-        ms = 1e3 * statistics.median(times[file])
-        rows.append(Row(network.stem, file.stem, arena, stack, constants, code, ms, ratio))
+        row = Row(network.stem, file.stem, note=notes[file])
+        if (built := folders[file]) is not None:
+            columns = sizes(built)
+            ratio = statistics.median(a / b for a, b in zip(times[file], times[next(iter(running))], strict=True))
+            parts = {name: columns.get(name) for name in ("arena", "stack", "constants", "code")}
+            row = replace(row, **parts, ms=1e3 * statistics.median(times[file]), ratio=ratio)
+        rows.append(row)
     return rows
-
-
-def table(rows: list[Row]) -> str:
-    """Return the rows as aligned text."""
-    lines = [list(TITLES)] + [[_cell(value) for value in astuple(row)] for row in rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in (0, 1, 8) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
 
 
 def _cell(value: str | int | float | None) -> str:
@@ -178,7 +164,7 @@ def main(words: list[str] | None = None) -> int:
         writer.writerow([field.name for field in fields(Row)])
         writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)
     print(f"{machine()}; {chosen.threads} thread{'s' if chosen.threads > 1 else ''}; time: against the first file")
-    print(table(rows))
+    print(text_table(TITLES, [[_cell(value) for value in astuple(row)] for row in rows], left=(0, 1, 8)), end="")
     return 1 if any(row.note for row in rows) else 0
 
 

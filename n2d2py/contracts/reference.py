@@ -16,8 +16,7 @@ import numpy as np
 
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.windows import Pads
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Graph, Node, Shape
 from n2d2py.naming import numbered_name
 from n2d2py.registry import Registry
 

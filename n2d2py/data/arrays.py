@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from n2d2py.data.text import unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import DamagedArray, map_npy, map_npz
 
+ArraysT = TypeVar("ArraysT")
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
 _WIDE = (np.int64, np.uint32, np.uint64)
 """NumPy's default integer types, for example of token ids."""
@@ -22,16 +25,10 @@ def open_npy(path: Path, name: str | None = None) -> np.ndarray:
     Raises:
         N2D2Error: E401 missing or unreadable, E402 damaged or with Python objects.
     """
-    name = name or str(path)
-    try:
-        return map_npy(path)
-    except OSError as error:
-        raise unreadable_error(name, error) from None
-    except DamagedArray as error:
-        raise _damaged(name, ".npy", error) from None
+    return _open(map_npy, path, name or str(path))
 
 
-def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
+def open_npz(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file by key, in file order; their checksums are verified.
 
     Members stored without compression (np.savez) are memory-mapped; compressed ones are read into memory.
@@ -39,15 +36,9 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
     Raises:
         N2D2Error: E401 missing or unreadable, E402 damaged, with Python objects or too large, E416 empty.
     """
-    name = name or str(path)
-    try:
-        arrays = map_npz(path)
-    except OSError as error:
-        raise unreadable_error(name, error) from None
-    except DamagedArray as error:
-        raise _damaged(name, ".npz", error) from None
+    arrays = _open(map_npz, path, str(path))
     if not arrays:
-        raise N2D2Error("E416", f"{name} contains no array", remedy="store the arrays x and y")
+        raise N2D2Error("E416", f"{path} contains no array", remedy="store the arrays x and y")
     return arrays
 
 
@@ -86,5 +77,11 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
         return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
 
 
-def _damaged(name: str, kind: str, error: DamagedArray) -> N2D2Error:
-    return N2D2Error("E402", f"{name} is not a valid {kind} file: {error}", remedy=error.remedy)
+def _open(read: Callable[[Path], ArraysT], path: Path, name: str) -> ArraysT:
+    """Return what `read` gives for a file; `name`: its name in messages."""
+    try:
+        return read(path)
+    except OSError as error:
+        raise unreadable_error(name, error) from None
+    except DamagedArray as error:
+        raise N2D2Error("E402", f"{name} is not a valid {path.suffix} file: {error}", remedy=error.remedy) from None

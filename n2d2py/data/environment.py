@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini import Document, Key, Kind, Schema, Values, keys
-from n2d2py.ini.ignored import CACHES, SPIKING, Ignored
+from n2d2py.ini import CACHES, SPIKING, Document, Ignored, Key, Kind, Schema, Values, keys
 
 NAMES = ("cenv", "env", "sp")
 

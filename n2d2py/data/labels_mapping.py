@@ -37,11 +37,6 @@ class LabelsMapping:
     label_names: tuple[str, ...]
     file: str | None = None
 
-    @staticmethod
-    def identity(label_names: Sequence[str]) -> LabelsMapping:
-        """Return the mapping output = label id; stimuli without label are ignored."""
-        return LabelsMapping(tuple(range(len(label_names))), IGNORED, tuple(label_names))
-
     def targets(self, labels: np.ndarray) -> np.ndarray:
         """Return the output of each label id of an array (-1: no label); -1 if ignored.
 
@@ -59,12 +54,13 @@ class LabelsMapping:
         return targets
 
     def names(self, count: int) -> list[str]:
-        """Return, for each of `count` outputs, the names of its labels, or its number."""
+        """Return a name for each of `count` outputs: its first label and the number of others, or its number."""
         names_by_output: list[list[str]] = [[] for _ in range(count)]
         for name, output in zip(self.label_names, self.outputs, strict=True):
             if 0 <= output < count:
                 names_by_output[output].append(name)
-        return [", ".join(names) or str(output) for output, names in enumerate(names_by_output)]
+        groups = (names or [str(output)] for output, names in enumerate(names_by_output))
+        return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
 
     def _called(self, label: int) -> str:
         if label < 0:

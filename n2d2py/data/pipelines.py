@@ -17,8 +17,7 @@ from n2d2py.data.pipeline import Pipeline, PipelineStep
 from n2d2py.data.statistics import ImageStatistics, compute_statistics, load_statistics, save_statistics, statistics_key
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, suggest
-from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
-from n2d2py.ini.ignored import COVERED, Ignored
+from n2d2py.ini import COVERED, Document, Ignored, Key, Kind, Schema, Section, Values
 
 INFERENCE = ("Validation", "Test")
 

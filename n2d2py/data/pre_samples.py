@@ -13,7 +13,7 @@ from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.errors import N2D2Error
 
 
-def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, set_name: str = "Test") -> list[Path]:
+def write_pre_samples(provider: StimuliProvider, position: int, folder: Path) -> list[Path]:
     """Write `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's pipeline; return the files in order.
 
     Bytes of 1, 3 or 4 channels are images. Other values are exact arrays (H, W, C), and for 1 or 3 channels also images, with
@@ -22,15 +22,15 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, se
     Raises:
         N2D2Error: E416 for a missing stimulus, and the errors of reading and transforming it.
     """
-    count = provider.sizes()[set_name]
+    count = provider.sizes()["Test"]
     if not 0 <= position < count:
-        what = f"stimulus {position} does not exist in the {set_name.lower()} set of {count}"
+        what = f"stimulus {position} does not exist in the test set of {count}"
         remedy = f"give -pre-samples from 0 to {count - 1}" if count else "add a [database] with a test set"
         raise N2D2Error("E416", what, remedy=remedy)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     red_first = False
-    for step, point in enumerate(provider.trace(set_name, position)):
+    for step, point in enumerate(provider.trace("Test", position)):
         if isinstance(point.transformation, ColorSpace):
             red_first = point.transformation.order == "RGB"
         written += _write_point(point, folder, f"{position}_{step:02d}_{_point_name(point)}", red_first)

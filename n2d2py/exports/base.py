@@ -14,10 +14,8 @@ from n2d2py.contracts.quant.options import IntegerKinds
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.exports.stimuli import StoredStimuli
 from n2d2py.exports.writer import Manifest
-from n2d2py.graph import Node, QuantGraph
-from n2d2py.graph.inputs import InputContract
-from n2d2py.ini.params import ExportParameters
-from n2d2py.ini.schema import Schema
+from n2d2py.graph import InputContract, Node, QuantGraph
+from n2d2py.ini import ExportParameters, Schema
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem

@@ -11,9 +11,8 @@ from n2d2py.error_codes import code_table
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.exports.base import Target
 from n2d2py.exports.registry import built_in_targets, find_target, installed_targets
+from n2d2py.ini import GENERAL, LAYER_PARAMETERS, Params, Schema, read_params
 from n2d2py.ini.docs import schema_page, schema_text
-from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
-from n2d2py.ini.schema import Schema
 
 
 def known_parameters(*more: Target[Any]) -> Schema:

@@ -9,8 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import FractionRescale
 from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.contracts.quant.weighted import WeightedQuantizer, zero_point_terms
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph import QuantGraph, QuantNode, Weighted
 
 
 @dataclass(frozen=True)

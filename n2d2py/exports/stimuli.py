@@ -16,8 +16,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.files import write_text
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantGraph, channels, height, width
 
 
 @dataclass(frozen=True, eq=False)

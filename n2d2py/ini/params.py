@@ -6,7 +6,7 @@ The file is an INI text: export parameters first, then a section `[layer]` for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -15,7 +15,7 @@ from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Kind, Unreadable
-from n2d2py.ini.schema import Key, Schema, keys
+from n2d2py.ini.schema import REQUIRED, Key, Schema, keys
 
 GENERAL = Schema(
     "export parameters",
@@ -69,14 +69,25 @@ ParametersT = TypeVar("ParametersT", bound="ExportParameters")
 
 
 def parameter(
-    name: str, kind: Kind, default: Any, doc: str = "", read: Callable[[Any], Any] | None = None, **limits: Any
+    name: str, kind: Kind, default: Any = REQUIRED, doc: str = "", read: Callable[[Any], Any] | None = None, **limits: Any
 ) -> Any:
-    """Return the field of an export parameter in a class of `ExportParameters`.
+    """Return the field of a dataclass that holds a key: an export parameter, or a property of a section.
 
     `limits` as in `Key`. `read` converts a value of the file to that of the field.
     """
-    key = Key(name, kind, default, doc, **limits)
-    return field(default=read(default) if read else default, metadata={"key": key, "read": read or (lambda value: value)})
+    return field_of(Key(name, kind, default, doc, **limits), read)
+
+
+def field_of(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
+    """Return the field of a key, as `parameter`."""
+    read = read or (lambda value: value)
+    default = MISSING if key.default is REQUIRED else read(key.default)
+    return field(default=default, metadata={"key": key, "read": read})
+
+
+def fields_by_key(cls: type) -> dict[Key, Field]:
+    """Return the fields of a dataclass that `parameter` or `field_of` declares, by key."""
+    return {one.metadata["key"]: one for one in fields(cls) if "key" in one.metadata}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from math import prod
 from typing import ClassVar
 
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import channels, elements
+from n2d2py.graph import QuantGraph, QuantNode, channels, elements
 from n2d2py.registry import Registry
 
 

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.describe import layer_macs
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantGraph, channels, height, layer_macs, width
 from n2d2py.memory.access import MEMORY_ACCESSES, TensorSpec
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec

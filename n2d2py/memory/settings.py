@@ -9,8 +9,7 @@ from typing import Any
 
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.errors import N2D2Error, suggest
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, ParametersT, Params, parameter
+from n2d2py.ini import ExportParameters, Kind, ParametersT, Params, parameter
 from n2d2py.memory.plan import Memory
 
 STRATEGIES = (

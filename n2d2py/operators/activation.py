@@ -9,21 +9,16 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
-from n2d2py.contracts.cpp.epilogue import copy
-from n2d2py.contracts.cpp.forms.select import table
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, table
 from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier, Step
-from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import multiplied
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantize_layer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.forms import Interpolated, Table
-from n2d2py.graph.node import TWICE
+from n2d2py.graph import TWICE, Interpolated, Node, QuantNode, Table
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.elemwise import ElemWise
@@ -54,12 +49,11 @@ memory_access("Activation")(pointwise)
 
 # ---- INI -----------------------------------------------------------------------------------------
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
-_SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (default: Tanh). Several inputs are concatenated."
+
+
+@ini(
+    "Activation", NB_OUTPUTS, _TANH, base=ACTIVATED, doc="Activation function (default: Tanh). Several inputs are concatenated."
 )
-
-
-@ini("Activation", _SCHEMA)
 def _build(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     context.require_channels(tensor)
@@ -68,20 +62,6 @@ def _build(context: LayerContext) -> None:
 
 
 OPERATIONS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
-
-_THRESHOLD = LAYER.extended(
-    NB_OUTPUTS,
-    *WINDOW_KEYS,
-    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
-    name="Threshold",
-    doc="Apply a threshold.",
-)
-
-_THRESHOLD_CONFIG = CONFIGURATION.extended(
-    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
-    Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
-    name="Threshold configuration",
-)
 
 
 def threshold_function(operation: str, threshold: float, maximum: float) -> FunctionRow:
@@ -97,7 +77,17 @@ def threshold_function(operation: str, threshold: float, maximum: float) -> Func
     return Step(threshold, below, above)
 
 
-@ini("Threshold", _THRESHOLD, _THRESHOLD_CONFIG)
+@ini(
+    "Threshold",
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
+    config=(
+        Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
+        Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
+    ),
+    doc="Apply a threshold.",
+)
 def _threshold(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()
     context.require_channels(tensor)

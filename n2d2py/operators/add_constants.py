@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, vectors
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import common_multipliers, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import pack, vectors
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, pack, vectors
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import quantizer
 from n2d2py.contracts.quant.weighted import WeightedQuantizer
@@ -39,17 +36,12 @@ class Affine(Op):
         return [node.requantize(acc, graph.type(node.output))]
 
 
-_SCHEMA = LAYER.extended(
-    NB_OUTPUTS, Key("Factor", Kind.FLOAT, doc="Factor of every value."), name="Scaling", doc="Multiply all values by a factor."
-)
-
-
 def uniform_gain(count: int, gain: float, shift: float = 0.0) -> dict[str, np.ndarray]:
     """Return the parameters of an Affine with one gain and shift for all `count` channels."""
     return {"weights": np.full(count, gain, np.float32), "bias": np.full(count, shift, np.float32)}
 
 
-@ini("Scaling", _SCHEMA)
+@ini("Scaling", NB_OUTPUTS, Key("Factor", Kind.FLOAT, doc="Factor of every value."), doc="Multiply all values by a factor.")
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     context.add(Affine(), [tensor], uniform_gain(context.require_channels(tensor), context.values["Factor"]))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node
-from n2d2py.ini.ignored import TRAINING
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.operators.affine import emit_gain_and_shift
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
 
@@ -64,15 +62,16 @@ def _from_onnx(a: Arrays) -> None:
     a.bind(a.map("Add", a.map("Mul", normed, scale), shift))
 
 
-_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalization with stored statistics.")
-_CONFIG = CONFIGURATION.extended(
-    Key("Epsilon", Kind.FLOAT, 1e-5, "Value added to the variance. 0: default.", minimum=0),
-    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training", ignored=TRAINING),
-    name="BatchNorm configuration",
+@ini(
+    "BatchNorm",
+    NB_OUTPUTS,
+    base=ACTIVATED,
+    config=(
+        Key("Epsilon", Kind.FLOAT, 1e-5, "Value added to the variance. 0: default.", minimum=0),
+        Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training", ignored=TRAINING),
+    ),
+    doc="Batch normalization with stored statistics.",
 )
-
-
-@ini("BatchNorm", _SCHEMA, _CONFIG)
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     tensor = context.concat_inputs()

@@ -8,17 +8,12 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.layer import Call, Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Call, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.quant.forming import moved_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Custom
-from n2d2py.graph.quant import requantized
-from n2d2py.graph.shapes import Shape, channels, elements, rows_along
+from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands

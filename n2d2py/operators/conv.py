@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import conv_sums, exact_float
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.contract import KernelFacts
-from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.cpp import KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select, window
 from n2d2py.contracts.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.contracts.ini.keys import read_activation, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext, ini
@@ -66,13 +62,13 @@ class Conv(GroupedKernel):
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = CONVOLUTION.extended(
-    *window_keys("SubSample", 1), name="Conv", doc="Convolution. A single value in KernelDims makes it one-dimensional."
+@ini(
+    "Conv",
+    *window_keys("SubSample", 1),
+    base=CONVOLUTION,
+    config=CONVOLUTION_CONFIG,
+    doc="Convolution. A single value in KernelDims makes it one-dimensional.",
 )
-_CONFIG = CONVOLUTION_CONFIG.extended(name="Conv configuration")
-
-
-@ini("Conv", _SCHEMA, _CONFIG)
 def _build(context: LayerContext) -> None:
     geometry = read_geometry(context)
     # every n-th output of a convolution of stride s is a convolution of stride s * n

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import make_rescale
-from n2d2py.contracts.cpp.epilogue import converting_epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Layer, LayerCode, converting_epilogue, cpp
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Real, Rescaled
-from n2d2py.graph.quant import requantized
+from n2d2py.graph import Node, QuantGraph, QuantNode, Real, Rescaled, requantized
 from n2d2py.memory.access import memory_access, pointwise
 
 

@@ -8,12 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.contract import KernelFacts
-from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.contracts.cpp.parts import Call
-from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.cpp import Call, KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select, window
 from n2d2py.contracts.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.contracts.ini.keys import read_activation
 from n2d2py.contracts.ini.layers import LayerContext, ini
@@ -101,13 +96,12 @@ class Deconv(GroupedKernel):
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = CONVOLUTION.extended(
-    name="Deconv", doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis."
+@ini(
+    "Deconv",
+    base=CONVOLUTION,
+    config=CONVOLUTION_CONFIG,
+    doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis.",
 )
-_CONFIG = CONVOLUTION_CONFIG.extended(name="Deconv configuration")
-
-
-@ini("Deconv", _SCHEMA, _CONFIG)
 def _build(context: LayerContext) -> None:
     geometry = read_geometry(context)
     params, groups = read_parameters(context, geometry.kernel)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import moving_epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import Moving
 from n2d2py.contracts.quant.quantizer import quantizer

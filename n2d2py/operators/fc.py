@@ -5,24 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import exact_float, matmul_sums
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.contract import KernelFacts
-from n2d2py.contracts.cpp.forms.select import pack, scratch_of, select
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.scratch import scratch
+from n2d2py.contracts.cpp import KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select
 from n2d2py.contracts.ini.convolution import REMAP, remap_outputs
 from n2d2py.contracts.ini.fillers import filler_keys
-from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, WINDOW_KEYS, read_activation
+from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantizer
 from n2d2py.contracts.quant.weighted import WeightedQuantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, channels, elements, height, width
-from n2d2py.ini.ignored import TRAINING
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.graph import Node, Shape, channels, elements, height, width
+from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.concat import Concat
@@ -63,24 +57,6 @@ memory_access("Fc")(whole)
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = with_trained_weights(ACTIVATED).extended(
-    NB_OUTPUTS,
-    *WINDOW_KEYS,
-    *filler_keys("Weights"),
-    *filler_keys("Bias"),
-    name="Fc",
-    doc="Fully connected layer. Its input is flattened in C, H, W order.",
-)
-_CONFIG = CONFIGURATION.extended(
-    Key("NoBias", Kind.BOOL, False, "no bias"),
-    Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
-    REMAP,
-    Key("Normalize", Kind.BOOL, False, "1: the weights of each output are divided by their L2 norm"),
-    Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
-    name="Fc configuration",
-)
-
-
 def _flatten_inputs(context: LayerContext) -> str:
     """Return one input unchanged; several inputs flattened one by one, then concatenated in order."""
     if len(context.parents) == 1:
@@ -94,7 +70,22 @@ def _flatten_inputs(context: LayerContext) -> str:
     return context.add_helper("concat", Concat(), flat)
 
 
-@ini("Fc", _SCHEMA, _CONFIG)
+@ini(
+    "Fc",
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    *filler_keys("Weights"),
+    *filler_keys("Bias"),
+    base=with_trained_weights(ACTIVATED),
+    config=(
+        Key("NoBias", Kind.BOOL, False, "no bias"),
+        Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
+        REMAP,
+        Key("Normalize", Kind.BOOL, False, "1: the weights of each output are divided by their L2 norm"),
+        Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
+    ),
+    doc="Fully connected layer. Its input is flattened in C, H, W order.",
+)
 def _build(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     count = sum(elements(shape) for shape in context.shapes)

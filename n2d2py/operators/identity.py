@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import copy
-from n2d2py.contracts.cpp.layer import cpp
-from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS, WINDOW_KEYS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import copy, cpp
+from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import Moving, MovingAnyIntegers
 from n2d2py.contracts.quant.quantizer import quantizer
@@ -35,23 +33,18 @@ class Dropout(Identity):
 
 
 _RATIO = Key("Dropout", Kind.FLOAT, 0.5, "Fraction of values dropped in training.")
-_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _RATIO, name="Dropout", doc="Dropout layer. Removed at inference.")
-_CONFIG = CONFIGURATION.extended(_RATIO, name="Dropout configuration")
 
 
-@ini("Dropout", _SCHEMA, _CONFIG)
+@ini("Dropout", NB_OUTPUTS, *WINDOW_KEYS, _RATIO, config=(_RATIO,), doc="Dropout layer. Removed at inference.")
 def _from_ini(context: LayerContext) -> None:
     context.add(Dropout(ratio=context.values["Dropout"]), [context.concat_inputs()])
 
 
 @ini(
     "TargetBias",
-    LAYER.extended(
-        NB_OUTPUTS,
-        Key("Bias", Kind.FLOAT, doc="Margin: added in training to the output of the right class where that is above -Bias."),
-        name="TargetBias",
-        doc="Additive margin of a loss (AM-Softmax). A section [<layer>.Target] names the right class. Removed at inference.",
-    ),
+    NB_OUTPUTS,
+    Key("Bias", Kind.FLOAT, doc="Margin: added in training to the output of the right class where that is above -Bias."),
+    doc="Additive margin of a loss (AM-Softmax). A section [<layer>.Target] names the right class. Removed at inference.",
 )
 def _target_bias_from_ini(context: LayerContext) -> None:
     context.add(Identity(), [context.concat_inputs()])

@@ -7,9 +7,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import moving_epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import Array, Constants, Expression, Reference
+from n2d2py.contracts.cpp import Array, Constants, Expression, Layer, LayerCode, Reference, cpp, moving_epilogue
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import Moving
 from n2d2py.contracts.quant.quantizer import quantizer

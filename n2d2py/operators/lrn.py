@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph import Node, Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
@@ -83,18 +80,14 @@ def _from_onnx(a: Arrays) -> None:
 
 @ini(
     "LRN",
-    LAYER.extended(
-        NB_OUTPUTS,
-        name="LRN",
-        doc="Local response normalization: x / (K + Alpha * sum of x^2)^Beta over N neighboring channels. Floating point only.",
-    ),
-    CONFIGURATION.extended(
+    NB_OUTPUTS,
+    config=(
         Key("N", Kind.UINT, 5, "Number of channels in the window.", minimum=1),
         Key("Alpha", Kind.FLOAT, 1e-4, "Factor of the sum of squares. The sum is not divided by N.", minimum=0),
         Key("Beta", Kind.FLOAT, 0.75, "Exponent of the sum."),
         Key("K", Kind.FLOAT, 2.0, "Constant added to the sum.", minimum=SMALLEST_K),
-        name="LRN configuration",
     ),
+    doc="Local response normalization: x / (K + Alpha * sum of x^2)^Beta over N neighboring channels. Floating point only.",
 )
 def _from_ini(context: LayerContext) -> None:
     values, tensor = context.values, context.concat_inputs()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import Shape, channels, height, width
-from n2d2py.ini.ignored import COVERED
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini import COVERED, Key, Kind
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,15 @@ def _register_type(
     name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
 ) -> None:
     """Register a layer type whose result has a shape but no arithmetic, and the reason."""
-    schema = LAYER.extended(
-        *keys, accepted=COVERED.for_keys(*accepted.split()), name=name, doc="Layer known to -describe only."
-    )
-    configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *COVERED.for_keys(*config.split())))
 
-    @ini(name, schema, configuration, why)
+    @ini(
+        name,
+        *keys,
+        accepted=COVERED.for_keys(*accepted.split()),
+        config_accepted=COVERED.for_keys(*config.split()),
+        doc="Layer known to -describe only.",
+        refused=why,
+    )
     def build(context: LayerContext) -> None:
         context.cannot_run(
             "E231",

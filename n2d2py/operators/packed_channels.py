@@ -12,8 +12,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import Op, register
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, height, width
 from n2d2py.memory.access import Access, Repacked, memory_access
 
 PACKED = NumType(8, signed=False, plain=True)

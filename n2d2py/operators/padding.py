@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import move
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, move
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import Moving
@@ -98,15 +96,14 @@ def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
 
 
 _SIDES = ("Top", "Left", "Bottom", "Right")
-_SCHEMA = LAYER.extended(
+
+
+@ini(
+    "Padding",
     NB_OUTPUTS,
     *(Key(f"{side}Padding", Kind.INT, doc=f"Zeros on the {side.lower()} side. Negative values crop.") for side in _SIDES),
-    name="Padding",
     doc="Pad with zeros, or crop.",
 )
-
-
-@ini("Padding", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     context.add(Padding(tuple(context.values[f"{side}Padding"] for side in _SIDES)), [context.concat_inputs()])
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, window
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, Shape
-from n2d2py.graph.chains import chain
+from n2d2py.graph import Node, Shape, chain
 from n2d2py.memory.access import Whole, memory_access
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool.op import emit_pool

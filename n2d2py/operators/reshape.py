@@ -6,16 +6,13 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import image_axes, move
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, image_axes, move
+from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import MovingAnyIntegers
 from n2d2py.contracts.quant.quantizer import quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, elements, n2d2_dims
+from n2d2py.graph import Node, Shape, elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, same_order
 
@@ -37,16 +34,13 @@ class Reshape(Op):
         return [inputs[0].reshape(len(inputs[0]), *self.dims)]
 
 
-_SCHEMA = LAYER.extended(
+@ini(
+    "Reshape",
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key("Dims", Kind.INTS, doc="Dimensions X Y C of the result. 0: dimension of the input. -1 (once): inferred.", minimum=-1),
-    name="Reshape",
     doc="Reshape the elements in the order x + X * (y + Y * c).",
 )
-
-
-@ini("Reshape", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor, dims = context.concat_inputs(), list(context.values["Dims"])
     shape = context.graph.shape(tensor)

@@ -11,10 +11,8 @@ from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shar
 from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.functions import lane_sum, log
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import Expression
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
+from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
@@ -22,8 +20,7 @@ from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
-from n2d2py.ini.ignored import TRAINING
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
@@ -140,17 +137,14 @@ def _from_onnx(a: Arrays) -> None:
         a.bind(a.layer(Softmax(size, is_log, inner), x, "rows"))
 
 
-_SCHEMA = LAYER.extended(
+@ini(
+    "Softmax",
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key("WithLoss", Kind.BOOL, False, "training", ignored=TRAINING),
     Key("GroupSize", Kind.UINT, 0, "Number of channels normalized together. 0: all."),
-    name="Softmax",
     doc="Softmax over the channels of each position.",
 )
-
-
-@ini("Softmax", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     count, size = context.require_channels(tensor), context.values["GroupSize"]

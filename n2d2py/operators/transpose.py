@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import image_axes, move
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, image_axes, move
+from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import MovingAnyIntegers
 from n2d2py.contracts.quant.quantizer import quantizer
@@ -47,18 +45,17 @@ def transpose_source(tensor: str, graph: Graph) -> tuple[str, tuple[int, ...]]:
 
 
 _BATCH = 3
-_SCHEMA = LAYER.extended(
+
+
+@ini(
+    "Transpose",
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key(
         "Perm", Kind.UINTS, doc="Input axis of each of the axes X Y C B of the result. 1 0 2 3 swaps X and Y. B (3) stays last."
     ),
-    name="Transpose",
     doc="Permute the axes.",
 )
-
-
-@ini("Transpose", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     context.as_images()
     tensor, perm = context.concat_inputs(), context.values["Perm"]

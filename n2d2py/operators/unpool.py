@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.contracts.cpp.epilogue import moving_epilogue
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue, window
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, read_mapping
@@ -18,8 +17,7 @@ from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, pad
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.deconv import Deconv, transposed_extent
@@ -92,7 +90,8 @@ class Unpool(Op):
         return [np.clip(moved_layer, *node.limits).astype(kind.dtype)]
 
 
-_SCHEMA = ACTIVATED.extended(
+@ini(
+    "Unpool",
     NB_OUTPUTS,
     Key(
         "Pooling",
@@ -105,13 +104,10 @@ _SCHEMA = ACTIVATED.extended(
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
+    base=ACTIVATED,
     accepted=THIRD_AXIS,
-    name="Unpool",
     doc="Unpooling, channel by channel.",
 )
-
-
-@ini("Unpool", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()

@@ -12,8 +12,7 @@ from n2d2py.contracts.quant.forming import Moving
 from n2d2py.contracts.quant.quantizer import quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, elements, in_memory_order, of_memory_order
+from n2d2py.graph import Node, Shape, elements, in_memory_order, of_memory_order
 from n2d2py.memory.access import View, memory_access
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,9 +44,30 @@ class Option:
         return self.name.replace("-", "_")
 
     @property
+    def signature(self) -> str:
+        """The option and its value, such as -calib N."""
+        value = f"[{self.metavar}]" if self.kind.startswith("optional") else self.metavar
+        return f"-{self.name} {value}".rstrip()
+
+    @property
+    def default_text(self) -> str:
+        """The default as text; "" if there is none."""
+        return "" if self.kind in ("flag", "optional-int") or self.default in (None, ()) else str(self.default)
+
+    @property
     def summary(self) -> str:
         """The first sentence of `doc`."""
         return self.doc.partition(". ")[0].rstrip(".") + "."
+
+    @property
+    def documented(self) -> str:
+        """The help text for every installation, whatever exports and presets it has."""
+        text = self.described(() if self.metavar == "TOPIC" else self.choices)
+        return text + (f" Applies to: {self.applies}." if self.applies else "")
+
+    def described(self, values: Sequence[str]) -> str:
+        """Return the help text and the values."""
+        return self.doc + (f" {self.metavar}: {', '.join(values)}." if values else "")
 
 
 RUN, DATA, QUANT, EXPORT, OUT = _RUN, _DATA, _QUANT, _EXPORT, _OUT = "Run", "Data", "Quantization", "Project", "Output"
@@ -172,8 +194,8 @@ wt-reduce-range: Limit weights to 7 bits where two 8-bit products must fit 16 bi
 no-bias-correction: Turn off bias correction. [integer] <how-to/improve_accuracy>
 input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16, or floating point, where 8 bits lose too much precision.
     [integer] <reference/arithmetic>
-output-bits: Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores and
-    other linear outputs by default. [integer] <reference/arithmetic>
+output-bits: Bit width of the model's outputs, 8 or 16. 0 selects 8 for -quality fast, 16 for best, else 16 for class scores
+    and where 8 lose much. [integer] <reference/arithmetic>
 mixed-precision: Store the activations that are most sensitive to 8-bit rounding in 16 bits. Part of -quality best. [integer]
     <how-to/improve_accuracy>
 no-mixed-precision: Use 8 bits for all weights and all activations between layers, also with -quality best. [integer]

@@ -11,8 +11,7 @@ from typing import Any
 
 from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import refused
-from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Graph, Node, Shape, Tensor
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.view import MemoryView

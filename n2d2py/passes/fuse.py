@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from n2d2py.errors import InternalError
-from n2d2py.graph import Graph
-from n2d2py.graph.chains import CHAINS
-from n2d2py.graph.precision import Precision, TargetForm
-from n2d2py.graph.shapes import elements
+from n2d2py.graph import CHAINS, Graph, Precision, TargetForm, elements
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax

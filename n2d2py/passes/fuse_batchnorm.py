@@ -10,6 +10,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.linear import cast_like, gain_and_shift, scale_outputs
+from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
 
 
@@ -41,26 +42,38 @@ class FuseAffine(Pass):
             }
         else:
             scale_outputs(producer, gain, shift)
-        graph.absorb(producer, node)
-        producer.activation = node.activation
+        _absorb(graph, producer, node)
         return f"gain and shift merged into {producer.name}"
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
-    """Return the producer of the node's first input if it is of `kinds`, linear and has no other consumer; else the reason."""
-    producer = graph.producer(node.inputs[0])
-    if producer is None:
-        return "its input is a network input"
-    if not isinstance(producer.op, kinds):
-        return f"it follows {producer.name} of type {producer.op.kind}"
-    if producer.activation is not None:
-        return f"{producer.name} has the activation {producer.activation.kind}"
-    if producer.output in graph.outputs:
-        return f"the output of {producer.name} is a network output"
-    readers = len(graph.consumers(producer.output))
-    if readers != 1:
-        return f"the output of {producer.name} has {readers} consumers"
-    return producer
+    """Return the producer of the node's first input if it is of `kinds`, linear and has no other consumer; else the reason.
+
+    Reshapes between them that keep the channels, such as a Squeeze of pixels, are passed over.
+    """
+    tensor = node.inputs[0]
+    while True:
+        producer = graph.producer(tensor)
+        if producer is None:
+            return "its input is a network input"
+        if producer.activation is not None:
+            return f"{producer.name} has the activation {producer.activation.kind}"
+        if tensor in graph.outputs:
+            return f"the output of {producer.name} is a network output"
+        readers = len(graph.consumers(tensor))
+        if readers != 1:
+            return f"the output of {producer.name} has {readers} consumers"
+        if isinstance(producer.op, kinds):
+            return producer
+        if not isinstance(producer.op, Reshape) or graph.shape(tensor)[1:2] != graph.shape(producer.inputs[0])[1:2]:
+            return f"it follows {producer.name} of type {producer.op.kind}"
+        tensor = producer.inputs[0]
+
+
+def _absorb(graph: Graph, producer: Node, node: Node) -> None:
+    """Remove a node that `producer` computes now, with its activation."""
+    graph.absorb(graph.required_producer(node.inputs[0]), node)
+    producer.activation = node.activation
 
 
 class FuseBatchNorm(Pass):
@@ -76,8 +89,7 @@ class FuseBatchNorm(Pass):
 
     def rewrite(self, graph: Graph, node: Node, producer: Node) -> str:
         scale_outputs(producer, *gain_and_shift(node))
-        graph.absorb(producer, node)
-        producer.activation = node.activation
+        _absorb(graph, producer, node)
         return f"BatchNorm merged into {producer.name}"
 
 

@@ -13,8 +13,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.shapes import elements
+from n2d2py.graph import Graph, Node, elements
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized

@@ -5,8 +5,7 @@ the group `n2d2py.plugins`. `docs/tutorials/own_operator.md` is the tutorial, th
 that a plug-in file needs is imported from here; the decorators are those of built-in operators, or use their registries.
 """
 
-from n2d2py.contracts.cpp.isa import InstructionSet, register_instruction_set
-from n2d2py.contracts.cpp.layer import kernel
+from n2d2py.contracts.cpp import InstructionSet, kernel, register_instruction_set
 from n2d2py.exports.cpp.headers import plugin_header
 from n2d2py.graph.chains import chain
 from n2d2py.plugin.attributes import attribute

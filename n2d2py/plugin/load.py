@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import entry_points, log
-from n2d2py.contracts.cpp.isa import MORE_SETS
-from n2d2py.contracts.cpp.layer import LAYERS, REPLACED_KERNELS
+from n2d2py.contracts.cpp import LAYERS, MORE_SETS, REPLACED_KERNELS
 from n2d2py.contracts.functions import FUNCTIONS, ONNX_FUNCTIONS
 from n2d2py.contracts.ini.layers import LAYER_TYPES
 from n2d2py.contracts.onnx.nodes import CONVERTERS

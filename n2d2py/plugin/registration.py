@@ -8,22 +8,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from n2d2py.contracts.cpp.code import LayerCode
-from n2d2py.contracts.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.contracts.cpp.layer import Layer, cpp
-from n2d2py.contracts.cpp.parts import Call, Expression
+from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue
 from n2d2py.contracts.functions import FUNCTIONS
-from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, LayerContext, ini, read_activation
 from n2d2py.contracts.onnx.nodes import Unsupported, find_converter, onnx
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.quant.forming import moved_layer, summed_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.exports.cpp.headers import plugin_header
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Custom
-from n2d2py.graph.quant import QuantNode
+from n2d2py.graph import Custom, Node, QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.access import Access, Pointwise, Whole, Window, memory_access
 from n2d2py.operators.activation import Activation
@@ -168,9 +162,8 @@ def _enter_section(cls: Any, as_op: Callable[[Any], Any]) -> None:
         name, doc = one.metadata.get("ini") or camel(one.name), one.metadata.get("doc", "")
         keys.append(Key(name, Kind.ENUM if choices else kind, default, doc, tuple(choices)))
     outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
-    schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=cls.ini, doc=(cls.__doc__ or "").split("\n")[0])
 
-    @ini(cls.ini, schema)
+    @ini(cls.ini, outputs, *keys, base=ACTIVATED, doc=(cls.__doc__ or "").split("\n")[0])
     def build(context: LayerContext) -> None:
         values = {}
         for one, key in zip(fields(cls), keys, strict=True):

@@ -14,8 +14,7 @@ from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import ExportFolder, ExportRequest, find_target
 from n2d2py.exports.cpp.library import load_export
-from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Graph, Node, QuantGraph, Shape
 from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory

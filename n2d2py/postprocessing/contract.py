@@ -13,12 +13,10 @@ import numpy as np
 
 from n2d2py.arithmetic.fixed_scale import FixedScale
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.choices import option_error, read_settings
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
-from n2d2py.ini.kinds import Kind, Unreadable
-from n2d2py.ini.schema import REQUIRED, Key
+from n2d2py.ini import REQUIRED, Key, Kind, option_error, read_choice
 from n2d2py.registry import Registry
 
 CCall = Callable[..., int]
@@ -177,16 +175,7 @@ def parse_post(text: str, where: Location | None = None) -> Post:
     Raises:
         N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
     """
-    wrong = option_error("-post", text, where)
-    name, settings = read_settings(text, {kind.name: [key.name for key in kind.keys] for kind in KINDS.values()}, wrong)
-    values: dict[str, Any] = {}
-    for key in KINDS[name].keys:
-        try:
-            values[key.name] = key.read(key.name, settings[key.name])[0] if key.name in settings else key.default
-        except Unreadable as error:
-            raise wrong(error.what, error.remedy) from None
-        if values[key.name] is REQUIRED:
-            raise wrong(f"{key.name} is missing", f"add {key.name}=...")
+    name, values = read_choice(text, {kind.name: kind.keys for kind in KINDS.values()}, option_error("-post", text, where))
     return Post(KINDS[name], values)
 
 

@@ -12,8 +12,7 @@ from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.graph import Graph
-from n2d2py.graph.inputs import each_call, named_inputs
+from n2d2py.graph import Graph, each_call, named_inputs
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.reference.executor import run_graph
 

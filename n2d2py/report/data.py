@@ -10,8 +10,7 @@ import numpy as np
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import KernelChoice
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import InputContract
+from n2d2py.graph import Graph, InputContract, QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.observe.compare import LayerComparison

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import n2d2_dims
+from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.pool import Pool
 from n2d2py.report.layers import layer_type, stored_parameters
@@ -96,14 +95,14 @@ def _draw_layer(svg: Svg, item: Item, graph: QuantGraph, node: QuantNode) -> Non
     title = f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters"
     svg.rect(x, y, item.width, item.height, "box", 4, title=title)
     svg.rect(x, y, 5, item.height, _style(node), 2)
-    svg.text(x + 13, y + 15, shorten(node.name, 31), "name", anchor="start")
-    svg.text(x + 13, y + 28, shorten(f"{_operator_text(node)} → {_dims(graph, out)}", 40), "info", anchor="start")
+    svg.text(x + 13, y + 15, shorten(node.name, 27), "name", anchor="start")
+    svg.text(x + 13, y + 28, shorten(f"{_operator_text(node)} → {_dims(graph, out)}", 36), "info", anchor="start")
     svg.text(x + 13, y + 40, _tensor_text(graph, out), "info", anchor="start")
 
 
 def _draw_end(svg: Svg, item: Item, title: str, text: str) -> None:
     svg.rect(item.x - item.width / 2, item.y - item.height / 2, item.width, item.height, "end", item.height / 2)
-    svg.text(item.x, item.y - 3, shorten(title, 26), "name")
+    svg.text(item.x, item.y - 3, shorten(title, 24), "name")
     svg.text(item.x, item.y + 10, shorten(text, 34), "info")
 
 

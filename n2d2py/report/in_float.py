@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
-from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.graph.precision import TargetForm
+from n2d2py.graph import Graph, Node, QuantGraph, TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax

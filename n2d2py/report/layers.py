@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.exports import KernelChoice
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned
-from n2d2py.graph.shapes import n2d2_dims
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool

@@ -43,26 +43,22 @@ class Layout:
     height: float
 
 
-def lay_out(
-    sizes: list[tuple[float, float]],
-    edges: list[tuple[int, int]],
-    *,
-    gap: tuple[float, float] = (26.0, 22.0),
-    margin: float = 30.0,
-    column_ranks: int = 26,
-) -> Layout:
-    """Place boxes of `sizes` (width, height); edges (from, to) go to a later box. Gaps are (horizontal, vertical).
+_GAP, _MARGIN = (26.0, 22.0), 30.0
+"""Pixels between boxes, across and down, and around the drawing."""
+_COLUMN_RANKS = 26
+"""Ranks of a column: 1.2 times as many are folded into several columns."""
 
-    More than 1.2 x `column_ranks` ranks are folded into columns of about that many.
-    """
+
+def lay_out(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) -> Layout:
+    """Place boxes of `sizes` (width, height); edges (from, to) go to a later box."""
     items = _ranked(sizes, edges)
     routes = _bent(items, edges)
     rows: list[list[int]] = [[] for _ in range(max((item.rank for item in items), default=-1) + 1)]
     for index, item in enumerate(items):
         rows[item.rank].append(index)
     _order(items, rows)
-    _position(items, rows, gap[0])
-    width, height = _fold(items, rows, routes, gap, margin, column_ranks)
+    _position(items, rows)
+    width, height = _fold(items, rows, routes)
     return Layout(items, routes, width, height)
 
 
@@ -112,13 +108,13 @@ def _wish(items: list[Item], index: int, down: bool) -> float:
     return sum(items[n].x for n in chosen) / len(chosen) if chosen else item.x
 
 
-def _position(items: list[Item], rows: list[list[int]], gap: float) -> None:
+def _position(items: list[Item], rows: list[list[int]]) -> None:
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else rows[::-1]:
             wishes = [_wish(items, index, down) for index in row]
             half = [items[index].width / 2 for index in row]
-            offsets = np.concatenate([[0.0], np.cumsum([a + b + gap for a, b in pairwise(half)])])
+            offsets = np.concatenate([[0.0], np.cumsum([a + b + _GAP[0] for a, b in pairwise(half)])])
             weights = [_STIFF if items[index].key is not None else 1.0 for index in row]
             for index, x in zip(row, _monotone(np.array(wishes) - offsets, weights) + offsets, strict=True):
                 items[index].x = float(x)
@@ -137,34 +133,27 @@ def _monotone(wishes: np.ndarray, weights: list[float]) -> np.ndarray:
     return np.concatenate([np.full(count, value) for value, _, count in blocks])
 
 
-def _cuts(items: list[Item], routes: list[list[int]], ranks: int, wanted: int) -> list[int]:
+def _cuts(items: list[Item], routes: list[list[int]], ranks: int) -> list[int]:
     """First ranks of the columns: near equal parts, where the fewest sources reach across."""
-    if ranks <= 1.2 * wanted:
+    if ranks <= 1.2 * _COLUMN_RANKS:
         return [0]
     sources: list[set[int]] = [set() for _ in range(ranks)]
     for route in routes:
         for lower in route[1:]:
             sources[items[lower].rank].add(route[0])
-    columns = -(-ranks // wanted)
+    columns = -(-ranks // _COLUMN_RANKS)
     starts = [0]
     for column in range(1, columns):
         ideal = ranks * column / columns
-        near = [r for r in range(ranks) if abs(r - ideal) <= wanted / 4 and r > starts[-1]]
+        near = [r for r in range(ranks) if abs(r - ideal) <= _COLUMN_RANKS / 4 and r > starts[-1]]
         starts.append(min(near, key=lambda r: (len(sources[r]), abs(r - ideal))))
     return starts
 
 
-def _fold(
-    items: list[Item],
-    rows: list[list[int]],
-    routes: list[list[int]],
-    gap: tuple[float, float],
-    margin: float,
-    column_ranks: int,
-) -> tuple[float, float]:
+def _fold(items: list[Item], rows: list[list[int]], routes: list[list[int]]) -> tuple[float, float]:
     """Set columns and y, move each column's x to its place; return (width, height)."""
-    starts = _cuts(items, routes, len(rows), column_ranks)
-    left, tallest = margin, 0.0
+    starts = _cuts(items, routes, len(rows))
+    left, tallest = _MARGIN, 0.0
     for column, start in enumerate(starts):
         stop = starts[column + 1] if column + 1 < len(starts) else len(rows)
         members = [index for row in rows[start:stop] for index in row]
@@ -172,16 +161,16 @@ def _fold(
             continue
         low = min(items[index].x - items[index].width / 2 for index in members)
         high = max(items[index].x + items[index].width / 2 for index in members)
-        y = margin
+        y = _MARGIN
         for row in rows[start:stop]:
             height = max(items[index].height for index in row)
             for index in row:
                 items[index].y = y + height / 2
                 items[index].height = height if items[index].key is None else items[index].height
-            y += height + gap[1]
+            y += height + _GAP[1]
         for index in members:
             items[index].x += left - low
             items[index].column = column
-        tallest = max(tallest, y - gap[1])
-        left += high - low + 2 * margin
-    return left - margin, tallest + margin
+        tallest = max(tallest, y - _GAP[1])
+        left += high - low + 2 * _MARGIN
+    return left - _MARGIN, tallest + _MARGIN

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.quant import nodes_for, outputs_from
+from n2d2py.graph import Graph, QuantGraph, nodes_for, outputs_from
 from n2d2py.quant.simulator import simulate
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo

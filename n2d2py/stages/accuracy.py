@@ -12,8 +12,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Precision, QuantGraph
-from n2d2py.graph.inputs import named_inputs
+from n2d2py.graph import Precision, QuantGraph, named_inputs
 from n2d2py.quant.calibration import Observed
 from n2d2py.quant.observe.judged import OutputFigure, in_rows, relative_errors, worst_output
 from n2d2py.quant.search.sensitivity import LayerLoss, layer_losses

@@ -14,8 +14,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import NO_CONTRACT, InputContract, named_inputs
+from n2d2py.graph import NO_CONTRACT, Graph, InputContract, QuantGraph, named_inputs
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.quant.observe.compare import Accumulator, LayerComparison

@@ -15,8 +15,7 @@ from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target, find_target, target_names
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import Shape, channels, elements, height, width
+from n2d2py.graph import QuantGraph, Shape, channels, elements, height, width
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size

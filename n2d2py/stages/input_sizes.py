@@ -4,9 +4,10 @@ onnx."""
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs, open_sizes_error
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.states import fix_inputs, propose_constants
+from n2d2py.graph.shapes import Shape, elements
 from n2d2py.stages.options import LoadOptions
 
 
@@ -34,30 +36,66 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     _size_by_data(model, options)
     opened = next((one for one in model.user_inputs if one.is_open), None)
     if opened is not None:
-        raise open_sizes_error(model, opened, _find_size(model, options))
+        raise open_sizes_error(model, opened, _find_sizes(model, options))
 
 
 _SIZES = (64, 224, 576, 1024, 16000)
 """Sizes that are tried for open axes."""
+_WIDTHS = 8
+"""Number of sizes of weights that are tried for the last axis."""
 _SECONDS, _BYTES = 10, 64 << 20
-"""Limits of the trials: time, and size of the model."""
+"""Limits of the trials: CPU time, and size of the model."""
 
 
-def _find_size(model: OnnxModel, options: LoadOptions) -> int | None:
-    """Return a size with which the model is imported, the same for all open axes; None if none is found soon."""
-    if model.proto.ByteSize() > _BYTES:
-        return None
-    start = time.monotonic()
-    for size in _SIZES:
-        inputs = [one.sized([each or size for each in one.dims[len(one.dims) > 1 :]], model.place()) for one in model.inputs]
-        proto = type(model.proto).FromString(model.proto.SerializeToString())
-        trial = replace(model, proto=proto, inputs=inputs, constants=dict(model.constants))
-        with log.muted(), suppress(N2D2Error):
-            fix_inputs(trial, options.constants or propose_constants(trial))
-            import_onnx(trial)
-            return size
-        if time.monotonic() > start + _SECONDS:
+def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
+    """Return sizes of the open inputs with which the model is imported; none if they are not found soon.
+
+    All open axes get one size, or the last one that of a weight. A first axis that layers mix is time: it gets a size too.
+    """
+    opened = [one for one in model.user_inputs if one.is_open]
+    has_time = all(len(one.dims) == 2 and one.dims[0] is None and not one.kind for one in opened)
+    start, first = time.process_time(), _SIZES[0]
+    pairs = [*((size, size) for size in _SIZES), *((first, width) for width in _widths(model))]
+    for others, last in pairs if model.proto.ByteSize() <= _BYTES else ():
+        sizes = {one.name: _filled(one.dims[len(one.dims) > 1 :], others, last) for one in opened}
+        mixes = _mixes_first_axis(model, options, sizes)
+        if has_time and mixes is not False:
+            by_time = {name: (first, *dims) for name, dims in sizes.items()}
+            if _mixes_first_axis(model, options, by_time):
+                return by_time
+        if mixes is not None:
+            return sizes
+        if time.process_time() > start + _SECONDS:
             break
+    return {}
+
+
+def _filled(dims: Sequence[int | None], others: int, last: int) -> Shape:
+    return tuple(each or (last if index == len(dims) else others) for index, each in enumerate(dims, 1))
+
+
+def _widths(model: OnnxModel) -> list[int]:
+    """Return the sizes of matrices, in the order of the nodes that multiply with them."""
+    shapes = [
+        model.constants[node.input[1]].shape
+        for node in model.proto.graph.node
+        if node.op_type in ("MatMul", "Gemm", "RNN", "GRU", "LSTM") and node.input[1] in model.constants
+    ]
+    return list(dict.fromkeys(size for shape in shapes for size in shape[-2:]))[:_WIDTHS]
+
+
+def _mixes_first_axis(model: OnnxModel, options: LoadOptions, sizes: Mapping[str, Shape]) -> bool | None:
+    """Import a copy of the model with these sizes; return whether its first axis is a part of the sample, None if it fails."""
+    proto = type(model.proto).FromString(model.proto.SerializeToString())
+    trial = replace(model, proto=proto, inputs=list(model.inputs), constants=dict(model.constants))
+    with log.muted(), suppress(N2D2Error):
+        for name, dims in sizes.items():
+            trial.set_sizes(name, dims)
+        fix_inputs(trial, options.constants or propose_constants(trial))
+        graph = import_onnx(trial)
+        if trial.batch in (None, 1):
+            return model.batch is None and trial.batch == 1
+        return elements(graph.shape(graph.inputs[0])) == prod(next(iter(sizes.values())))
     return None
 
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.frame import read_frame
+from n2d2py.contracts.ini import WeightStore, has_quantized_training, open_weights, refuse_quantized_training
 from n2d2py.contracts.ini.recipes import unignore_training_keys
-from n2d2py.contracts.ini.trained import has_quantized_training, refuse_quantized_training
-from n2d2py.contracts.ini.weights import WeightStore, open_weights
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import RandomItems
@@ -33,14 +32,8 @@ from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.post import read_post
 from n2d2py.frontend.ini.targets import read_targets
-from n2d2py.graph import Graph
-from n2d2py.graph.inputs import InputContract, stimulus_shape
-from n2d2py.graph.port import FilePort
-from n2d2py.graph.shapes import channels
-from n2d2py.ini.builder import load_document
-from n2d2py.ini.document import Document
-from n2d2py.ini.params import Params
-from n2d2py.ini.paths import resolve_path
+from n2d2py.graph import FilePort, Graph, InputContract, channels, stimulus_shape
+from n2d2py.ini import Document, Params, load_document, resolve_path
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.postprocessing import parse_post, recognized

@@ -7,7 +7,7 @@ it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +17,7 @@ import numpy as np
 from n2d2py.arithmetic.audio import read_audio
 from n2d2py.arithmetic.frame import read_frame
 from n2d2py.arithmetic.sensor import read_sensor
-from n2d2py.contracts.quant.options import AskedIntegers, QuantOptions
+from n2d2py.contracts.quant.options import AskedIntegers, IntegerKinds, QuantOptions
 from n2d2py.errors import N2D2Error
 
 if TYPE_CHECKING:
@@ -369,27 +369,20 @@ def quant_options(
     best, fast = calibration.quality == "best", calibration.quality == "fast"
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
     mixed = chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed
-    return QuantOptions(
-        chosen.bits,
-        act_clipping=chosen.act_clipping,
-        quantile=chosen.quantile,
-        wt_clipping=chosen.wt_clipping,
-        rescaling=(None if wanted.own_rescaling else chosen.rescaling) or wanted.rescaling or "Floating-point",
-        per_output=calibration.per_output and target_limits(target).per_output,
-        unsigned=chosen.unsigned and wanted.unsigned,
-        equalize=calibration.equalize,
-        correct_bias=chosen.correct_bias and not fast,
-        adaptive_rounding=rounding == "adaptive",
-        input_bits=chosen.input_bits or wanted.input_bits or (16 if best else 0),
-        input_asked=chosen.input_bits == 16,
-        output_bits=chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
-        mixed=mixed,
-        wide_weights=mixed and best and not chosen.weight_bits and not chosen.flash_budget,
-        wide_concats=wanted.wide_concats,
-        sequential=chosen.sequential,
-        reduce_range=chosen.reduce_range or wanted.reduce_range,
-        zero_points=chosen.zero_points,
-        unit_ranges=wanted.unit_ranges,
-        full_range=wanted.full_range,
-        file_types=wanted.file_types,
-    )
+    asked = {one.name: getattr(chosen, one.name) for one in fields(AskedIntegers)}
+    kinds = {one.name: getattr(wanted, one.name) for one in fields(IntegerKinds)}
+    decided: dict[str, Any] = {
+        "rescaling": (None if wanted.own_rescaling else chosen.rescaling) or wanted.rescaling or "Floating-point",
+        "per_output": calibration.per_output and target_limits(target).per_output,
+        "unsigned": chosen.unsigned and wanted.unsigned,
+        "equalize": calibration.equalize,
+        "correct_bias": chosen.correct_bias and not fast,
+        "adaptive_rounding": rounding == "adaptive",
+        "input_bits": chosen.input_bits or wanted.input_bits or (16 if best else 0),
+        "input_asked": chosen.input_bits == 16,
+        "output_bits": chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
+        "mixed": mixed,
+        "wide_weights": mixed and best and not chosen.weight_bits and not chosen.flash_budget,
+        "reduce_range": chosen.reduce_range or wanted.reduce_range,
+    }
+    return QuantOptions(**asked | kinds | decided)

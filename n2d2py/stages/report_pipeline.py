@@ -10,10 +10,9 @@ import numpy as np
 from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.arithmetic.sensor import SensorSource, read_sensor
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.choices import without_defaults
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.inputs import InputContract
+from n2d2py.graph import InputContract, QuantGraph
+from n2d2py.ini.choices import without_defaults
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.observe.worst import stimulus_picture, window_picture
 from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage, bytes_fact

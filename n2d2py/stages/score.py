@@ -14,9 +14,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import InputSource
-from n2d2py.graph.shapes import channels
+from n2d2py.graph import Graph, InputSource, QuantGraph, channels
 from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
@@ -83,13 +81,8 @@ def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray
 def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
     """Return the names of the outputs of a target: of the labels that mean each."""
     mapping = network.mappings.get(target.name)
-    if mapping is None:
-        return network.data.classes
-    names_by_id: dict[int, list[str]] = {}
-    for name, output in zip(mapping.label_names, mapping.outputs, strict=True):
-        names_by_id.setdefault(output, []).append(name)
-    groups = (names_by_id.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
-    return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
+    outputs = max(channels(network.graph.shape(target.tensor)), 2)
+    return network.data.classes if mapping is None else mapping.names(outputs)
 
 
 def stream_scores(

@@ -13,9 +13,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
-from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import named_inputs, stimulus_shape
-from n2d2py.graph.port import plain_port
+from n2d2py.graph import Graph, QuantGraph, named_inputs, plain_port, stimulus_shape
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 

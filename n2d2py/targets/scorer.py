@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -124,12 +124,8 @@ class Scorer:
     is above the target's threshold.
     """
 
-    def __init__(
-        self, target: ScoreTarget, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None, type: NumType = FLOAT64
-    ):
-        """`labels`: names by label id. `mapping`: output (or -1) by label id; None: the output is the label id.
-
-        `type`: number type of stored integers; by default outputs are real values.
+    def __init__(self, target: ScoreTarget, classes: Sequence[str] = (), type: NumType = FLOAT64):
+        """`classes`: names of the outputs. `type`: number type of stored integers; by default outputs are real values.
 
         Raises:
             N2D2Error: E220 for a kind of target that is not scored.
@@ -139,8 +135,7 @@ class Scorer:
             raise N2D2Error("E220", what, where=target.location, remedy="use TargetScore, or export without -test")
         self.target = target
         self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
-        self._labels = tuple(labels)
-        self._mapping = mapping
+        self._classes = tuple(classes)
         self._type = type
         self._outputs: int | None = None
         self._names: list[str] = []
@@ -161,13 +156,12 @@ class Scorer:
         """Score a batch.
 
         `outputs` (n, C) or (n, C, 1, 1); any shape for targets whose data are the target, with real `inputs` of the same size
-        (from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None without labels; (n, H, W), one per pixel,
+        (from files for a TargetCompare). `labels` (n,) expected outputs, -1 for none; None without labels; (n, H, W), one per pixel,
         for `outputs` (n, C, h, w). `indices`: numbers of the samples in their set; by default they continue those of the
         previous batch.
 
         Raises:
-            N2D2Error: E450 a label without an output in the mapping, E451 a label beyond the outputs, E452 outputs with several
-                positions, E453 outputs that are not finite.
+            N2D2Error: E451 a label beyond the outputs, E452 outputs with several positions, E453 outputs that are not finite.
         """
         stored = np.asarray(outputs)
         count = len(stored)
@@ -243,35 +237,17 @@ class Scorer:
             self._shown.append(SegmentedSample(int(numbers[index]), estimates, expected))
         return {"hits": hits, "counted": counted}
 
-    def _expected_outputs(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
-        """Return the expected output of each label id, -1 for ignored ones."""
-        wanted = {}
-        for label in (int(v) for v in np.unique(ids)):
-            name = f"{label} ('{self._labels[label]}')" if 0 <= label < len(self._labels) else str(label)
-            if self._mapping is not None and label >= 0 and label not in self._mapping:
-                remedy = "add it to the LabelsMapping file, or add a line 'default'"
-                raise N2D2Error("E450", f"label {name} has no output in the LabelsMapping", where=where, remedy=remedy)
-            output = label if self._mapping is None or label < 0 else self._mapping[label]
-            if output >= outputs:
-                what = f"label {name} is mapped to output {output}, but '{self.target.tensor}' has {outputs} classes"
-                raise N2D2Error("E451", what, where=where, remedy="correct the model, or set LabelsMapping")
-            wanted[label] = max(output, -1)
-        known, inverse = np.unique(ids, return_inverse=True)
-        return np.array([wanted[int(v)] for v in known], np.int64)[inverse].reshape(ids.shape)
+    def _expected_outputs(self, labels: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
+        """Return the expected outputs, -1 for ignored ones. Raise E451 for one beyond so many `outputs`."""
+        if (most := int(labels.max(initial=-1))) >= outputs:
+            what = f"a sample has the expected output {most}, but '{self.target.tensor}' has {outputs} classes"
+            raise N2D2Error("E451", what, where=where, remedy="correct the model, or set LabelsMapping")
+        return np.maximum(labels, -1)
 
     def _class_names(self) -> tuple[str, ...]:
-        """Return the names of the outputs: of their label or labels, else the number."""
-        if self._outputs is None:
-            return ()
-        names_of: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
-        for label, name in enumerate(self._labels):
-            output = label if self._mapping is None else self._mapping.get(label, -1)
-            if 0 <= output < len(names_of):
-                names_of[output].append(name)
-        return tuple(
-            names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k)
-            for k, names in enumerate(names_of)
-        )
+        """Return the names of the outputs, else their numbers."""
+        outputs = range(0 if self._outputs is None else max(self._outputs, 2))
+        return tuple(self._classes[index] if index < len(self._classes) else str(index) for index in outputs)
 
     @property
     def rate(self) -> float | None:

@@ -15,9 +15,8 @@ from torch.nn import functional
 
 from n2d2py.arithmetic.trained import lsq_first_steps
 from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier, Logistic, Softplus, Swish, Tanh
-from n2d2py.contracts.ini.quantizers import GRIDS, refuse_binary_lsq, require_positive
+from n2d2py.contracts.ini import GRIDS, WeightStore, refuse_binary_lsq, require_positive
 from n2d2py.contracts.ini.recipes import LayerRecipe
-from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.ini.schema import Values

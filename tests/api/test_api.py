@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,16 @@ def test_networks_show_their_layers(tmp_path):
     assert " 12 " in repr(cal).splitlines()[0]
     q = n2d2py.quantize(net, cal)
     assert "int8" in repr(q).splitlines()[0] and " uint8 " in repr(q)
+
+
+def test_a_long_table_shows_both_ends(tmp_path):
+    from support.onnx_models import text_model
+
+    body = "".join(f"y{k} = Sin({f'y{k - 1}' if k else 'x'}) " for k in range(100))
+    net = n2d2py.load(text_model("float[1,4] x => float[1,4] y99", body, {}))
+    shown, table = repr(net), net.to_pandas() if find_spec("pandas") else ()
+    assert "y0 " in shown and "y99 " in shown and "y50" not in shown and shown.count("\n") < 50
+    assert "y99" in net._repr_html_() and len(table) in (0, 100, 101)
 
 
 def test_labels_that_do_not_fit_are_refused(tmp_path):

@@ -9,8 +9,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 FLOORS = """
-choices errors entry_points error_codes log concurrency files naming registry version
-executor resources figures ini arithmetic
+errors entry_points error_codes log concurrency files naming registry version
+executor resources figures ini
+arithmetic
 graph; contracts: functions operator windows; targets: target
 contracts; memory: access manager problem plan scratch strips;
 frontend.onnx: cut encodings external model trial validation
@@ -49,7 +50,7 @@ for number, line in enumerate(FLOORS.replace(";\n", ";").split("\n")[1:-1]):
         entries = (".".join(filter(None, ("n2d2py", folder.strip(), name.strip(".")))) for name in names.split())
         FLOOR |= {entry: (number, entry) for entry in entries}
 
-TOGETHER = {"n2d2py.choices", "n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
+TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
 ONNX_ONLY = {

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.kernel_arm import TARGETS
 from support.kernel_simd import FLAGS, SANITIZERS, need_isa
-from support.programs import run_command
+from support.programs import need, run_command
 from support.tables import few_fast
 
 from n2d2py.arithmetic import float32
@@ -91,10 +92,10 @@ FLUSHED = ("flushed", "sigmoid", "softplus", "swish", "mish")
 """Those that may miss 2^-126, or as much of a larger input."""
 
 
-def compiled(folder: Path, *command: str) -> dict[str, np.ndarray]:
+def compiled(folder: Path, *command: str, emulator: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
     (folder / "run.cpp").write_text(PROGRAM)
     run_command(*command, *WARNINGS, "run.cpp", "-o", "run", cwd=folder)
-    done = subprocess.run([folder / "run"], input=INPUTS.tobytes(), check=True, capture_output=True)
+    done = subprocess.run([*emulator, "./run"], cwd=folder, input=INPUTS.tobytes(), check=True, capture_output=True)
     found = np.frombuffer(done.stdout, np.float32).reshape(-1, len(REFERENCES), 67)
     return {name: found[:, k].reshape(-1) for k, name in enumerate(REFERENCES)}
 
@@ -124,3 +125,13 @@ def test_bits_and_errors(tmp_path, compiler):
             for level in ("-O0", "-O3"):
                 for name, values in compiled(tmp_path, compiler, level, *flags).items():
                     assert np.array_equal(values, plain[name], equal_nan=True), (isa, level, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_bits_on_other_processors(tmp_path, target):
+    compiler, machine, emulator = TARGETS[target]
+    need(compiler, emulator[0], "g++")
+    found = compiled(tmp_path, compiler, "-O2", "-static", "-Wno-psabi", *machine, emulator=emulator)
+    for name, values in compiled(tmp_path, "g++", "-O1", "-DN2D2_ISA_PORTABLE").items():
+        assert np.array_equal(found[name], values, equal_nan=True), name

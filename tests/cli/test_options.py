@@ -14,7 +14,8 @@ from support.tables import every
 
 from n2d2py import __version__
 from n2d2py.cli import main
-from n2d2py.options import GROUPS, OPTIONS, Option, man_page, parse_arguments
+from n2d2py.docs import options_page
+from n2d2py.options import GROUPS, OPTIONS, Option, parse_arguments
 from n2d2py.options.typed import CHOICES, read_command
 from n2d2py.pipeline import load_network
 from n2d2py.stages.calibrate import calibrate_stage
@@ -146,7 +147,7 @@ def test_help_of_all_has_every_option_with_its_default(capsys):
 
 @needs("groff")
 def test_the_man_page_is_formatted_without_a_warning():
-    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man_page(), capture_output=True, text=True)
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=options_page("n2d2py.1"), capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == ""
     text = re.sub(r"\x1b\[\d*m|.\x08", "", done.stdout)
     assert all(re.search(rf"^ +-{re.escape(option.name)}\b", text, re.MULTILINE) for option in OPTIONS)

@@ -6,7 +6,7 @@ from support.errors import error_line, error_of
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.data import LabelsMapping, read_labels_mapping
+from n2d2py.data import read_labels_mapping
 
 NAMES = ("/cat", "/dog", "/big dog", "/bird")
 
@@ -30,12 +30,7 @@ def test_labels_blanks_quotes_and_comments(mapping):
 def test_wildcards_default_and_no_label(mapping):
     read = mapping("/*dog 1\n/c?t 0\ndefault -1\n* 3\n")
     assert read.targets(np.array([0, 1, 2, 3, -1])).tolist() == [0, 1, 1, -1, 3]
-    assert read.names(3) == ["/cat", "/dog, /big dog", "2"]
-
-
-def test_without_mapping_the_output_is_the_label():
-    identity = LabelsMapping.identity(NAMES)
-    assert identity.targets(np.array([3, 0, -1])).tolist() == [3, 0, -1]
+    assert read.names(3) == ["/cat", "/dog +1", "2"]
 
 
 def test_a_label_without_output_is_an_error_when_it_is_met(mapping, tmp_path):

@@ -126,11 +126,11 @@ def test_a_board_takes_the_frames(net, form):
 @pytest.mark.parametrize(
     "words, code, text",
     [
-        (["-input-format", "rgb24"], "E003", "the format 'rgb24' is unknown"),
+        (["-input-format", "rgb24"], "E003", "'rgb24' is unknown"),
         (["-input-format", "rgb565:cubic"], "E003", "the filter 'cubic' is unknown"),
         (["-input-format", "rgb565:"], "E003", "the filter '' is unknown"),
-        (["-input-format", "nv12:area,flip=up"], "E003", "the flip 'up' is unknown"),
-        (["-input-format", "nv12:pad=256"], "E003", "pad=256 is not a byte"),
+        (["-input-format", "nv12:area,flip=up"], "E003", "flip=up is not one of"),
+        (["-input-format", "nv12:pad=256"], "E003", "pad=256 is above 255"),
         (["-input-format", "nv12:round=down"], "E003", "round has no effect without pad"),
         (["-input-format", "nv12:pad=0", "-crop", "9x7"], "E007", "pad= excludes -resize and -crop"),
         (["-input-format", "rgb", "-resize", "20x20", "-crop", "8"], "E417", "the size of the input, 14x10"),

@@ -10,8 +10,8 @@ from support.extra_targets import needs_nvdla
 from support.tables import every
 
 import n2d2py
-from n2d2py.docs import error_examples
-from n2d2py.error_codes import CODES, FAMILIES, errors_page
+from n2d2py.docs import error_examples, errors_page
+from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports import find_target
 from n2d2py.exports.parameters import target_page
 

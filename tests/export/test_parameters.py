@@ -41,7 +41,7 @@ OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "P
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
-ALONE = {"CopyWeights", "ExactRange", "MaxExtraMacs", "PackActivations", *OF_MODELS}
+ALONE = {"CopyWeights", "ExactRange", "MaxExtraMacs", "PackActivations", "PackWeights", "PrepackWeights", *OF_MODELS}
 """Those that have no effect without another one, without low-bit or signed tensors, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
@@ -52,9 +52,6 @@ UNUSED = {
     ("onnx", "Int4Weights"),
     ("ncnn", "Fp16Storage"),
     ("ncnn", "RoundBlobs"),
-    ("int8", "PackWeights"),
-    ("int8", "PrepackWeights"),
-    ("mcu", "PackWeights"),
 }
 """Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits, and
 none in floating point reads integers."""

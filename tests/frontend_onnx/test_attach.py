@@ -233,7 +233,7 @@ def test_two_files_may_need_the_same_helpers(model, tmp_path):
         ("N,3,4,w", (3, 4, 5), (1, 3, 4, 5)),
         ("N,c,h,w", (1, 4, 5), (1, 1, 4, 5)),
         ("N,c", (1,), (1, 1)),
-        ("N,c,h,w", (2, 3, 4, 5), "?x?x? and cannot have 2x3x4x5"),
+        ("N,c,h,w", (1, 2, 3, 4, 5), "?x?x? and cannot have 1x2x3x4x5"),
         ("2,c,h,w", (1, 3, 4, 5), "?x?x? and cannot have 1x3x4x5"),
     ],
 )
@@ -248,11 +248,13 @@ def test_sizes_that_a_file_leaves_open(model, shape, sizes, wanted):
         assert loaded.inputs[0].dims[-len(sizes) :] == sizes and loaded.batch == (1 if shape == "n" else None)
 
 
-@pytest.mark.parametrize(("shape", "sizes"), [("N,c,h,w", (1, 3, 4, 5)), ("N,c", (1, 6)), ("N,3,h", (1, 3, 1))])
-def test_a_one_in_front_is_the_batch(model, shape, sizes):
+@pytest.mark.parametrize(
+    ("shape", "sizes"), [("N,c,h,w", (1, 3, 4, 5)), ("N,c", (1, 6)), ("N,3,h", (1, 3, 1)), ("T,c", (7, 6))]
+)
+def test_a_size_of_the_first_axis(model, shape, sizes):
     loaded = load_onnx(model(f"float[{shape}] x => float[{shape}] y", "y = Relu (x)"))
     loaded.set_sizes("x", sizes)
-    assert loaded.batch == 1 and loaded.inputs[0].shape == sizes
+    assert loaded.batch == sizes[0] and loaded.inputs[0].dims == sizes and loaded.inputs[0].shape == (1, *sizes[1:])
     assert "E305" in error_line(loaded.set_sizes, "y", sizes)
 
 

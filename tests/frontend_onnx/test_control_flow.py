@@ -24,6 +24,11 @@ FORMS = {
         "a = If (true) <then_branch = p () => (float[N,6] t) { t = Tanh (x) }, else_branch = o () => (float[N,6] t) { t = Neg (x) }> "
         "y = If (true) <then_branch = p () => (float[N,6] t) { t = Relu (a) }, else_branch = o () => (float[N,6] t) { t = Neg (a) }>",
     ),
+    "a branch chosen by the values": (
+        "float[1,6] x => float[1,6] y",
+        "s = ReduceSum <keepdims = 0> (x) q = Greater (s, zero) "
+        "y = If (q) <then_branch = p () => (float[1,6] t) { t = Tanh (x) }, else_branch = o () => (float[1,6] t) { t = MatMul (x, w) }>",
+    ),
     "loop in a loop": (
         VECTOR,
         "y = Loop <body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) "
@@ -73,7 +78,7 @@ FORMS = {
 @every("form", FORMS)
 def test_as_onnx_runtime(model, check, form):
     signature, body = FORMS[form]
-    check(model(signature, body, 17, **CONSTANTS, lengths=np.array([3, 1]), w=(6, 6), z=(1, 6)))
+    check(model(signature, body, 17, **CONSTANTS, lengths=np.array([3, 1]), zero=np.array(0, np.float32), w=(6, 6), z=(1, 6)))
 
 
 @every(
@@ -83,6 +88,11 @@ def test_as_onnx_runtime(model, check, form):
         (
             "y = Loop <body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) { r = ReduceMax <keepdims = 0> (s) d = Less (r, o) t = Tanh (s) }> (, true, x)",
             "at run time",
+        ),
+        (
+            "s = ReduceSum <keepdims = 0> (x) q = Greater (s, o) "
+            "y = If (q) <then_branch = p () => (float[1,6] t) { t = Tanh (x) }, else_branch = a () => (float[1,1] t) { t = ReduceSum (x) }>",
+            "different shapes",
         ),
         (f"y = Loop <{STEP}> (many, true, x)", "steps"),
         ("s = SequenceConstruct (x, x) y = SequenceAt (s, trips)", "outside 2"),

@@ -87,7 +87,7 @@ PROGRAM = """
 // One call; the second thread comes late by `delay` milliseconds, before the barrier or behind it. How many threads there were.
 int call(int delay, bool barrier) {
     int threads = 0;
-    n2d2::Team<true>::run([&](const n2d2::Member& member) {
+    n2d2::Team<1L << 30>::run([&](const n2d2::Member& member) {
         if (member.self == 0)
             threads = member.threads;
         if (member.self == 1 && barrier)

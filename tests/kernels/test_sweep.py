@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 from support import array_cases, attention_cases, kernel_interpolation, recurrent_cases
 from support import kernel_harness as harness
+from support.kernel_arm import TARGETS, check
 from support.kernel_cases import Sweep, sweep_cases
 from support.kernel_elements import element_cases, vector_size_cases
 from support.kernel_lines import line_cases
@@ -113,6 +114,13 @@ def test_instruction_sets(name, tmp_path, compiler, flags, isa):
 def test_other_instruction_sets(name, flags, tmp_path):
     need_isa("avx2")
     harness.check_all(SWEEPS[name].all(5), tmp_path, flags=flags or ("-O1", *need_emulated_avxvnni()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize("name", ["attention", "recurrent layers", "real layers", "functions, takes and repeats"])
+def test_other_processors(name, target, tmp_path):
+    check(SWEEPS[name].all(11)[::5], target, tmp_path, "-O1")
 
 
 # ---- what the sweeps hold ------------------------------------------------------------------------

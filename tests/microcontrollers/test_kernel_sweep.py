@@ -445,11 +445,14 @@ def test_lanes_at_their_bound(core, tmp_path):
         layers.conv((2, 3), channels, weights, kinds=(KINDS[0], FULL))
     layers.conv((2, 2), 8, layers.random(4, 8, 1, 1, low=-128), kinds=(KINDS[0], FULL))
     weights = layers.random(4, 8, 1, 1)
-    weights[0], weights[1] = -5, -128
+    weights[0], weights[2] = -5, -128
     layers.conv((2, 2), 8, weights, kinds=(KINDS[0], FULL))
     weights = layers.random(4, 8, 1, 1)
-    weights[0], weights[1] = 5, -128
+    weights[0], weights[2] = 5, -128
     layers.conv((2, 2), 8, weights, kinds=(KINDS[0], FULL))
+    for channels in (1, 2, 4):  # results that fit 16 bits before they are clamped, and others
+        layers.conv((2, 3), channels, np.array([127, -127, 127, -127])[:, None, None, None].repeat(channels, axis=1))
+        layers.graph.nodes[-1].rescale = FixedPointRescale(np.full(4, int(0.499 * 2**32)), 32, 31)
     kernels = list(layers.export(tmp_path / "export").values())
     assert all(kernels[layer].startswith(LANES) for layer in (0, 1, 5))
     proved, none = "bytes, sums that are proved", "no two weights a lane"
@@ -458,7 +461,7 @@ def test_lanes_at_their_bound(core, tmp_path):
         f"dot products of vectors; {OUTPUTS} {proved}; {none}: a weight of -128 shares its lane with a negative one; "
         "no two pixels a word: two weights of -128 may leave 16 bits"
     )
-    assert "6 layers: identical" in make(tmp_path / "export", core, "test")
+    assert "9 layers: identical" in make(tmp_path / "export", core, "test")
 
 
 @pytest.mark.parametrize("core", ["cortex-m55", pytest.param("cortex-m4", marks=pytest.mark.slow)])

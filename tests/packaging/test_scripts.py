@@ -163,9 +163,9 @@ def test_the_batch_shows_a_line_per_run(ready, tools, tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].split("  ")[0] == "model"
-    assert [line.split()[:2] for line in lines[1:]] == [["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
-    assert lines[1].split()[:5] == ["LeNet", "a", "8", "4096", "61706"]
-    assert lines[1].split()[5:] == ["98.50", "of", "400", "98.25", "of", "400", "-", "99.50", "of", "400"]
+    assert [line.split()[:2] for line in lines[2:]] == [["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
+    assert lines[2].split()[:5] == ["LeNet", "a", "8", "4096", "61706"]
+    assert lines[2].split()[5:] == ["98.50", "of", "400", "98.25", "of", "400", "-", "99.50", "of", "400"]
     first, *_, last = (ready / "calls.txt").read_text().splitlines()
     assert f"-w {ready}/models/LeNet.npz" in first
     assert first.endswith("-seed 1 -calib -1 -db-export 100")
@@ -194,8 +194,8 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
     assert done.returncode == 1
     assert done.stderr.endswith("error: 2 of the runs failed\n")
     lines = done.stdout.splitlines()
-    assert "failed: see batch_export/broken__p__8/run.log" in lines[1]
-    assert lines[3].split()[:4] == ["good", "p", "8", "4096"] and lines[4].split()[2] == "16"
+    assert "failed: see batch_export/broken__p__8/run.log" in lines[2]
+    assert lines[4].split()[:4] == ["good", "p", "8", "4096"] and lines[5].split()[2] == "16"
     log = (tmp_path / "batch_export" / "broken__p__8" / "run.log").read_text()
     assert log == "error N2D2-E101: broken\n"
     assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")

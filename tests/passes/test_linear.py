@@ -13,6 +13,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.linear import gain_and_shift, scale_outputs
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
 from n2d2py.passes.merge_gains import MergeGains
 
@@ -105,6 +106,17 @@ def test_mul_add_chain_into_conv(build, run_all, kinds):
     after, report = run_all(b.done("a"))
     assert kinds(after) == [("c", "Conv")] and after.nodes[0].activation == Clip(0, 6)
     assert report.counts == {"fuse-affine": 2}
+
+
+@pytest.mark.parametrize(("dims", "left"), [((4, 36), ["c", "r"]), ((4, 1, 36), ["c", "r"]), ((12, 4, 3), ["c", "r", "a"])])
+def test_affine_of_reshaped_channels(build, run, kinds, dims, left):
+    """A Squeeze between a Conv and its bias; a Reshape that mixes channels stays."""
+    b = build(4, 6, 6)
+    b.layer("c", Conv(pads=(1, 1, 1, 1)), "x", conv(b, 4, 4))
+    b.layer("r", Reshape(dims), "c")
+    b.layer("a", Affine(), "r", affine(b, dims[0]), Clip(0, 6))
+    after, _ = run(b.done("a"), FuseAffine())
+    assert [node.name for node in after.nodes] == left
 
 
 def test_affine_chain_merges(build, run, kinds):

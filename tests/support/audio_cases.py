@@ -134,7 +134,7 @@ def _config(number: int, source: AudioSource) -> str:
     view = audio_view(source, (1, FRAMES, source.features), KIND)
     tables = list(view.tables)
     arrays = "".join(f"static const {one.type} {one.name}{number}[] = {{ {one.values} }};\n" for one in tables)
-    access = "".join(f"    static {one.result} {one.name}(int i) {{ return {one.name}{number}[i]; }}\n" for one in tables)
+    access = "".join(f"    static const {one.type}& {one.name}(int i) {{ return {one.name}{number}[i]; }}\n" for one in tables)
     constants = ", ".join(f"{name} = {value}" for name, value in view.constants.items())
     return f"""{arrays}static const std::int32_t thresholds{number}[] = {{ {view.thresholds} }};
 struct Case{number} {{

@@ -13,8 +13,8 @@ OUTPUTS = np.array([[1, 5, 2], [7, 7, 3], [0, 1, 9], [4, 4, 4], [3, 8, 6]], np.i
 LABELS = np.array([1, 1, 0, 2, -1])
 
 
-def scored(outputs=OUTPUTS, labels=LABELS, *, top_n=1, names=(), mapping=None, **options):
-    scorer = Scorer(ScoreTarget("fc.Target", "fc", top_n, binary_threshold=0.5), names, mapping, **options)
+def scored(outputs=OUTPUTS, labels=LABELS, *, top_n=1, names=(), **options):
+    scorer = Scorer(ScoreTarget("fc.Target", "fc", top_n, binary_threshold=0.5), names, **options)
     scorer.add(outputs, labels)
     return scorer.result()
 
@@ -66,23 +66,11 @@ def test_without_labels_there_is_no_score():
     assert score.misclassified == ()
 
 
-def test_mapping_renames_labels_and_ignores_those_of_minus_one():
-    score = scored(labels=np.array([0, 1, 2, 0, 1]), names=("a", "b", "c"), mapping={0: 1, 1: -1, 2: 1})
-    assert score.labels.tolist() == [1, -1, 1, 1, -1]
-    assert score.classes == ("0", "a +1", "2")
-    assert (score.count, score.correct) == (3, 1)
-
-
 def test_misses_of_all_classes_come_in_turns():
     scores = np.tile(np.array([[0, 0, 9]], np.int8), (7, 1))
     score = scored(scores, labels=np.array([1, 1, 1, 0, 2, 0, 1]), names=("a", "b", "c"))
     assert [(miss.label, miss.index) for miss in score.misses_by_class(4)] == [(0, 3), (1, 0), (0, 5), (1, 1)]
     assert len(score.misses_by_class(99)) == len(score.misclassified) == 6
-
-
-def test_a_label_without_mapping_is_refused():
-    line = error_line(scored, names=("a", "dog"), mapping={0: 0})
-    assert "E450" in line and "1 ('dog')" in line
 
 
 def test_a_label_beyond_the_outputs_is_refused():

@@ -4,7 +4,6 @@
 #define N2D2_AUDIO_ADAPTIVE_HPP
 
 #include "n2d2/audio/logarithm.hpp"
-#include "n2d2/square_root.hpp"
 
 namespace n2d2 {
 
@@ -35,9 +34,7 @@ inline std::int32_t audioAdapted(std::uint32_t level, bool isOdd, std::uint32_t&
         Cfg::CorrectionBits > 0 ? shrunk << (Cfg::CorrectionBits & 31) : shrunk >> (-Cfg::CorrectionBits & 31);
     if (value < 2)
         return 0;
-    const int bits = bitsOf(value);
-    return static_cast<std::int32_t>(
-        (std::int64_t{audioLogarithm<Cfg>(value << (32 - bits), bits)} * 45426 + (std::int64_t{1} << 25)) >> 26);
+    return static_cast<std::int32_t>((std::int64_t{audioLogarithm<Cfg>(value)} * 45426 + (std::int64_t{1} << 25)) >> 26);
 }
 
 }  // namespace n2d2

@@ -16,7 +16,7 @@ N2D2_INLINE int audioBits(std::uint32_t value) { return value == 0 ? 0 : bitsOf(
 template <int Bits>
 N2D2_INLINE int audioReversedNext(int place) {
 #if N2D2_M_PROFILE && defined(__ARM_FEATURE_DSP)
-    __asm__("rbit %0, %0\n\tadd %0, %0, %1\n\trbit %0, %0" : "+&r"(place) : "r"(1u << (32 - Bits)));
+    __asm__("rbit %0, %0\n\tadd %0, %0, %1\n\trbit %0, %0" : "+&r"(place) : "I"(1u << (32 - Bits)));
     return place;
 #else
     const int ones = 32 - audioBits(~static_cast<std::uint32_t>(place) << (32 - Bits) | 1);  // that the carry passes
@@ -26,16 +26,17 @@ N2D2_INLINE int audioReversedNext(int place) {
 
 // r(32767 / parts) of a number before a stage, times 2^shift, where r(x) is (x + 2^14) >> 15.
 template <int Parts>
-N2D2_INLINE std::uint32_t audioScaled(std::uint32_t x, int shift = 0) {
-    const std::uint32_t factor = 0x10001u * (2 * (32767 / Parts)), half = 0x8000u >> shift;
+N2D2_INLINE AudioNumber audioScaled(AudioNumber x, int shift = 0) {
+    const AudioNumber factor = audioNumber(0x10001u * (2 * (32767 / Parts)));
+    const std::uint32_t half = 0x8000u >> shift;
     return audioUpper<16>(audioRealSum(x, factor, half) << shift, audioImaginarySum(x, factor, half) << shift);
 }
 
 // Numbers before a stage and, but for the first of four, less the angle of `turn`: as TFLite Micro rounds them.
 struct AudioRounded {
     enum : bool { Halves = false };
-    static N2D2_INLINE std::uint32_t first(std::uint32_t x) { return audioScaled<4>(x); }
-    static N2D2_INLINE std::uint32_t turned(std::uint32_t x, std::uint32_t turn) {
+    static N2D2_INLINE AudioNumber first(AudioNumber x) { return audioScaled<4>(x); }
+    static N2D2_INLINE AudioNumber turned(AudioNumber x, AudioNumber turn) {
         x = audioScaled<4>(x);
         return audioUpper<15>(audioDot(x, turn, 1 << 14), audioCross(turn, x, 1 << 14) << 1);
     }
@@ -45,34 +46,64 @@ struct AudioRounded {
 template <bool HalvesSums>
 struct AudioHalved {
     enum : bool { Halves = HalvesSums };
-    static N2D2_INLINE std::uint32_t first(std::uint32_t x) { return audioHalfSum(x, 0x10001u); }
-    static N2D2_INLINE std::uint32_t turned(std::uint32_t x, std::uint32_t turn) {
+    static N2D2_INLINE AudioNumber first(AudioNumber x) { return audioHalfSum(x, audioNumber(0x10001u)); }
+    static N2D2_INLINE AudioNumber turned(AudioNumber x, AudioNumber turn) {
         return audioUpper<16>(audioDot(x, turn, 1 << 15), audioCross(turn, x, 1 << 15));
     }
 };
 
-// Four numbers, Apart words from one to the next, in the order of a radix of 4 with bits reversed.
-template <int Apart, bool Halves>
-N2D2_INLINE void audioButterfly(std::uint32_t* to, std::uint32_t a, std::uint32_t c, std::uint32_t b, std::uint32_t d) {
-    const std::uint32_t even = Halves ? audioHalfSum(a, c) : audioAdd(a, c), odd = Halves ? audioHalfSum(b, d) : audioAdd(b, d),
-                        across = Halves ? audioHalfDifference(a, c) : audioSubtract(a, c),
-                        apart = Halves ? audioHalfDifference(b, d) : audioSubtract(b, d);
-    to[0] = audioAdd(even, odd);
-    to[Apart] = audioSubtractTurned(across, apart);
-    to[2 * Apart] = audioSubtract(even, odd);
-    to[3 * Apart] = audioAddTurned(across, apart);
+// The sum and the difference of two numbers, in their places.
+template <bool Halves>
+N2D2_INLINE void audioSumAndDifference(AudioNumber& a, AudioNumber& b) {
+    const AudioNumber difference = Halves ? audioHalfDifference(a, b) : audioSubtract(a, b);
+    a = Halves ? audioHalfSum(a, b) : audioAdd(a, b);
+    b = difference;
 }
 
-// Transforms of Count of all Size / 2 numbers each, from four smaller ones.
+// Transforms of four numbers that are Apart words from one to the next, AudioWidth of them next to each other, with the twiddles of three.
+template <int Apart, class Form>
+N2D2_INLINE void audioTransformFour(std::uint32_t* at, const std::uint32_t* turns) {
+    AudioNumber a[AudioWidth], b[AudioWidth], c[AudioWidth], d[AudioWidth], turn[AudioWidth];
+    audioLoad<0>(at, a);
+    audioLoad<Apart>(at, c);
+    audioLoad<0>(turns, turn);
+    N2D2_UNROLL
+    for (int i = 0; i < AudioWidth; ++i) {
+        a[i] = Form::first(a[i]);
+        c[i] = Form::turned(c[i], turn[i]);
+        audioSumAndDifference<Form::Halves>(a[i], c[i]);
+    }
+    audioLoad<2 * Apart>(at, b);
+    audioLoad<2>(turns, turn);
+    N2D2_UNROLL
+    for (int i = 0; i < AudioWidth; ++i)
+        b[i] = Form::turned(b[i], turn[i]);
+    audioLoad<3 * Apart>(at, d);
+    audioLoad<4>(turns, turn);
+    N2D2_UNROLL
+    for (int i = 0; i < AudioWidth; ++i) {
+        d[i] = Form::turned(d[i], turn[i]);
+        audioSumAndDifference<Form::Halves>(b[i], d[i]);
+        audioSumAndDifference<false>(a[i], b[i]);
+        const AudioNumber turned = audioSubtractTurned(c[i], d[i]);
+        d[i] = audioAddTurned(c[i], d[i]);
+        c[i] = turned;
+    }
+    audioStore<0>(at, a);
+    audioStore<Apart>(at, c);
+    audioStore<2 * Apart>(at, b);
+    audioStore<3 * Apart>(at, d);
+}
+
+// Transforms of Count of all Size / 2 numbers each, from four smaller ones; turns come in pairs.
 template <class Cfg, int Count, class Form>
 N2D2_NOINLINE void audioStage(std::uint32_t* words) {
-    const int part = Count / 4, step = Cfg::Size / Count;
-    for (int j = 0; j < part; ++j) {
-        const std::uint32_t first = Cfg::turn(j * step), second = Cfg::turn(2 * j * step), third = Cfg::turn(3 * j * step);
-        std::uint32_t* at = words + j;
-        for (int i = 0; i < step / 2; ++i, at += Count)
-            audioButterfly<part, Form::Halves>(at, Form::first(at[0]), Form::turned(at[part], second),
-                                               Form::turned(at[2 * part], first), Form::turned(at[3 * part], third));
+    const int part = Count / 4, first = audioLog2(part) % 2 == 0 ? 4 : 2;
+    for (std::uint32_t *at = words, *const end = words + Cfg::Size / 2; at != end; at += Count - part) {
+        const std::uint32_t* turns = &Cfg::turn(part - first);
+        for (std::uint32_t* const stop = at + part; at != stop; at += 2, turns += 6)
+            for (int i = 0; i < 2; i += AudioWidth)
+                audioTransformFour<part, Form>(at + i, turns + i);
     }
 }
 
@@ -89,14 +120,18 @@ struct AudioTransforms {
 template <class Cfg>
 struct AudioTransforms<Cfg, 4> {
     template <class Frame>
-    static void run(std::uint32_t* words, Frame& frame) {
+    static N2D2_NOINLINE void run(std::uint32_t* words, Frame& frame) {
         const int quarter = Cfg::Size / 8;
         typename Frame::Numbers numbers = frame.begin();
-        for (int i = 0, place = 0; i < quarter; ++i, numbers.advance()) {
-            const std::uint32_t a = numbers.template at<4>(0), c = numbers.template at<4>(2 * quarter),
-                                b = numbers.template at<4>(quarter), d = numbers.template at<4>(3 * quarter);
-            audioButterfly<1, false>(words + 4 * place, a, c, b, d);
-            place = audioReversedNext<audioLog2(quarter)>(place);
+        std::uint32_t* const end = words + Cfg::Size / 2;
+        for (int place = 0; words != end; words += 4, place = audioReversedNext<audioLog2(quarter)>(place)) {
+            numbers.begin(place);
+            AudioNumber a = numbers.template at<0, 4>(), c = numbers.template at<2 * quarter, 4>(),
+                        b = numbers.template at<quarter, 4>(), d = numbers.template at<3 * quarter, 4>();
+            audioSumAndDifference<false>(a, c);
+            audioSumAndDifference<false>(b, d);
+            audioStorePair<0>(words, audioWord(audioAdd(a, b)), audioWord(audioSubtractTurned(c, d)));
+            audioStorePair<2>(words, audioWord(audioSubtract(a, b)), audioWord(audioAddTurned(c, d)));
         }
         frame.end(numbers);
     }
@@ -105,14 +140,15 @@ struct AudioTransforms<Cfg, 4> {
 template <class Cfg>
 struct AudioTransforms<Cfg, 2> {
     template <class Frame>
-    static void run(std::uint32_t* words, Frame& frame) {
+    static N2D2_NOINLINE void run(std::uint32_t* words, Frame& frame) {
         const int half = Cfg::Size / 4;
         typename Frame::Numbers numbers = frame.begin();
-        for (int i = 0, place = 0; i < half; ++i, numbers.advance()) {
-            const std::uint32_t a = numbers.template at<2>(0), b = numbers.template at<2>(half);
-            words[2 * place] = audioAdd(a, b);
-            words[2 * place + 1] = audioSubtract(a, b);
-            place = audioReversedNext<audioLog2(half)>(place);
+        std::uint32_t* const end = words + Cfg::Size / 2;
+        for (int place = 0; words != end; words += 2, place = audioReversedNext<audioLog2(half)>(place)) {
+            numbers.begin(place);
+            AudioNumber a = numbers.template at<0, 2>(), b = numbers.template at<half, 2>();
+            audioSumAndDifference<false>(a, b);
+            audioStorePair<0>(words, audioWord(a), audioWord(b));
         }
         frame.end(numbers);
     }
@@ -121,22 +157,36 @@ struct AudioTransforms<Cfg, 2> {
 // Powers of the real transform, in the place of that of the pairs; that of bin 0 is left out.
 template <class Cfg, bool Adapts>
 struct AudioPowers {
-    static void run(std::uint32_t* words) {
-        const int half = Cfg::Size / 2;
-        for (int k = 1; k <= half / 2; ++k) {
-            const std::uint32_t a = words[k], b = words[half - k];
-            const std::int32_t first = static_cast<std::int32_t>(audioDot(a, a, ~0u)),
-                               second = static_cast<std::int32_t>(audioDot(b, b, ~0u)),
-                               both = static_cast<std::int32_t>(audioSwapped(a, b, 0)), mean = (first + second) >> 1;
-            const std::int32_t more =
-                audioHighSum(second - first, Cfg::rotation(half / 2 - k), audioHighSum(2 * both, Cfg::rotation(k), 0));
-            words[half - k] = positive(mean - more);
-            words[k] = positive(mean + more);
+    static N2D2_NOINLINE void run(std::uint32_t* words) {
+        const std::int32_t* rotations = &Cfg::rotation(0);
+        std::uint32_t* other = words + Cfg::Size / 2;
+        for (std::uint32_t* const end = words + Cfg::Size / 4; words != end; rotations += 4) {
+            std::uint32_t a, b, c, d;
+            words += 2;
+            other -= 2;
+            audioLoadPair<-1>(words, a, c);
+            audioLoadPair<0>(other, d, b);
+            both<0>(rotations, a, b);
+            both<2>(rotations, c, d);
+            audioStorePair<-1>(words, a, c);
+            audioStorePair<0>(other, d, b);
         }
     }
 
 private:
-    static N2D2_INLINE std::uint32_t positive(std::int32_t x) { return static_cast<std::uint32_t>(x > 0 ? x : 0) | 1; }
+    // Numbers to their powers.
+    template <int Offset>
+    static N2D2_INLINE void both(const std::int32_t* rotations, std::uint32_t& a, std::uint32_t& b) {
+        const AudioNumber x = audioNumber(a), y = audioNumber(b);
+        const std::int32_t first = static_cast<std::int32_t>(audioDot(x, x, 0)),
+                           second = static_cast<std::int32_t>(audioDot(y, y, 0)),
+                           mixed = static_cast<std::int32_t>(audioSwapped(x, y, 0));
+        std::int32_t sine, cosine;
+        audioLoadPair<Offset>(rotations, sine, cosine);
+        const std::int32_t more = 2 * audioHighSum(second - first, sine, audioHighSum(2 * mixed, cosine, 0));
+        b = static_cast<std::uint32_t>(first + second - more);
+        a = static_cast<std::uint32_t>(first + second + more);
+    }
 };
 
 template <class Cfg>
@@ -144,19 +194,19 @@ struct AudioPowers<Cfg, true> {
     static void run(std::uint32_t* words) {
         const int half = Cfg::Size / 2;
         for (int k = 1; k <= half / 2; ++k) {
-            const std::uint32_t a = audioScaled<2>(words[k]), b = audioScaled<2>(words[half - k]);
-            const std::uint32_t sums = audioAdd(a, b), differences = audioSubtract(a, b),
-                                apart = audioPacked(differences, sums), turn = Cfg::turn(half + k);
-            const std::uint32_t whole = audioPacked(sums, differences),
-                                turned = audioUpper<15>(audioCross(apart, turn, 1 << 14), audioDot(apart, turn, 1 << 14) << 1);
+            const AudioNumber a = audioScaled<2>(audioNumber(words[k])), b = audioScaled<2>(audioNumber(words[half - k]));
+            const AudioNumber sums = audioAdd(a, b), differences = audioSubtract(a, b), apart = audioPacked(differences, sums),
+                              turn = audioNumber(Cfg::rotation(k));
+            const AudioNumber whole = audioPacked(sums, differences),
+                              turned = audioUpper<15>(audioCross(apart, turn, 1 << 14), audioDot(apart, turn, 1 << 14) << 1);
             words[k] = power(audioHalfSum(whole, turned));
-            const std::uint32_t less = audioHalfDifference(whole, turned), more = audioHalfDifference(turned, whole);
+            const AudioNumber less = audioHalfDifference(whole, turned), more = audioHalfDifference(turned, whole);
             words[half - k] = power(audioPacked(less, more));
         }
     }
 
 private:
-    static N2D2_INLINE std::uint32_t power(std::uint32_t x) { return audioDot(x, x, 0); }
+    static N2D2_INLINE std::uint32_t power(AudioNumber x) { return audioDot(x, x, 0); }
 };
 
 }  // namespace n2d2

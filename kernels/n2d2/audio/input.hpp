@@ -3,27 +3,37 @@
 // It keeps the samples of one frame. A frame that is complete moves the frames of the input by one place, the oldest one out, and becomes
 // the last one.
 //
-// Config: type Value; enum Window, Hop, Size (of the Fourier transform), Mels, FirstBin, One, Coefficients (0: features are the bands), CosineShift, Frames,
+// Config: type Value; enum Window, Hop, Size (of the Fourier transform), Mels, FirstBin, Coefficients (0: features are the bands), CosineShift, Frames,
 // FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts, CorrectionBits and SnrShift
 // (adaptive.hpp), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions
 // of an index window (two values in a word), turn (cosine and sine in a word), rotation (cosines of 32 bits), tap (of the resampling, from
-// the middle on), offset, bins (of a slope, all from FirstBin on), cosine (of all coefficients), logarithm (between 1 and 2), gain, weight (a reference to
-// 16 bits; of the bins, in 1 / One); static Value value(std::int32_t feature).
+// the middle on), offset, bins (of a slope, all from FirstBin on), cosine (of all coefficients), logarithm (between 1 and 2), gain, weight (of the bins, in 2^-15 or 2^-12); static Value value(std::int32_t feature).
 #ifndef N2D2_AUDIO_INPUT_HPP
 #define N2D2_AUDIO_INPUT_HPP
 
 #include "n2d2/audio/adaptive.hpp"
 #include "n2d2/audio/pcen.hpp"
 #include "n2d2/audio/spectrum.hpp"
+#include "n2d2/quantize.hpp"
 
 namespace n2d2 {
 
-// The stored value of a feature: (feature * factor + bias) >> 32, or one more from its threshold on; Low has none.
+// The stored value of a feature: (feature * factor + bias) >> 32, or one more from the threshold of the next one on.
 template <class Value, int Low, int High>
 N2D2_INLINE Value audioStored(std::int32_t feature, std::int64_t factor, std::int64_t bias, const std::int32_t* thresholds) {
     const std::int32_t line = static_cast<std::int32_t>((feature * factor + bias) >> 32);
-    const std::int32_t value = line < Low ? Low : line > High - 1 ? High - 1 : line;
+    const std::int32_t value = line < Low ? Low : line > High ? High : line;
     return static_cast<Value>(value + (feature >= thresholds[value - Low]));
+}
+
+// The same of 16 bits, without thresholds; `bias` holds the zero point and the half that rounds. Near a tie the quotient in float32 decides.
+template <class Value, int Low, int High>
+N2D2_INLINE Value audioStored(std::int32_t feature, std::int64_t factor, std::int64_t bias, float step, float scale, int zero) {
+    const std::int64_t line = feature * factor + bias, value = line >> 32;
+    const std::uint32_t rest = static_cast<std::uint32_t>(line & 0xFFFFFFFF), near = 1u << 26;
+    if (rest - near > ~(2 * near))
+        return quantized<Value, Low, High>(static_cast<float>(feature) * step, scale, zero);
+    return static_cast<Value>(value < Low ? Low : value > High ? High : value);
 }
 
 // Samples at Factor times the rate to those at the rate.
@@ -112,7 +122,7 @@ public:
         std::memset(samples_, 0, sizeof samples_);
         std::memset(levels_, 0, sizeof levels_);
         for (int m = 0; m < Cfg::Mels && !Cfg::Adapts && !Cfg::Pcen; ++m)
-            levels_[m] = level(Cfg::Floor);
+            levels_[m] = (Cfg::Floor + 8) >> 4;
         for (int t = 0; t < Cfg::Frames; ++t)
             append(input);
     }
@@ -163,29 +173,26 @@ private:
         return made;
     }
 
-    static std::int32_t level(std::int32_t logarithm) {
-        const std::int32_t floor = Cfg::Floor;
-        return ((logarithm < floor ? floor : logarithm) + 8) >> 4;
-    }
-
     // The features of the samples: logarithms of the bands.
     N2D2_NOINLINE void frame() {
         AudioFrame<Cfg, Cfg::Adapts != 0> frame(words_, samples_);
         AudioTransforms<Cfg, Cfg::Size / 2>::run(words_, frame);
         if (!frame.isSilent())
             AudioPowers<Cfg, Cfg::Adapts != 0>::run(words_);
-        AudioBands<Cfg> bands(words_);
+        const std::int32_t scale = frame.isSilent() ? -(1 << 28) : -2 * 65536 * frame.shift;
+        audioBands<Cfg, Cfg::Adapts != 0>(words_, levels_, frame.shift);
         for (int m = 0; m < Cfg::Mels; ++m) {
-            const std::uint64_t energy = bands.next(m + 1);
+            const std::uint32_t energy = static_cast<std::uint32_t>(levels_[m]);
             if (Cfg::Adapts) {
-                std::uint32_t estimate = static_cast<std::uint32_t>(levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)]);
-                levels_[m] = audioAdapted<Cfg>(roundedRoot(energy) >> frame.shift, (m & 1) != 0, estimate);
-                levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)] = static_cast<std::int32_t>(estimate);
+                std::int32_t& noise = levels_[m + (Cfg::Adapts ? Cfg::Mels : 0)];
+                std::uint32_t estimate = static_cast<std::uint32_t>(noise);
+                levels_[m] = audioAdapted<Cfg>(energy, (m & 1) != 0, estimate);
+                noise = static_cast<std::int32_t>(estimate);
                 continue;
             }
-            const std::int32_t logarithm = energy == 0 ? static_cast<std::int32_t>(Cfg::Floor) :
-                                                         audioLogarithm<Cfg>(energy) - 2 * 65536 * frame.shift + Cfg::offset(m);
-            levels_[m] = Cfg::Pcen ? Normalization::normalized(m, logarithm) : level(logarithm);
+            const std::int32_t logarithm = audioLogarithm<Cfg>(energy) + scale + Cfg::offset(m), floor = Cfg::Floor,
+                               audible = logarithm < floor ? floor : logarithm;
+            levels_[m] = Cfg::Pcen ? Normalization::normalized(m, audible) : (audible + 8) >> 4;
         }
     }
 

@@ -16,6 +16,12 @@ N2D2_INLINE std::int32_t audioLogarithm(std::uint32_t normalized, int bits) {
 }
 
 template <class Cfg>
+N2D2_INLINE std::int32_t audioLogarithm(std::uint32_t value) {
+    const int bits = bitsOf(value);
+    return audioLogarithm<Cfg>(value << (32 - bits), bits);
+}
+
+template <class Cfg>
 inline std::int32_t audioLogarithm(std::uint64_t value) {
     const int bits = bitsOf(value);
     return audioLogarithm<Cfg>(static_cast<std::uint32_t>(value << (64 - bits) >> 32), bits);

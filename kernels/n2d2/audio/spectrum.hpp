@@ -3,6 +3,7 @@
 #define N2D2_AUDIO_SPECTRUM_HPP
 
 #include "n2d2/audio/fourier.hpp"
+#include "n2d2/square_root.hpp"
 
 namespace n2d2 {
 
@@ -24,32 +25,60 @@ N2D2_INLINE void audioAccumulate(std::uint64_t& sum, std::uint32_t a, std::uint3
 #endif
 }
 
-// Energies of the bands, one after the other: slopes rise in one band and fall in the one before.
-template <class Cfg>
-class AudioBands {
-public:
-    // After the first slope.
-    explicit AudioBands(const std::uint32_t* powers) : powers_(powers + Cfg::FirstBin), weights_(&Cfg::weight(0)), rising_(0) {
-        next(0);
-    }
+// Powers times weights, and powers, of the bins of a slope.
+template <bool Adapts>
+struct AudioSlope {
+    typedef std::int32_t Sum;
+    explicit AudioSlope(int count) : rising(0), all(-2 * count) {}
 
-    // The energy of a band.
-    std::uint64_t next(int slope) {
-        std::uint64_t falling = rising_, rising = 0;
-        for (int n = Cfg::bins(slope); n > 0; --n) {
-            const std::uint32_t power = *powers_++, weight = *weights_++;
-            audioAccumulate(rising, power, weight);
-            audioAccumulate(falling, power, Cfg::One - weight);
-        }
-        rising_ = rising;
-        return falling;
+    N2D2_INLINE void add(std::uint32_t power, int weight) {
+        rising = audioAddProduct(static_cast<std::int32_t>(power), weight, rising);
+        all += static_cast<std::int32_t>(power);
     }
+    Sum falling() const { return (all >> 1) - rising; }
+    static std::int32_t level(Sum energy, int) { return energy > 1 ? energy : 1; }
 
-private:
-    const std::uint32_t* powers_;
-    const std::uint16_t* weights_;
-    std::uint64_t rising_;
+    Sum rising, all;
 };
+
+template <>
+struct AudioSlope<true> {
+    typedef std::uint64_t Sum;
+    explicit AudioSlope(int) : rising(0), falling_(0) {}
+
+    N2D2_INLINE void add(std::uint32_t power, std::uint32_t weight) {
+        audioAccumulate(rising, power, weight);
+        audioAccumulate(falling_, power, 4096 - weight);
+    }
+    Sum falling() const { return falling_; }
+    static std::int32_t level(Sum energy, int shift) { return static_cast<std::int32_t>(roundedRoot(energy) >> shift); }
+
+    Sum rising, falling_;
+};
+
+// Energies of the bands, at least 1; of a source that adapts their roots, times 2^-shift. A slope rises in one band and falls in the one before.
+template <class Cfg, bool Adapts>
+N2D2_NOINLINE void audioBands(const std::uint32_t* power, std::int32_t* levels, int shift) {
+    const std::uint16_t* weight = &Cfg::weight(0);
+    typename AudioSlope<Adapts>::Sum rising = 0;
+    power += Cfg::FirstBin;
+    for (int slope = 0; slope <= Cfg::Mels; ++slope) {
+        const int count = Cfg::bins(slope);
+        const std::uint16_t* const end = weight + count;
+        AudioSlope<Adapts> sums(count);
+        if (count % 2 != 0)
+            sums.add(*power++, *weight++);
+        while (weight != end) {
+            std::uint32_t first, second;
+            audioNextPair(power, first, second);
+            sums.add(first, *weight++);
+            sums.add(second, *weight++);
+        }
+        if (slope > 0)
+            *levels++ = sums.level(rising + sums.falling(), shift);
+        rising = sums.rising;
+    }
+}
 
 // A frame of Size samples, the last ones zeros, with one exponent. The transform is scaled by 2^shift.
 template <class Cfg, bool Adapts>
@@ -63,18 +92,18 @@ struct AudioFrame {
 
     // Pairs of samples times the window, and their energy.
     struct Numbers {
-        template <int Parts>
-        N2D2_INLINE std::uint32_t at(int place) {
-            const std::uint32_t pair = audioSamples(samples + 2 * place), factors = window[place];
-            const std::uint32_t made =
-                audioUpper<16>(audioRealSum(pair, factors, half) << shift, audioImaginarySum(pair, factors, half) << shift);
-            audioAddSquares(energy, made);
-            return made;
+        N2D2_INLINE void begin(int place) {
+            pairs = samples + 2 * place;
+            factors = window + place;
         }
 
-        void advance() {
-            samples += 2;
-            ++window;
+        template <int Place, int Parts>
+        N2D2_INLINE AudioNumber at() {
+            const AudioNumber pair = audioNumber(audioSamples(pairs + 2 * Place)), factor = audioNumber(factors[Place]);
+            const AudioNumber made =
+                audioUpper<16>(audioRealSum(pair, factor, half) << shift, audioImaginarySum(pair, factor, half) << shift);
+            audioAddSquares(energy, made);
+            return made;
         }
 
         const std::int16_t* samples;
@@ -82,9 +111,11 @@ struct AudioFrame {
         std::uint32_t half;
         int shift;
         std::uint64_t energy;
+        const std::int16_t* pairs;
+        const std::uint32_t* factors;
     };
 
-    Numbers begin() const { return {samples, &Cfg::window(0), 0x8000u >> scale, scale, 0}; }
+    Numbers begin() const { return {samples, &Cfg::window(0), 0x8000u >> scale, scale, 0, samples, &Cfg::window(0)}; }
     void end(const Numbers& numbers) { energy = numbers.energy; }
 
     bool isSilent() const { return energy == 0; }
@@ -104,23 +135,28 @@ struct AudioFrame {
     int scale, shift;
 
 private:
-    // Left shift of the samples before the window, which spares bits in each block of 32.
+    // Left shift of the samples before the window, which leaves room in each block of 32.
     int headroom() const {
-        int most = 0, spared = -1;  // bits of a magnitude, and more than those that its window spares
+        std::uint32_t every = 0, windowed = 0;  // bits of all magnitudes, and of those that the window leaves, times 2^15
+        const std::int16_t* at = samples;
         for (int block = 0; 32 * block < Cfg::Window; ++block) {
             std::uint32_t changes = 0;  // of a bit and the one below it
-            for (int n = 32 * block; n < 32 * block + 32; n += 8)
-                changes |= changed(n) | changed(n + 2) | changed(n + 4) | changed(n + 6);
-            const int bits = audioBits((changes | changes >> 16) >> 1 & 0x7FFF), less = bits - Cfg::spare(block);
-            most = bits > most ? bits : most;
-            spared = less > spared ? less : spared;
+            for (const std::int16_t* const end = at + 32; at != end; at += 16)
+                changes |= changed<0>(at) | changed<2>(at) | changed<4>(at) | changed<6>(at);
+            changes = (changes | changes >> 16) >> 1 & 0x7FFF;
+            every |= changes;
+            windowed |= changes << Cfg::room(block);
         }
-        return 15 - (most < spared + 1 ? most : spared + 1);
+        const int most = audioBits(every), left = audioBits(windowed) - 14;
+        return 15 - (most < left ? most : left < 0 ? 0 : left);
     }
 
-    N2D2_INLINE std::uint32_t changed(int n) const {
-        const std::uint32_t pair = audioSamples(samples + n);
-        return pair ^ pair << 1;
+    // Of four samples.
+    template <int Pair>
+    static N2D2_INLINE std::uint32_t changed(const std::int16_t* samples) {
+        std::uint32_t first, second;
+        audioLoadPair<Pair>(reinterpret_cast<const std::uint32_t*>(samples), first, second);
+        return (first ^ first << 1) | (second ^ second << 1);
     }
 
     // Write the samples without their mean, with pre-emphasis, in 16 bits to the second half of Size words.
@@ -157,10 +193,9 @@ struct AudioFrame<Cfg, true> {
     AudioFrame(std::uint32_t* words, const std::int16_t* frame) : values(words + Cfg::Size / 2) {
         std::uint32_t magnitudes = 0;
         for (int n = 0; n < Cfg::Size / 2; ++n) {
-            const std::uint32_t pair = audioSamples(frame + 2 * n), window = Cfg::window(n);
-            const std::uint32_t value =
-                audioUpper<12>(audioRealProduct(pair, window), audioImaginaryProduct(pair, window) << 4);
-            words[Cfg::Size / 2 + n] = value;
+            const AudioNumber pair = audioNumber(audioSamples(frame + 2 * n)), window = audioNumber(Cfg::window(n));
+            const AudioNumber value = audioUpper<12>(audioRealProduct(pair, window), audioImaginaryProduct(pair, window) << 4);
+            words[Cfg::Size / 2 + n] = audioWord(value);
             magnitudes |= audioMagnitudes(value);
         }
         const int bits = audioBits((magnitudes | magnitudes >> 16) & 0xFFFF);
@@ -168,18 +203,19 @@ struct AudioFrame<Cfg, true> {
     }
 
     struct Numbers {
-        template <int Parts>
-        N2D2_INLINE std::uint32_t at(int place) const {
-            return audioScaled<Parts>(values[place], shift);
-        }
+        N2D2_INLINE void begin(int place) { from = values + place; }
 
-        void advance() { ++values; }
+        template <int Place, int Parts>
+        N2D2_INLINE AudioNumber at() const {
+            return audioScaled<Parts>(audioNumber(from[Place]), shift);
+        }
 
         const std::uint32_t* values;
         int shift;
+        const std::uint32_t* from;
     };
 
-    Numbers begin() const { return {values, shift}; }
+    Numbers begin() const { return {values, shift, values}; }
     void end(const Numbers&) {}
     bool isSilent() const { return false; }
 

@@ -1,200 +1,261 @@
 // Dense convolution by lanes (lanes.hpp): one function for all layers, which reads their shapes from constants.
 //
-// Pixels are taken in the order of their lines, two at a time, the last of a line with the first of the next. Both windows are
-// spread before a result is stored, so that the order of lines is that of the portable kernel (convolution.hpp).
+// A line is computed by chunks of pixels, the first half of a chunk beside the second one. Columns of inputs are spread once for all windows
+// that have them: a window is a run of columns, and a column the pixels of all lines of the kernel. Where outputs of a line are odd and lines
+// have no order, the second half is the next line. All windows of a chunk are spread before a result is stored.
 #ifndef N2D2_MCU_LANE_CONVOLUTION_HPP
 #define N2D2_MCU_LANE_CONVOLUTION_HPP
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/lanes.hpp"
-#include "n2d2/mcu/pixel_walk.hpp"
 #include "n2d2/parallel.hpp"
 
 namespace n2d2 {
 namespace lanes {
 
-// Four bytes at a time, of any alignment: compilers make words of them where a core has unaligned accesses.
-N2D2_INLINE void copyRun(unsigned char* to, const unsigned char* from, int bytes) {
-    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) {
-        const unsigned char a = from[0], b = from[1], c = from[2], d = from[3];
-        to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+// A run of pixels of a line: the first one, and the bytes to the next, 0 for zero points outside the input.
+struct Pixels {
+    const unsigned char* from;
+    std::int32_t step;
+};
+
+// Spreads columns of pixels that are not words, from pixels of each line of the kernel.
+typedef void (*SpreadBytes)(const Pixels* lines, int columns, std::uint32_t* to);
+
+template <bool Signed, int Lines, int Channels>
+N2D2_MCU_FAST void spreadBytes(const Pixels* lines, int columns, std::uint32_t* to) {
+    constexpr int values = Lines * Channels;
+    const unsigned char* from[Lines];
+    std::int32_t steps[Lines];
+    for (int u = 0; u < Lines; ++u) {
+        from[u] = lines[u].from;
+        steps[u] = lines[u].step;
     }
-    for (; bytes > 0; --bytes) {
-        *to++ = *from++;
-        __asm__("" : "+r"(to));  // else GCC calls memcpy
+    for (; columns > 0; --columns, to += (values + 1) / 2 * 2) {
+        N2D2_UNROLL
+        for (int i = 0; i < values; i += 2) {
+            const int next = i + 1 < values ? i + 1 : i;  // the last one has weights of 0
+            to[i] = pairOf<Signed>(from[i / Channels][i % Channels], from[next / Channels][next % Channels]);
+        }
+        N2D2_UNROLL
+        for (int u = 0; u < Lines; ++u)
+            from[u] += steps[u];
     }
 }
 
-N2D2_INLINE unsigned char* fillRun(unsigned char* to, unsigned char value, int bytes) {
-    for (; bytes > 0; --bytes) {
-        *to++ = value;
-        __asm__("" : "+r"(to));  // else GCC calls memset
-    }
-    return to;
-}
+// A layer, and how columns of its inputs lie in a buffer.
+struct Columns {
+    Shape shape;
+    std::int32_t inputs;                     // of a column, an even number
+    std::int16_t step, pixel, phases, most;  // as in ColumnsOf
+    SpreadBytes bytes;                       // null where pixels are words
+};
 
-// The bytes of the window of a pixel: kernelWidth * channels for each line.
-N2D2_INLINE void gather(const Shape& s, const Place& place, unsigned char* window) {
-    const int left = place.left, run = s.kernelWidth * s.channels;
-    const int begin = largest(left, 0), end = least<int>(left + s.kernelWidth, s.in.width);  // of a line that is a run
-    for (int u = 0; u < s.kernelHeight; ++u) {
-        const unsigned char* const line = place.lines[u];
-        if (!line || (s.packed && begin >= end)) {
-            window = fillRun(window, s.padding, run);
-        } else if (s.packed) {
-            window = fillRun(window, s.padding, (begin - left) * s.channels);
-            copyRun(window, line + begin * s.channels, (end - begin) * s.channels);
-            window = fillRun(window + (end - begin) * s.channels, s.padding, (left + s.kernelWidth - end) * s.channels);
-        } else {
-            for (int v = 0; v < s.kernelWidth; ++v, window += s.channels) {
-                const int column = left + v * s.dilationWidth;
-                if (column >= 0 && column < s.in.width)
-                    copyRun(window, line + column * s.in.stride, s.channels);
-                else
-                    fillRun(window, s.padding, s.channels);
+// The buffers of a layer while it runs, which follow each other in one array.
+struct Buffers {
+    std::uint32_t* window;        // the columns of a chunk
+    const unsigned char** lines;  // of both halves: 2 * kernelHeight
+    Pixels* pixels;               // kernelHeight
+    unsigned char* results;       // two pixels of outputs, rounded up to four
+    unsigned char* padded;        // zero points of a pixel
+
+    N2D2_INLINE Buffers(const Shape& s, const Columns& columns, std::uint32_t* room)
+        : window(room),
+          lines(reinterpret_cast<const unsigned char**>(room +
+                                                        ((columns.most - 1) * columns.pixel + s.kernelWidth) * columns.inputs)),
+          pixels(reinterpret_cast<Pixels*>(lines + 2 * s.kernelHeight)),
+          results(reinterpret_cast<unsigned char*>(pixels + s.kernelHeight)),
+          padded(results + (s.whole ? 0 : (s.outputs + 3) / 4 * 8)) {}
+    template <class Cfg, class Layout>
+    static constexpr int words() {
+        return int(Layout::Words) + 4 * int(Cfg::KernelHeight) +
+               (Cfg::WordOutput && Cfg::Output::Channels % 4 == 0 ? 0 : (int(Cfg::Output::Channels) + 3) / 4 * 2) +
+               (int(Cfg::Input::Channels) + 3) / 4;
+    }
+};
+
+// A half of a chunk: the lines of its windows, null outside the input, and the first pixel.
+struct Side {
+    const unsigned char** lines;
+    std::int32_t left;  // the first column of its window
+    unsigned char* out;
+};
+
+template <bool Signed, int Rounding, bool Clamped>
+struct ConvolutionLayer {
+    const Shape& s;
+    const Columns& columns;
+    const Buffers buffers;
+    Work work;
+
+    N2D2_INLINE ConvolutionLayer(const Columns& layout, std::uint32_t* room, const std::uint32_t* stream)
+        : s(layout.shape), columns(layout), buffers(s, layout, room) {
+        work.stream = stream;
+        work.blocks = (s.outputs + 3) >> 2;
+        work.zero = s.zero;
+        work.low = work.room = 0;
+        if (Clamped)
+            limit(work, s);
+        work.move = columns.pixel * columns.inputs * 4;
+        work.next = columns.phases * s.out.stride;
+        enter(work, s.inputs);
+    }
+
+    static N2D2_INLINE void spreadPixels(const unsigned char* from, std::uint32_t* to, const Along& along) {
+        (Signed ? spreadSigned<> : spreadUnsigned<>)(from, to, &along);
+    }
+
+    // Spreads `count` columns from `column` on, or as many of zero points, to every other word from `to`; returns their end.
+    N2D2_MCU_FAST std::uint32_t* spread(const Side& half, bool inside, int column, int count, std::uint32_t* to) {
+        if (count <= 0)
+            return to;
+        const int from = column * s.in.stride, step = columns.step * s.in.stride, run = s.channels;
+        const bool bytes = columns.bytes != nullptr;
+        for (int u = 0; u < s.kernelHeight; ++u) {
+            const unsigned char* const line = inside ? half.lines[u] : nullptr;
+            const Pixels pixels = {line ? line + from : buffers.padded, line ? step : 0};
+            if (bytes) {
+                buffers.pixels[u] = pixels;
+                continue;
+            }
+            const Along along = {pixels.step - run, 4 * (columns.inputs - run), run >> 2, count};
+            spreadPixels(pixels.from, to + u * run, along);
+        }
+        if (bytes)
+            columns.bytes(buffers.pixels, count, to);
+        return to + count * columns.inputs;
+    }
+
+    // The same of all columns of `outputs` windows.
+    N2D2_MCU_FAST void spread(const Side& half, int outputs, std::uint32_t* to) {
+        if (s.point && !columns.bytes) {
+            const Along along = {columns.step * s.in.stride - s.channels, 0, s.channels >> 2, outputs};
+            spreadPixels(half.lines[0] + half.left * s.in.stride, to, along);
+            return;
+        }
+        const int count = (outputs - 1) * columns.pixel + s.kernelWidth, step = columns.step, left = half.left;
+        const int begin = left >= 0 ? 0 : least<int>(count, (step - 1 - left) / step);
+        const int inside = s.point ? count : left >= s.in.width ? 0 : (s.in.width - 1 - left) / step + 1;
+        const int end = largest(begin, least<int>(count, inside));
+        to = spread(half, false, 0, begin, to);
+        to = spread(half, true, left + begin * step, end - begin, to);
+        spread(half, false, 0, count - end, to);
+    }
+
+    // The lines of the windows of an output line.
+    N2D2_MCU_FAST void place(const unsigned char* in, int y, const unsigned char** lines) {
+        int from = y * s.strideHeight - s.padTop;
+        for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight)
+            lines[u] = from < 0 || from >= s.in.height ? nullptr : in + offsetOf(s.in, from);
+    }
+
+    // The results of some pairs from that of number `at` on, or of the first one of a pair for no pairs.
+    N2D2_MCU_FAST void products(int at, unsigned char* first, unsigned char* second, int pairs) {
+        work.window = buffers.window + at * columns.pixel * columns.inputs;
+        work.end = work.window + s.inputs;
+        work.first = first;
+        work.second = second;
+        work.pixels = pairs;
+        if (!Clamped)
+            work.mask = pairs == 0 ? 0 : static_cast<std::uint32_t>(128 + 256 * s.zero);
+        if (pairs == 0)
+            Kernels<Rounding>::template one<>(&work);
+        else
+            Clamped ? Kernels<Rounding>::template twoClamped<>(&work) : Kernels<Rounding>::template two<>(&work);
+    }
+
+    // A chunk: `outputs` of the first half, of which the first `pairs` have one in the second half.
+    N2D2_MCU_FAST void run(const Side& a, const Side& b, int outputs, int pairs) {
+        spread(a, outputs, buffers.window);
+        if (pairs > 0)
+            spread(b, pairs, buffers.window + 1);
+        if (s.whole) {
+            if (pairs > 0)
+                products(0, a.out, b.out, pairs);
+            if (outputs > pairs)
+                products(pairs, a.out + pairs * work.next, nullptr, 0);
+            return;
+        }
+        unsigned char* const second = buffers.results + 4 * work.blocks;
+        for (int at = 0; at < outputs; ++at) {
+            products(at, buffers.results, second, at < pairs ? 1 : 0);
+            copyBytes(a.out + at * work.next, buffers.results, static_cast<std::size_t>(s.outputs));
+            if (at < pairs)
+                copyBytes(b.out + at * work.next, second, static_cast<std::size_t>(s.outputs));
+        }
+    }
+};
+
+template <bool Signed, int Rounding, bool Clamped>
+N2D2_MCU_FAST void convolution(const Columns& columns, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
+                               std::uint32_t* room, int begin, int end) {
+    const Shape& s = columns.shape;
+    ConvolutionLayer<Signed, Rounding, Clamped> layer(columns, room, stream);
+    const Buffers& buffers = layer.buffers;
+    const bool flat = s.point && s.flat, odd = !flat && !s.ordered && columns.phases == 1 && (s.out.width & 1) != 0;
+    const int phases = columns.phases;
+    std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.channels));
+    for (int turn = begin, count; turn < end; turn += count) {
+        count = flat ? end - begin : odd && turn + 1 < end ? 2 : 1;
+        const bool two = count == 2 && !flat;
+        const int y = s.reverse ? s.out.height - turn - count : turn;
+        layer.place(in, y, buffers.lines);
+        if (two)
+            layer.place(in, y + 1, buffers.lines + s.kernelHeight);
+        unsigned char *const line = out + offsetOf(s.out, y), *const next = two ? out + offsetOf(s.out, y + 1) : line;
+        for (int phase = 0; phase < phases; ++phase) {
+            const int pixels = flat ? count * s.out.width : (s.out.width - phase + phases - 1) / phases;
+            const int most = two ? columns.most : 2 * columns.most;
+            for (int at = 0; at < pixels; at += most) {
+                const int some = least<int>(most, pixels - at), outputs = two ? some : (some + 1) >> 1;
+                const int x = phase + phases * (s.reverse ? pixels - at - some : at), x2 = two ? x : x + phases * outputs;
+                const unsigned char** const lines = two ? buffers.lines + s.kernelHeight : buffers.lines;
+                layer.run(Side{buffers.lines, x * s.strideWidth - s.padLeft, line + x * s.out.stride},
+                          Side{lines, x2 * s.strideWidth - s.padLeft, next + x2 * s.out.stride}, outputs,
+                          two ? some : some >> 1);
             }
         }
     }
 }
 
-// A window of three lines of nine bytes, 3 x 3 pixels of three channels, to every other word of the window of two pixels.
-template <bool Signed>
-N2D2_MCU_FAST void spreadNines(const unsigned char* a, const unsigned char* b, const unsigned char* c, std::uint32_t* to) {
-    const auto pair = [](unsigned char low, unsigned char high) N2D2_INLINE_LAMBDA { return pairOf<Signed>(low, high); };
-    to[0] = pair(a[0], a[2]), to[2] = pair(a[1], a[3]), to[4] = pair(a[4], a[6]), to[6] = pair(a[5], a[7]);
-    to[8] = pair(a[8], b[1]), to[10] = pair(b[0], b[2]), to[12] = pair(b[3], b[5]), to[14] = pair(b[4], b[6]);
-    to[16] = pair(b[7], c[0]), to[18] = pair(b[8], c[1]), to[20] = pair(c[2], c[4]), to[22] = pair(c[3], c[5]);
-    to[24] = pair(c[6], c[8]), to[26] = pair(c[7], 0);
-}
+constexpr int greatestDivisor(int a, int b) { return b == 0 ? a : greatestDivisor(b, a % b); }
 
-// The window of a pixel, to every other word of that of two; `bytes`: those of a window. Lines of four bytes need no copy.
-template <bool Signed>
-N2D2_MCU_FAST void spreadAny(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
-    const int run = s.kernelWidth * s.channels, left = place.left * s.channels;
-    if (s.packed && run == 4 && left >= 0 && place.left + s.kernelWidth <= s.in.width) {
-        for (int u = 0; u < s.kernelHeight; ++u, window += 4) {
-            const unsigned char* const p = place.lines[u] + left;
-            const bool there = place.lines[u] != nullptr;
-            window[0] = there ? pairOf<Signed>(p[0], p[2]) : pairOf<Signed>(s.padding, s.padding);
-            window[2] = there ? pairOf<Signed>(p[1], p[3]) : pairOf<Signed>(s.padding, s.padding);
+template <class Cfg>
+struct ColumnsOf {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef PlaneTraits<Input> In;
+    enum : int {
+        Bytes = !Cfg::WordInput || int(Input::Channels) % 4 != 0,
+        Inputs = (int(Cfg::KernelHeight) * int(Input::Channels) + 1) / 2 * 2,
+        K = Inputs * int(Cfg::KernelWidth),
+        Single = Cfg::KernelWidth == 1,
+        Divisor = greatestDivisor(Cfg::StrideWidth, Cfg::DilationWidth),
+        Step = int(Single) ? int(Cfg::StrideWidth) : int(Cfg::DilationWidth),  // of the input, from a column to the next
+        Pixel = int(Single) ? 1 : int(Cfg::StrideWidth) / int(Divisor),  // columns from an output to the next of its phase
+        // Outputs whose columns are none of each other's, which are computed apart.
+        Phases = int(Single) ? 1 : int(Cfg::DilationWidth) / int(Divisor),
+        // Outputs of half of a chunk. Windows take 2,560 bytes at most and pixels 1,024, unless one of both halves takes more.
+        Room = (int(Single) ? 1024 : 2560) / (4 * int(Inputs)),
+        Fit = int(Room) < int(Cfg::KernelWidth) ? 1 : (int(Room) - int(Cfg::KernelWidth)) / int(Pixel) + 1,
+        Most = least(least(8, int(Fit)), int(Output::Width)),
+        Words = ((int(Most) - 1) * int(Pixel) + int(Cfg::KernelWidth)) * int(Inputs)
+    };
+    typedef typename Input::Type Type;
+    template <bool OfBytes, class Found = void>
+    struct Spread {
+        static constexpr SpreadBytes function() { return nullptr; }
+    };
+    template <class Found>
+    struct Spread<true, Found> {
+        static constexpr SpreadBytes function() {
+            return spreadBytes<std::numeric_limits<Type>::is_signed, Cfg::KernelHeight, Input::Channels>;
         }
-        return;
+    };
+    static constexpr Columns columns() {
+        return Columns{shapeOf<Cfg>(K), Inputs, Step, Pixel, Phases, Most, Spread<Bytes>::function()};
     }
-    gather(s, place, bytes);
-    for (int i = 0; i < s.inputs; i += 4, bytes += 4, window += 4)
-        halves<Signed>(alignedWord(bytes), window[0], window[2]);
-}
-
-// The same of layers whose channels are not words.
-template <bool Signed>
-N2D2_INLINE void spreadBytes(const Shape& s, const Place& place, unsigned char* bytes, std::uint32_t* window) {
-    const unsigned char* const* const lines = place.lines;
-    const int left = 3 * place.left;
-    if (s.nines && left >= 0 && place.left + 3 <= s.in.width && lines[0] && lines[1] && lines[2])
-        spreadNines<Signed>(lines[0] + left, lines[1] + left, lines[2] + left, window);
-    else
-        spreadAny<Signed>(s, place, bytes, window);
-}
-
-// The windows of two pixels, of layers whose pixels are words. `padded`: a run of kernelWidth * channels zero points.
-template <bool Signed>
-N2D2_INLINE void spreadBoth(const Shape& s, const Place& a, const Place& b, const unsigned char* padded,
-                            std::uint32_t* window) {
-    const int quads = s.channels >> 2, last = s.in.width - s.kernelWidth, height = s.kernelHeight;
-    if (s.packed && a.left >= 0 && a.left <= last && b.left >= 0 && b.left <= last) {
-        const int from = a.left * s.channels, from2 = b.left * s.channels, run = quads * s.kernelWidth;
-        for (int u = 0; u < height; ++u) {
-            const unsigned char *const line = a.lines[u], *const line2 = b.lines[u];
-            window = spread<Signed>(line ? line + from : padded, line2 ? line2 + from2 : padded, run, window);
-        }
-        return;
-    }
-    for (int u = 0; u < height; ++u) {
-        const unsigned char *const line = a.lines[u], *const line2 = b.lines[u];
-        int column = a.left, column2 = b.left;
-        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth, column2 += s.dilationWidth) {
-            const bool there = line && column >= 0 && column < s.in.width;
-            const bool there2 = line2 && column2 >= 0 && column2 < s.in.width;
-            window = spread<Signed>(there ? line + column * s.in.stride : padded,
-                                    there2 ? line2 + column2 * s.in.stride : padded, quads, window);
-        }
-    }
-}
-
-template <int Rounding, bool Clamped>
-N2D2_INLINE void two(Work& work) {
-    Clamped ? Kernels<Rounding>::template twoClamped<>(&work) : Kernels<Rounding>::template two<>(&work);
-}
-
-// Pairs of pixels of a line, of a layer of 1 x 1 windows whose pixels are words.
-template <bool Signed, int Rounding, bool Clamped>
-N2D2_INLINE void pointwise(const Shape& s, PixelWalk<2>& walk, Work& work, std::uint32_t* window) {
-    const int step = s.reverse ? -1 : 1, next = step * s.out.stride, move = step * s.strideWidth * s.in.stride;
-    const int quads = s.channels >> 2, pixels = walk.x & ~1;
-    const unsigned char* from = walk.place.lines[0] + walk.place.left * s.in.stride;
-    unsigned char* to = walk.place.out;
-    walk.skip(pixels);
-    for (const unsigned char* const end = walk.place.out; to != end; to += 2 * next, from += 2 * move) {
-        spread<Signed>(from, from + move, quads, window);
-        work.first = to;
-        work.second = to + next;
-        two<Rounding, Clamped>(work);
-    }
-}
-
-// `window`: inputs words. `bytes`: inputs bytes where pixels are not words, else kernelWidth * channels.
-// `results`: two pixels of outputs, rounded up to four, where these are not words. `lines`: 2 * kernelHeight.
-template <bool Signed, int Rounding, bool Clamped>
-N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                               std::uint32_t* window, unsigned char* bytes, unsigned char* results, const unsigned char** lines,
-                               int begin, int end) {
-    const bool quads = s.quads, point = quads && s.point, whole = s.whole;
-    Work work;
-    work.window = window;
-    work.stream = stream;
-    work.end = window + s.inputs;
-    work.blocks = (s.outputs + 3) >> 2;
-    work.zero = s.zero;
-    work.mask = s.mask;
-    work.low = s.low;
-    work.room = s.room;
-    enter(work, s.inputs);
-    if (quads)
-        std::memset(bytes, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
-    else
-        std::memset(bytes, 0, static_cast<std::size_t>(s.inputs));
-    for (int i = 0; i < s.inputs; ++i)
-        window[i] = 0;
-    Place places[2];
-    PixelWalk<2> walk(s, in, out, lines, begin, end, point && s.flat);
-    for (;;) {
-        if (point && whole && walk.x > 1)
-            pointwise<Signed, Rounding, Clamped>(s, walk, work, window);
-        const bool both = walk.count > 1;
-        if (!walk.next(places))
-            return;
-        const Place &a = places[0], &b = places[1];
-        if (point) {
-            spread<Signed>(a.lines[0] + a.left * s.in.stride, b.lines[0] + b.left * s.in.stride, s.channels >> 2, window);
-        } else if (quads) {
-            spreadBoth<Signed>(s, a, b, bytes, window);
-        } else {
-            spreadBytes<Signed>(s, a, bytes, window);
-            spreadBytes<Signed>(s, b, bytes, window + 1);
-        }
-        work.first = whole ? a.out : results;
-        work.second = whole ? b.out : results + 4 * work.blocks;
-        if (both)
-            two<Rounding, Clamped>(work);
-        else
-            Kernels<Rounding>::template one<>(&work);
-        if (!whole) {
-            copyBytes(a.out, results, static_cast<std::size_t>(s.outputs));
-            if (both)
-                copyBytes(b.out, results + 4 * work.blocks, static_cast<std::size_t>(s.outputs));
-        }
-    }
-}
+};
 
 }  // namespace lanes
 
@@ -206,24 +267,15 @@ template <class Cfg>
 struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
-    enum : int {
-        C = Input::Channels,
-        O = Output::Channels,
-        K = (Cfg::KernelHeight * Cfg::KernelWidth * C + 3) / 4 * 4,
-        Bytes = !Cfg::WordInput || C % 4 ? int(K) : int(Cfg::KernelWidth) * C
-    };
+    typedef lanes::ColumnsOf<Cfg> Layout;
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
-        static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
-        std::uint32_t window[K];
-        std::uint32_t bytes[(Bytes + 3) / 4];
-        std::uint32_t results[!Cfg::WordOutput || O % 4 ? 2 * ((O + 3) / 4) : 1];
-        const unsigned char* lines[2 * Cfg::KernelHeight];
-        constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
+        static constexpr lanes::Columns columns = Layout::columns();
+        std::uint32_t room[lanes::Buffers::words<Cfg, Layout>()];
+        constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255 || !Cfg::LaneHalves;
         lanes::convolution<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding, clamped>(
-            shape, in, out, elementsOf<std::uint32_t>(weights), window, reinterpret_cast<unsigned char*>(bytes),
-            reinterpret_cast<unsigned char*>(results), lines, rows.begin, rows.end);
+            columns, in, out, elementsOf<std::uint32_t>(weights), room, rows.begin, rows.end);
     }
 };
 

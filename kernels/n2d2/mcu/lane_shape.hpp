@@ -25,49 +25,79 @@ struct Results {
 
 // The layout of the lines of a plane of bytes.
 struct Lines {
-    std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;
-    std::int32_t ring;
+    std::int32_t offset, wrapOffset, pitch;
+    std::int16_t lines;  // before the wrap; below 0 for a ring of so many
+    std::int16_t height, width;
+    std::uint16_t stride;
 
     template <class Plane>
     static constexpr Lines of() {
         typedef PlaneTraits<Plane> Traits;
         return Lines{static_cast<std::int32_t>(Plane::Offset),
                      static_cast<std::int32_t>(Plane::WrapOffset),
-                     int(Traits::Lines) >= int(Traits::Height) ? int(Traits::Height) : int(Traits::Lines),
                      Traits::LineElements,
-                     Traits::Stride,
+                     int(Traits::Lines) >= int(Traits::Height) ? int(Traits::Height) :
+                     int(Traits::Ring)                         ? -int(Traits::Lines) :
+                                                                 int(Traits::Lines),
                      Traits::Height,
                      Traits::Width,
-                     Traits::Ring};
+                     Traits::Stride};
     }
 
     N2D2_INLINE std::int32_t at(int y) const {
         if (y < lines)
             return offset + y * pitch;
-        return ring ? offset + y % lines * pitch : wrapOffset + (y - lines) * pitch;
+        return lines < 0 ? offset + y % -lines * pitch : wrapOffset + (y - lines) * pitch;
     }
 };
 
+// The same, once in a program, where few lines are asked for.
+template <int = 0>
+N2D2_MCU_FAST std::int32_t offsetOf(const Lines& lines, int y) {
+    return lines.at(y);
+}
+
 struct Shape {
     Lines in, out;
-    std::int16_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
-    std::int32_t channels, outputs;
     std::int32_t inputs;  // of a window, filled up for the kernel
-    std::int32_t zero;
-    std::uint32_t mask, low, room;
-    unsigned char padding;  // the input's zero point
-    bool reverse, packed;
+    std::int16_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
+    std::uint16_t channels, outputs;
+    std::int16_t zero;
+    unsigned char low, high;  // the limits of results
+    unsigned char padding;    // the input's zero point
+    bool turned;              // signed results, which are computed 128 higher
+    bool ordered, reverse;    // whether lines are stored in their order, from the last one
+    bool packed;
     bool point;         // 1 x 1 without padding
     bool flat;          // of a stride of 1, between tensors that are runs of bytes
     bool nines;         // 3 x 3 windows of three channels, whose lines are runs of bytes
     bool quads, whole;  // pixels of the input, of the output are words
 };
 
+// Limits of four results in a word, and the bits that turn them.
+struct Limits {
+    std::uint32_t low, room, mask;
+
+    explicit N2D2_INLINE Limits(const Shape& s)
+        : low(s.low * 0x01010101u), room((255u - s.high) * 0x01010101u), mask(s.turned ? 0x80808080u : 0u) {}
+};
+
+// The zero point and the limits of a layer, for a kernel.
+template <class Work>
+N2D2_INLINE void limit(Work& work, const Shape& s) {
+    const Limits limits(s);
+    work.zero = s.zero;
+    work.low = limits.low;
+    work.room = limits.room;
+    work.mask = limits.mask;
+}
+
 // Of a layer whose windows have `inputs` inputs.
 template <class Cfg>
 constexpr Shape shapeOf(int inputs) {
     return Shape{Lines::of<typename Cfg::Input>(),
                  Lines::of<typename Cfg::Output>(),
+                 inputs,
                  Cfg::KernelHeight,
                  Cfg::KernelWidth,
                  Cfg::StrideHeight,
@@ -78,12 +108,12 @@ constexpr Shape shapeOf(int inputs) {
                  Cfg::PadLeft,
                  Cfg::Input::Channels,
                  Cfg::Output::Channels,
-                 inputs,
                  Cfg::LaneZero,
-                 Cfg::LaneSigned ? 0x80808080u : 0u,
-                 0x01010101u * static_cast<std::uint32_t>(Cfg::LaneLow),
-                 0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh),
+                 static_cast<unsigned char>(Cfg::LaneLow),
+                 static_cast<unsigned char>(Cfg::LaneHigh),
                  static_cast<unsigned char>(Cfg::InputZero & 255),
+                 Cfg::LaneSigned != 0,
+                 Cfg::Serial || Cfg::Reverse,
                  Cfg::Reverse != 0,
                  static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1,
                  Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&

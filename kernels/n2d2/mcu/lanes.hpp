@@ -1,21 +1,23 @@
 // Products of bytes for the DSP extension of Arm's M profile: four outputs and one or two pixels at a time.
 //
-// The weights of two outputs A and B share 16-bit lanes, 256 * wB + wA. Two lanes of a word and two inputs are one SMLAD:
+// The weights of two outputs A and B, the first and the third of four, share 16-bit lanes, 256 * wB + wA. Two lanes of a word and two
+// inputs are one SMLAD:
 //
 //   with the word as it is          256 * SB + SA
 //   after one SXTB16 of the word    SA
 //
 // so SB = (first - second) >> 8, which is exact modulo 2^32 while |SB| < 2^23; the exporter has proved that from the weights.
 //
-// The window of inputs is spread to 16 bits once for all outputs, four inputs at a time in the order (0, 2) (1, 3) that UXTB16
-// gives; words of the two pixels alternate. Weights are in the same order. All constants of four outputs are one stream of words:
+// Windows of inputs are spread to 16 bits once for all outputs, four inputs at a time in the order (0, 2) (1, 3) that UXTB16
+// gives; words of two pixels alternate. Weights are in the same order. All constants of four outputs, the lanes of A and B and those of
+// C and D, are one stream of words:
 //
-//   first sums (A, 256 B + A, C, 256 D + C), with biases;  (AB, CD) of every two inputs;  multipliers of A, B, C, D
+//   first sums (A, C, 256 B + A, 256 D + C), with biases;  (AB, CD) of every two inputs;  multipliers of A, C, B, D
 //
-// or, where sums are doubled (Rounding), 2 m - 2^32 of A, B; -2^(32 - shift) of A, B; the same of C, D.
+// or, where sums are doubled (Rounding), 2 m - 2^32 of A, C; -2^(32 - shift) of A, C; the same of B, D.
 //
-// q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT; four results are clamped further at once where the layer
-// asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`. The upper word of 2 m
+// q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT, or half a USAT16 where results fit 16 bits; four results
+// are clamped further at once where the layer asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`. The upper word of 2 m
 // times a sum is that of 2 m - 2^32 times it, and the sum: one SMMLAR too, or SMMLA without rounding. The shift that follows is SMMLSR
 // with -2^(32 - shift); one less in a number below 0 sends its ties away from it.
 #ifndef N2D2_MCU_LANES_HPP
@@ -32,16 +34,19 @@ namespace lanes {
 struct Work {
     const std::uint32_t* window;  // 0: of both pixels
     const std::uint32_t* stream;  // 4
-    const std::uint32_t* end;     // 8: of the window, a multiple of 4 inputs behind its beginning, of 8 for one pixel alone
+    const std::uint32_t* end;     // 8: of the window, a multiple of 2 inputs behind its beginning, of 8 for one pixel alone
     std::int32_t blocks;          // 12: of four outputs
     unsigned char* first;         // 16: results of the first pixel
     unsigned char* second;        // 20: of the second
     std::int32_t zero;            // 24
-    std::uint32_t mask;           // 28
+    std::uint32_t mask;           // 28; 128 + 256 zero for `two`
     std::uint32_t low;            // 32: the least result in each byte
     std::uint32_t room;           // 36: 255 less the largest one
     std::int32_t skip;            // 40: bytes of a window of two pixels that `two` skips in its first turn
     std::int32_t entry;           // 44: of the code of these steps, odd
+    std::int32_t pixels;          // 48: pairs of pixels of `two`
+    std::int32_t move;            // 52: bytes from a window to that of the next pair
+    std::int32_t next;            // 56: bytes from a result to that of the next pair
 };
 
 // Steps of two inputs in each half of a turn of the loop of `two`, whose last one moves the pointers; bytes of code for one, and the
@@ -78,10 +83,25 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     "ldr    r3, [r1, #8]\n\t"                     \
     "ldr    r12, [r1, #12]\n\t"                   \
     "ldr    lr, [r1, #16]!\n\t"
+#define N2D2_LANES_SHIFT2                         \
+    "asr    r8, r8, #8\n\t"                       \
+    "asr    r9, r9, #8\n\t"                       \
+    "asr    r10, r10, #8\n\t"                     \
+    "asr    r11, r11, #8\n\t"
 #define N2D2_LANES_SCALED2                        \
+    N2D2_LANES_SHIFT2                             \
     N2D2_LANES_CONSTANTS2                         \
     N2D2_LANES_STEP_OF2(N2D2_SCALED, "r2", "r3", "r4", "r5", "r6", "r7")       \
     N2D2_LANES_STEP_OF2(N2D2_SCALED, "r12", "lr", "r8", "r9", "r10", "r11")
+// Those of B and D stay 256 times as large: (256 x m + (128 + 256 zero) * 2^32) >> 40 is zero + ((x m + 2^31) >> 32).
+#define N2D2_LANES_TOPS2                          \
+    N2D2_LANES_CONSTANTS2                         \
+    N2D2_LANES_STEP_OF2(N2D2_SCALED, "r2", "r3", "r4", "r5", "r6", "r7")       \
+    "ldr    r0, [sp, #32]\n\t"                    \
+    "smmla  r8, r8, r12, r0\n\t"                  \
+    "smmla  r9, r9, r12, r0\n\t"                  \
+    "smmla  r10, r10, lr, r0\n\t"                 \
+    "smmla  r11, r11, lr, r0\n\t"
 #define N2D2_LANES_HALF2(doubled, away, a, b, c, d)  \
     N2D2_LANES_CONSTANTS2                         \
     doubled(a, "r2") doubled(b, "r2")             \
@@ -89,6 +109,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     away(a) away(b) away(c) away(d)               \
     N2D2_LANES_STEP_OF2(N2D2_SHIFTED, "r12", "lr", a, b, c, d)
 #define N2D2_LANES_DOUBLED2(doubled, away)                       \
+    N2D2_LANES_SHIFT2                                            \
     N2D2_LANES_HALF2(doubled, away, "r4", "r5", "r6", "r7")      \
     N2D2_LANES_HALF2(doubled, away, "r8", "r9", "r10", "r11")
 
@@ -111,16 +132,16 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 
 // Two inputs of both pixels. Four loads in a row take five cycles on Cortex-M4, where no base is updated.
 #define N2D2_LANES_PRODUCTS2          \
-    "smlad  r6, r2, r12, r6\n\t"      \
-    "smlad  r7, r3, r12, r7\n\t"      \
+    "smlad  r8, r2, r12, r8\n\t"      \
+    "smlad  r9, r3, r12, r9\n\t"      \
     "sxtb16 r12, r12\n\t"             \
     "smlad  r10, r2, lr, r10\n\t"     \
     "smlad  r11, r3, lr, r11\n\t"     \
     "sxtb16 lr, lr\n\t"               \
     "smlad  r4, r2, r12, r4\n\t"      \
     "smlad  r5, r3, r12, r5\n\t"      \
-    "smlad  r8, r2, lr, r8\n\t"       \
-    "smlad  r9, r3, lr, r9\n\t"
+    "smlad  r6, r2, lr, r6\n\t"       \
+    "smlad  r7, r3, lr, r7\n\t"
 // The words behind `at` bytes on; those of the last step, to which the pointers move.
 #define N2D2_LANES_STEP2(at)          \
     "ldr.n  r2, [r0, #" #at "+4]\n\t" \
@@ -140,12 +161,37 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     N2D2_LANES_STEP2(64) N2D2_LANES_STEP2(72) N2D2_LANES_STEP2(80) N2D2_LANES_STEP2(88)        \
     N2D2_LANES_STEP2(96) N2D2_LANES_STEP2(104) N2D2_LANES_STEP2(112) N2D2_LANES_LAST2
 
-// Four results of both pixels between their limits, and turned; the constants of that to the stack.
+// Four results of both pixels as bytes; those of B and D `up` bits below the upper half.
+#define N2D2_LANES_HALVES2(up)        \
+    "pkhbt  r4, r4, r8, lsl #" up "\n\t"  \
+    "pkhbt  r5, r5, r9, lsl #" up "\n\t"  \
+    "pkhbt  r6, r6, r10, lsl #" up "\n\t" \
+    "pkhbt  r7, r7, r11, lsl #" up "\n\t" \
+    "usat16 r4, #8, r4\n\t"           \
+    "usat16 r5, #8, r5\n\t"           \
+    "usat16 r6, #8, r6\n\t"           \
+    "usat16 r7, #8, r7\n\t"           \
+    "orr    r4, r4, r6, lsl #8\n\t"   \
+    "orr    r5, r5, r7, lsl #8\n\t"
+// The same of results of any size, between their limits, and turned; the constants of that to the stack.
 #define N2D2_LANES_CLAMPS2            \
     "ldrd   r6, r7, [r0, #32]\n\t"    \
-    "strd   r6, r7, [sp, #36]\n\t"    \
-    "str    r9, [sp, #32]\n\t"
+    "strd   r6, r7, [sp, #36]\n\t"
 #define N2D2_LANES_CLAMP2             \
+    "usat   r4, #8, r4\n\t"           \
+    "usat   r5, #8, r5\n\t"           \
+    "usat   r6, #8, r6\n\t"           \
+    "usat   r7, #8, r7\n\t"           \
+    "usat   r8, #8, r8\n\t"           \
+    "usat   r9, #8, r9\n\t"           \
+    "usat   r10, #8, r10\n\t"         \
+    "usat   r11, #8, r11\n\t"         \
+    "orr    r4, r4, r6, lsl #8\n\t"   \
+    "orr    r5, r5, r7, lsl #8\n\t"   \
+    "orr    r8, r8, r10, lsl #8\n\t"  \
+    "orr    r9, r9, r11, lsl #8\n\t"  \
+    "orr    r4, r4, r8, lsl #16\n\t"  \
+    "orr    r5, r5, r9, lsl #16\n\t"  \
     "ldr    r6, [sp, #32]\n\t"        \
     "ldr    r8, [sp, #36]\n\t"        \
     "ldr    r9, [sp, #40]\n\t"        \
@@ -154,25 +200,31 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     "eor    r4, r4, r6\n\t"           \
     "eor    r5, r5, r6\n\t"
 
-// All outputs of two pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle, and
-// r0 and r1 are a word before the next one. On the stack: 0 results of the first pixel, 4 from behind them to those of the second, 8 their
+// All outputs of some pairs of pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle,
+// and r0 and r1 are a word before the next one. On the stack: 0 results of the first pixel, 4 from behind them to those of the second, 8 their
 // end; 12 the window and 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
-// 28 Work::zero and what follows it.
+// 28 Work::zero and what follows it; 44 pairs that are left, 48 Work::move, 52 Work::next, 56 the stream, 60 bytes of results.
 #define N2D2_LANES_TWO(name, scaled, clamps, clamped)                                                      \
-    template <int FrameBytes = 84>                                                                 \
+    template <int FrameBytes = 100>                                                                 \
     __attribute__((naked, noinline, aligned(4))) static void name(Work*) {                         \
         __asm__ volatile(                                                                          \
             ".syntax unified\n\t"                                                                  \
             "push   {r4-r11, lr}\n\t"                                                              \
-            "sub    sp, sp, #48\n\t"                                                               \
-            "ldm    r0, {r2-r9}\n\t"                                                               \
-            "sub    r1, r3, #4\n\t"                                                                \
-            "add    r5, r6, r5, lsl #2\n\t"                                                        \
-            "sub    r7, r7, r6\n\t"                                                                \
-            "sub    r7, r7, #4\n\t"                                                                \
-            "stm    sp, {r6, r7}\n\t"                                                              \
-            "str    r5, [sp, #8]\n\t"                                                              \
-            "str    r8, [sp, #28]\n\t"                                                             \
+            "sub    sp, sp, #64\n\t" \
+            "ldm    r0, {r2-r9}\n\t" \
+            "add    r12, r0, #48\n\t" \
+            "ldm    r12, {r10-r12}\n\t" \
+            "sub    r1, r3, #4\n\t" \
+            "lsl    r5, r5, #2\n\t" \
+            "strd   r10, r11, [sp, #44]\n\t" \
+            "strd   r12, r1, [sp, #52]\n\t" \
+            "str    r5, [sp, #60]\n\t" \
+            "add    r5, r5, r6\n\t" \
+            "sub    r7, r7, r6\n\t" \
+            "sub    r7, r7, #4\n\t" \
+            "stm    sp, {r6, r7}\n\t" \
+            "str    r5, [sp, #8]\n\t" \
+            "strd   r8, r9, [sp, #28]\n\t" \
             clamps                                                                                 \
             "ldrd   r3, r6, [r0, #40]\n\t"                                                         \
             "sub    r2, r2, r3\n\t"                                                                \
@@ -203,30 +255,12 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "ldr    r2, [sp, #24]\n\t"                                                             \
             "cmp    r0, r2\n\t"                                                                    \
             "bne.w  2b\n\t"                                                                        \
-            "sub    r6, r6, r4\n\t"                                                                \
-            "sub    r7, r7, r5\n\t"                                                                \
-            "sub    r10, r10, r8\n\t"                                                              \
-            "sub    r11, r11, r9\n\t"                                                              \
-            "asr    r6, r6, #8\n\t"                                                                \
-            "asr    r7, r7, #8\n\t"                                                                \
-            "asr    r10, r10, #8\n\t"                                                              \
-            "asr    r11, r11, #8\n\t"                                                              \
+            "sub    r8, r8, r4\n\t" \
+            "sub    r9, r9, r5\n\t" \
+            "sub    r10, r10, r6\n\t" \
+            "sub    r11, r11, r7\n\t" \
             "ldr    r0, [sp, #28]\n\t"                                                             \
             scaled                                                                                 \
-            "usat   r4, #8, r4\n\t"                                                                \
-            "usat   r5, #8, r5\n\t"                                                                \
-            "usat   r6, #8, r6\n\t"                                                                \
-            "usat   r7, #8, r7\n\t"                                                                \
-            "usat   r8, #8, r8\n\t"                                                                \
-            "usat   r9, #8, r9\n\t"                                                                \
-            "usat   r10, #8, r10\n\t"                                                              \
-            "usat   r11, #8, r11\n\t"                                                              \
-            "orr    r4, r4, r6, lsl #8\n\t"                                                        \
-            "orr    r5, r5, r7, lsl #8\n\t"                                                        \
-            "orr    r8, r8, r10, lsl #8\n\t"                                                       \
-            "orr    r9, r9, r11, lsl #8\n\t"                                                       \
-            "orr    r4, r4, r8, lsl #16\n\t"                                                       \
-            "orr    r5, r5, r9, lsl #16\n\t"                                                       \
             clamped                                                                                \
             "ldr    r2, [sp, #0]\n\t"                                                              \
             "ldr    r3, [sp, #4]\n\t"                                                              \
@@ -235,42 +269,69 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "str    r5, [r2, r3]\n\t"                                                              \
             "str    r2, [sp, #0]\n\t"                                                              \
             "cmp    r2, r7\n\t"                                                                    \
-            "bne.w  1b\n\t"                                                                        \
-            "add    sp, sp, #48\n\t"                                                               \
+            "bne.w  1b\n\t" \
+            "add    r8, sp, #44\n\t" \
+            "ldm    r8, {r3-r6, r8}\n\t" \
+            "ldr    r9, [sp, #12]\n\t" \
+            "ldr    r10, [sp, #24]\n\t" \
+            "mov    r1, r6\n\t" \
+            "add    r7, r7, r5\n\t" \
+            "sub    r2, r7, r8\n\t" \
+            "add    r9, r9, r4\n\t" \
+            "add    r10, r10, r4\n\t" \
+            "subs   r3, r3, #1\n\t" \
+            "str    r2, [sp, #0]\n\t" \
+            "str    r7, [sp, #8]\n\t" \
+            "str    r9, [sp, #12]\n\t" \
+            "str    r10, [sp, #24]\n\t" \
+            "str    r3, [sp, #44]\n\t" \
+            "bne.w  1b\n\t" \
+            "add    sp, sp, #64\n\t" \
             "pop    {r4-r11, pc}\n\t");                                                            \
     }
 
-// Four inputs of one pixel, which `inputs` loads to r2 and r3.
-#define N2D2_LANES_STEP1(inputs)                            \
+// Two inputs of one pixel in `x`, with the words of AB and CD.
+#define N2D2_LANES_PRODUCTS1(x, ab, cd)                     \
+            "smlad  r8, " x ", " ab ", r8\n\t"              \
+            "smlad  r10, " x ", " cd ", r10\n\t"            \
+            "sxtb16 " ab ", " ab "\n\t"                     \
+            "sxtb16 " cd ", " cd "\n\t"                     \
+            "smlad  r4, " x ", " ab ", r4\n\t"              \
+            "smlad  r6, " x ", " cd ", r6\n\t"
+// Four inputs, which `inputs` loads to r2 and r3.
+#define N2D2_LANES_FOUR1(inputs)                            \
             inputs                                          \
             "ldm    r1!, {r5, r7, r12, lr}\n\t"             \
-            "smlad  r6, r2, r5, r6\n\t"                     \
-            "smlad  r10, r2, r7, r10\n\t"                   \
-            "sxtb16 r5, r5\n\t"                             \
-            "sxtb16 r7, r7\n\t"                             \
-            "smlad  r4, r2, r5, r4\n\t"                     \
-            "smlad  r8, r2, r7, r8\n\t"                     \
-            "smlad  r6, r3, r12, r6\n\t"                    \
-            "smlad  r10, r3, lr, r10\n\t"                   \
-            "sxtb16 r12, r12\n\t"                           \
-            "sxtb16 lr, lr\n\t"                             \
-            "smlad  r4, r3, r12, r4\n\t"                    \
-            "smlad  r8, r3, lr, r8\n\t"
-#define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_STEP1(inputs) N2D2_LANES_STEP1(inputs)
+            N2D2_LANES_PRODUCTS1("r2", "r5", "r7")          \
+            N2D2_LANES_PRODUCTS1("r3", "r12", "lr")
 
-// All inputs of a window, 16 bytes in a step: of one pixel, or the first one of two. An odd number of steps begins with the second one.
-#define N2D2_LANES_WINDOW(step, inputs)                     \
-            "sub    r2, r9, r0\n\t"                         \
+// All inputs of a window, in steps of 16 bytes; an odd number of them begins with the second one.
+#define N2D2_LANES_WINDOW(step)                             \
             "lsls   r2, r2, #27\n\t"                        \
             "bmi    3f\n"                                   \
         "2:\n\t"                                            \
-            step(inputs)                                    \
+            step                                            \
         "3:\n\t"                                            \
-            step(inputs)                                    \
+            step                                            \
             "cmp    r0, r9\n\t"                             \
-            "bne    2b\n\t"
-#define N2D2_LANES_ALONE N2D2_LANES_WINDOW(N2D2_LANES_EIGHT1, "ldrd   r2, r3, [r0], #8\n\t")
-#define N2D2_LANES_FIRST N2D2_LANES_WINDOW(N2D2_LANES_STEP1, "ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t")
+            "bne    2b\n"                                   \
+        "4:\n\t"
+// Of one pixel; of the first of two, whose inputs are not always a multiple of four.
+#define N2D2_LANES_EIGHT1(inputs) N2D2_LANES_FOUR1(inputs) N2D2_LANES_FOUR1(inputs)
+#define N2D2_LANES_ALONE                                    \
+            "sub    r2, r9, r0\n\t"                         \
+            N2D2_LANES_WINDOW(N2D2_LANES_EIGHT1("ldrd   r2, r3, [r0], #8\n\t"))
+#define N2D2_LANES_FIRST                                    \
+            "sub    r2, r9, r0\n\t"                         \
+            "lsls   r3, r2, #29\n\t"                        \
+            "bcc    5f\n\t"                                 \
+            "ldr    r2, [r0], #8\n\t"                       \
+            "ldm    r1!, {r5, r7}\n\t"                      \
+            N2D2_LANES_PRODUCTS1("r2", "r5", "r7")          \
+            "subs   r2, r9, r0\n\t"                         \
+            "beq    4f\n"                                   \
+        "5:\n\t"                                            \
+            N2D2_LANES_WINDOW(N2D2_LANES_FOUR1("ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t"))
 
 // Four results as bytes.
 #define N2D2_LANES_BYTES                                    \
@@ -310,9 +371,9 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "ldm    r1!, {r4, r6, r8, r10}\n\t"             \
             products                                        \
             "ldr    r2, [sp, #8]\n\t"                       \
-            "sub    r6, r6, r4\n\t"                         \
-            "sub    r10, r10, r8\n\t"                       \
-            "asr    r6, r6, #8\n\t"                         \
+            "sub    r8, r8, r4\n\t"                         \
+            "sub    r10, r10, r6\n\t"                       \
+            "asr    r8, r8, #8\n\t"                         \
             "asr    r10, r10, #8\n\t"                       \
             scaled                                          \
             stored                                          \
@@ -326,19 +387,22 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 
 template <int Rounding>
 struct Kernels;
-#define N2D2_LANES_KERNELS(rounding, ofTwo, ofOne)                              \
+#define N2D2_LANES_KERNELS(rounding, ofHalves, up, ofTwo, ofOne)                \
     template <>                                                             \
     struct Kernels<rounding> {                                              \
-        N2D2_LANES_TWO(two, ofTwo, "", "")                                        \
+        N2D2_LANES_TWO(two, ofHalves, "", N2D2_LANES_HALVES2(up))           \
         N2D2_LANES_TWO(twoClamped, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)                  \
         N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)        \
         N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)      \
         N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \
     };
-N2D2_LANES_KERNELS(HighWord, N2D2_LANES_SCALED2, N2D2_LANES_SCALED1)
-N2D2_LANES_KERNELS(Twice, N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AS_IT_IS), N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AS_IT_IS))
-N2D2_LANES_KERNELS(TwiceSigned, N2D2_LANES_DOUBLED2(N2D2_DOUBLED, N2D2_AWAY), N2D2_LANES_DOUBLED1(N2D2_DOUBLED, N2D2_AWAY))
-N2D2_LANES_KERNELS(Once, N2D2_LANES_DOUBLED2(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS), N2D2_LANES_DOUBLED1(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
+#define N2D2_LANES_KERNELS_DOUBLED(rounding, doubled, away)                     \
+    N2D2_LANES_KERNELS(rounding, N2D2_LANES_DOUBLED2(doubled, away), "16", N2D2_LANES_DOUBLED2(doubled, away), \
+                       N2D2_LANES_DOUBLED1(doubled, away))
+N2D2_LANES_KERNELS(HighWord, N2D2_LANES_TOPS2, "8", N2D2_LANES_SCALED2, N2D2_LANES_SCALED1)
+N2D2_LANES_KERNELS_DOUBLED(Twice, N2D2_DOUBLED, N2D2_AS_IT_IS)
+N2D2_LANES_KERNELS_DOUBLED(TwiceSigned, N2D2_DOUBLED, N2D2_AWAY)
+N2D2_LANES_KERNELS_DOUBLED(Once, N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS)
 // clang-format on
 
 N2D2_INLINE std::uint32_t alignedWord(const void* at) {
@@ -356,59 +420,64 @@ N2D2_INLINE std::uint32_t limited(const Limits& s, std::uint32_t four) {
     return four ^ s.mask;
 }
 
+// How the assembly goes along pixels of a line, after each of them: bytes from behind its channels to the next ones, bytes from behind its
+// words of windows to the next ones. Quads: words of a pixel.
+struct Along {
+    std::int32_t skipFrom, skipTo, quads, pixels;
+};
+
 // clang-format off
-// The words in the registers a and b of two pixels, to four words from `at` on.
-#define N2D2_LANES_SPREAD(extend, a, b, at)                         \
-    extend " lr, " a "\n\t" "str lr, [r3, #" #at "]\n\t"             \
-    extend " lr, " b "\n\t" "str lr, [r3, #" #at "+4]\n\t"           \
-    extend " " a ", " a ", ror #8\n\t" "str " a ", [r3, #" #at "+8]\n\t"   \
-    extend " " b ", " b ", ror #8\n\t" "str " b ", [r3, #" #at "+12]\n\t"
-#define N2D2_LANES_SPREAD_TWO(extend, from, at)                     \
-    "ldr    r4, [r0, #" #from "]\n\t"                               \
-    "ldr    r5, [r1, #" #from "]\n\t"                               \
-    "ldr    r6, [r0, #" #from "+4]\n\t"                             \
-    "ldr    r12, [r1, #" #from "+4]\n\t"                            \
-    N2D2_LANES_SPREAD(extend, "r4", "r5", at)                       \
-    N2D2_LANES_SPREAD(extend, "r6", "r12", at+16)
-// Spreads a number of words of two pixels, at least one, to words of a window; returns its end.
-#define N2D2_LANES_SPREAD_BOTH(name, extend)                        \
-    template <int FrameBytes = 16>                                  \
-    __attribute__((naked, noinline)) std::uint32_t* name(const unsigned char*, const unsigned char*, int, std::uint32_t*) { \
+#define N2D2_LANES_SPREAD(extend, a, at)                            \
+    extend " lr, " a "\n\t" "str lr, [r1, #" #at "]\n\t"             \
+    extend " " a ", " a ", ror #8\n\t" "str " a ", [r1, #" #at "+8]\n\t"
+// Spreads pixels, at least one, to every other word of windows.
+#define N2D2_LANES_SPREAD_LINE(name, extend)                        \
+    template <int FrameBytes = 28>                                  \
+    __attribute__((naked, noinline)) void name(const unsigned char*, std::uint32_t*, const Along*) { \
         __asm__ volatile(                                           \
             ".syntax unified\n\t"                                   \
-            "push   {r4-r6, lr}\n\t"                                \
-            "subs   r2, r2, #4\n\t"                                 \
-            "blt    2f\n"                                           \
+            "push   {r4-r9, lr}\n\t"                                \
+            "ldm    r2, {r2, r3, r8, r9}\n"                          \
         "1:\n\t"                                                    \
-            N2D2_LANES_SPREAD_TWO(extend, 0, 0)                     \
-            N2D2_LANES_SPREAD_TWO(extend, 8, 32)                    \
-            "add    r0, r0, #16\n\t"                                \
-            "add    r1, r1, #16\n\t"                                \
-            "add    r3, r3, #64\n\t"                                \
-            "subs   r2, r2, #4\n\t"                                 \
-            "bge    1b\n"                                           \
+            "subs   r7, r8, #4\n\t"                                 \
+            "blt    3f\n"                                           \
         "2:\n\t"                                                    \
-            "adds   r2, r2, #4\n\t"                                 \
-            "beq    4f\n"                                           \
+            "ldr    r4, [r0]\n\t"                                   \
+            "ldr    r5, [r0, #4]\n\t"                               \
+            "ldr    r6, [r0, #8]\n\t"                               \
+            "ldr    r12, [r0, #12]\n\t"                             \
+            N2D2_LANES_SPREAD(extend, "r4", 0)                      \
+            N2D2_LANES_SPREAD(extend, "r5", 16)                     \
+            N2D2_LANES_SPREAD(extend, "r6", 32)                     \
+            N2D2_LANES_SPREAD(extend, "r12", 48)                    \
+            "add    r0, r0, #16\n\t"                                \
+            "add    r1, r1, #64\n\t"                                \
+            "subs   r7, r7, #4\n\t"                                 \
+            "bge    2b\n"                                           \
         "3:\n\t"                                                    \
-            "ldr    r4, [r0], #4\n\t"                               \
-            "ldr    r5, [r1], #4\n\t"                               \
-            N2D2_LANES_SPREAD(extend, "r4", "r5", 0)                \
-            "add    r3, r3, #16\n\t"                                \
-            "subs   r2, r2, #1\n\t"                                 \
-            "bne    3b\n"                                           \
+            "lsls   r7, r7, #31\n\t"                                \
+            "bcc    4f\n\t"                                         \
+            "ldr    r4, [r0]\n\t"                                   \
+            "ldr    r5, [r0, #4]\n\t"                               \
+            "add    r0, r0, #8\n\t"                                 \
+            N2D2_LANES_SPREAD(extend, "r4", 0)                      \
+            N2D2_LANES_SPREAD(extend, "r5", 16)                     \
+            "add    r1, r1, #32\n"                                  \
         "4:\n\t"                                                    \
-            "mov    r0, r3\n\t"                                     \
-            "pop    {r4-r6, pc}\n\t");                              \
+            "bpl    5f\n\t"                                         \
+            "ldr    r4, [r0], #4\n\t"                               \
+            N2D2_LANES_SPREAD(extend, "r4", 0)                      \
+            "add    r1, r1, #16\n"                                  \
+        "5:\n\t"                                                    \
+            "add    r0, r0, r2\n\t"                                 \
+            "add    r1, r1, r3\n\t"                                 \
+            "subs   r9, r9, #1\n\t"                                 \
+            "bne    1b\n\t"                                         \
+            "pop    {r4-r9, pc}\n\t");                              \
     }
-N2D2_LANES_SPREAD_BOTH(spreadUnsigned, "uxtb16")
-N2D2_LANES_SPREAD_BOTH(spreadSigned, "sxtb16")
+N2D2_LANES_SPREAD_LINE(spreadUnsigned, "uxtb16")
+N2D2_LANES_SPREAD_LINE(spreadSigned, "sxtb16")
 // clang-format on
-
-template <bool Signed>
-N2D2_INLINE std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
-    return (Signed ? spreadSigned<> : spreadUnsigned<>)(p, q, quads, window);
-}
 
 // Two bytes as 16-bit integers in a word.
 template <bool Signed>

@@ -26,16 +26,13 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
     work.end = taps + (count + 1) / 2 * 2;
     work.stream = stream;
     work.channels = s.channels;
-    work.zero = s.zero;
-    work.low = s.low;
-    work.room = s.room;
-    work.mask = s.mask;
+    lanes::limit(work, s);
     for (int turn = begin; turn < end; ++turn) {
         const int y = s.reverse ? s.out.height - 1 - turn : turn;
         int from = y * s.strideHeight - s.padTop;
         for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight)
-            rows[u] = from < 0 || from >= s.in.height ? nullptr : in + s.in.at(from);
-        unsigned char* to = out + s.out.at(y);
+            rows[u] = from < 0 || from >= s.in.height ? nullptr : in + lanes::offsetOf(s.in, from);
+        unsigned char* to = out + lanes::offsetOf(s.out, y);
         bool inner = false;
         for (int x = 0; x < pixels; ++x, to += s.out.stride) {
             const int left = x * s.strideWidth - s.padLeft;

@@ -271,8 +271,7 @@ struct Buffers {
 };
 
 template <bool Clamped>
-N2D2_INLINE void store(const lanes::Shape& s, const std::uint32_t* results, int count, unsigned char* to) {
-    const int stride = s.out.stride;
+N2D2_INLINE void store(const lanes::Limits& s, int stride, const std::uint32_t* results, int count, unsigned char* to) {
     const std::uint32_t* const even = results + (count & ~1);
     for (; results != even; results += 2, to += 2 * stride) {
         const std::uint32_t a = results[0], b = results[1];
@@ -283,18 +282,11 @@ N2D2_INLINE void store(const lanes::Shape& s, const std::uint32_t* results, int 
         lanes::storeWord(to, Clamped ? lanes::limited(s, *results) : *results);
 }
 
-template <class Kernels>
-N2D2_INLINE void products(const Turn& turn, int stride, bool odd) {
-    if (stride == 1)
-        odd ? Kernels::template odd1<>(&turn) : Kernels::template even1<>(&turn);
-    else
-        odd ? Kernels::template odd2<>(&turn) : Kernels::template even2<>(&turn);
-}
-
-// A layer while it runs. Stride: along a line; 0 for one function that has both.
-template <bool Signed, int Stride, class Kernels, bool Clamped>
+// A layer while it runs.
+template <bool Signed, class Kernels, bool Clamped>
 struct Layer {
     const lanes::Shape& s;
+    const lanes::Limits limits;
     unsigned char* out;
     const std::uint32_t* stream;
     std::uint32_t* columns;  // ColumnWords for each one of a chunk
@@ -305,7 +297,14 @@ struct Layer {
     std::uint32_t results[2 * Results];
 
     N2D2_INLINE Layer(const lanes::Shape& shape, unsigned char* to, const std::uint32_t* constants, std::uint32_t* buffer)
-        : s(shape), out(to), stream(constants), columns(buffer), padding(shape.padding * 0x01010101u), outputs(0), begin(0) {
+        : s(shape),
+          limits(shape),
+          out(to),
+          stream(constants),
+          columns(buffer),
+          padding(shape.padding * 0x01010101u),
+          outputs(0),
+          begin(0) {
         pairs[0].zeros =
             0x00010001u * (Signed ? static_cast<std::uint32_t>(static_cast<signed char>(s.padding)) & 0xffffu : s.padding);
         pairs[0].to = buffer;
@@ -313,15 +312,16 @@ struct Layer {
         turn.results = results;
         turn.zero = s.zero;
     }
-    N2D2_INLINE int stride() const { return Stride ? int(Stride) : s.strideWidth; }
     // Outputs of a chunk.
-    N2D2_INLINE int most() const { return stride() == 1 ? int(Chunk) : Chunk / 2; }
+    N2D2_INLINE int most() const { return s.strideWidth == 1 ? int(Chunk) : Chunk / 2; }
     // A chunk that begins with output x.
-    N2D2_INLINE void place(int x) {
+    N2D2_MCU_FAST const unsigned char* lineOf(const unsigned char* in, int y) const { return line(in, y); }
+    N2D2_MCU_FAST void placeRow(int u, const unsigned char* line) { row(pairs[u >> 1], u & 1, line); }
+    N2D2_MCU_FAST void place(int x) {
         outputs = least<int>(s.out.width - x, most());
-        turn.turns = ((stride() == 1 ? (outputs + 2) / 3 : (outputs + 1) / 2) - 1) * 65536;
+        turn.turns = ((s.strideWidth == 1 ? (outputs + 2) / 3 : (outputs + 1) / 2) - 1) * 65536;
         turn.stream = stream;
-        const int left = x * stride() - s.padLeft, count = (outputs - 1) * stride() + 3;
+        const int left = x * s.strideWidth - s.padLeft, count = (outputs - 1) * s.strideWidth + 3;
         begin = largest(left, 0);
         pairs[0].left = begin - left;
         pairs[0].inner = least<int>(s.in.width - begin, count - pairs[0].left);
@@ -342,14 +342,18 @@ struct Layer {
         pair.rows[0] += pair.moves[0];
         pair.rows[1] += pair.moves[1];
     }
-    // Outputs of a line or two, whose second one may be null.
+    // Outputs of a line or two, whose second one may be null. Stride: along a line; 0 for one function that has both.
+    template <int Stride>
     N2D2_INLINE void finish(bool odd, unsigned char* to, unsigned char* second) {
         turn.both = second != nullptr;
-        products<Kernels>(turn, stride(), odd);
+        if ((Stride ? int(Stride) : s.strideWidth) == 1)
+            odd ? Kernels::template odd1<>(&turn) : Kernels::template even1<>(&turn);
+        else
+            odd ? Kernels::template odd2<>(&turn) : Kernels::template even2<>(&turn);
         turn.stream += int(Kernels::Constants);
-        store<Clamped>(s, results, outputs, to);
+        store<Clamped>(limits, s.out.stride, results, outputs, to);
         if (second)
-            store<Clamped>(s, results + Results, outputs, second);
+            store<Clamped>(limits, s.out.stride, results + Results, outputs, second);
     }
 };
 
@@ -372,7 +376,7 @@ N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int en
                     continue;
                 l.turn.stream = stream;
                 unsigned char* const to = l.out + x * s.out.stride + channel;
-                l.finish(odd, to + s.out.at(y), lines == 2 && y + 1 < end ? to + s.out.at(y + 1) : nullptr);
+                l.template finish<0>(odd, to + s.out.at(y), lines == 2 && y + 1 < end ? to + s.out.at(y + 1) : nullptr);
             }
         }
     }
@@ -380,14 +384,14 @@ N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int en
 
 // All channels of some lines. Of two lines the one that is stored first may lie over what only the other one reads (memory/overlap.py):
 // that line of inputs is copied to `copy`.
-template <class Layer>
+template <int Stride, class Layer>
 N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy, int begin, int end) {
     const lanes::Shape& s = l.s;
     const int covered = s.reverse ? 3 : 0;
     for (int at = begin, count = 0; at < end; at += count) {
         count = s.strideHeight == 1 && at + 1 < end ? 2 : 1;
         const int y = s.reverse ? s.out.height - at - count : at, top = y * s.strideHeight - s.padTop;
-        const unsigned char* const first = l.line(in, top + covered);
+        const unsigned char* const first = l.lineOf(in, top + covered);
         const bool copied = count == 2 && copy && first;
         if (copied)
             copyBytes(copy, first, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
@@ -396,13 +400,13 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
             l.pairs[1] = l.pairs[0];
             l.pairs[1].to = l.columns + 4;
             for (int u = 0; u < 4; ++u)
-                l.row(l.pairs[u >> 1], u & 1, copied && u == covered ? copy : l.line(in, top + u));
-            unsigned char* to = l.out + s.out.at(y) + x * s.out.stride;
-            unsigned char* second = count == 2 ? l.out + s.out.at(y + 1) + x * s.out.stride : nullptr;
+                l.placeRow(u, copied && u == covered ? copy : l.lineOf(in, top + u));
+            unsigned char* to = l.out + lanes::offsetOf(s.out, y) + x * s.out.stride;
+            unsigned char* second = count == 2 ? l.out + lanes::offsetOf(s.out, y + 1) + x * s.out.stride : nullptr;
             for (int left = s.channels; left > 0; left -= 4, to += 4) {
                 l.expandNext(l.pairs[0]);
                 l.expandNext(l.pairs[1]);
-                l.finish(false, to, second);
+                l.template finish<Stride>(false, to, second);
                 second += second ? 4 : 0;
             }
         }
@@ -412,9 +416,9 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
 template <bool Signed, int Stride, class Kernels, bool Clamped, bool Serial>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                              const Buffers& buffers, int begin, int end) {
-    Layer<Signed, Stride, Kernels, Clamped> layer(s, out, stream, buffers.columns);
+    Layer<Signed, Kernels, Clamped> layer(s, out, stream, buffers.columns);
     if (Serial)
-        byLines(layer, in, buffers.copy, begin, end);
+        byLines<Stride>(layer, in, buffers.copy, begin, end);
     else
         byChannels(layer, in, begin, end);
 }

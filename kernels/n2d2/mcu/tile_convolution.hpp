@@ -67,10 +67,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, u
     work.blocks = wide >> 2;
     work.first = (Unrolled - (words - 1) % Unrolled) % Unrolled * StepBytes;
     work.next = (Unrolled - words % Unrolled) % Unrolled * StepBytes;
-    work.zero = s.zero;
-    work.low = s.low;
-    work.room = s.room;
-    work.mask = s.mask;
+    lanes::limit(work, s);
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.channels));
     for (int pair = 0; pair < pairs; ++pair) {
         const int y = 2 * (s.reverse ? pairs - 1 - pair : pair);

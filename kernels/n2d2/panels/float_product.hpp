@@ -39,7 +39,6 @@ struct FloatProduct {
     template <int Count>
     static N2D2_INLINE void columns(const float* left, const float* right, float* out) {
         constexpr int step = Rows, rest = M % step, wide = (Count + 15) / 16 * 16;
-        constexpr bool parallel = static_cast<long>(M) * Count * K >= N2D2_PARALLEL_WORK && M > step;
         float panels[wide * K];
         for (int n = 0; n < wide; n += 16)
             for (int k = 0; k < K; ++k)
@@ -49,7 +48,7 @@ struct FloatProduct {
                             right[k * static_cast<long>(Cfg::RightDepth) + (n + i) * static_cast<long>(Cfg::RightColumn)] :
                             0.0f;
         const float* const packed = panels;
-        Loop<parallel>::run(M / step, [=](int block) N2D2_INLINE_LAMBDA {
+        Loop<static_cast<long>(M) * Count * K, (M > step)>::run(M / step, [=](int block) N2D2_INLINE_LAMBDA {
             const long m = static_cast<long>(block) * step;
             tile<step, Count>(left + m * Cfg::LeftRow, packed, out + m * Cfg::OutRow);
         });

@@ -84,8 +84,7 @@ struct PanelConvolution {
 
     // All blocks of the sequence from line y on, in any order.
     static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Stored* weights, const Sum* bias) {
-        constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && int(Cfg::Groups) * Tiles * Groups > 1;
-        Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+        Team<Work, (int(Cfg::Groups) * Tiles * Groups > 1)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
             Product::begin();
             shared(member, in, out, y, 0, Tiles, weights, bias);
             Product::end();
@@ -135,10 +134,9 @@ struct PanelConvolution {
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
         // Work between two waits: that of a block, or where the order leaves most lines free, of a group of lines.
         constexpr long pieces = least(long(Blocks), long(WindowOrder<Cfg>::groups(0)));
-        constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && Work / pieces >= N2D2_PARALLEL_WORK / 4;
         Scratch<Cfg, (Ordered ? int(Cfg::Groups) * int(BlockBytes) : 0) + 64>::run(
             in, out, 0, [=](std::uint8_t* windows) N2D2_INLINE_LAMBDA {
-                Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+                Team<Work / pieces>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
                     Product::begin();
                     for (int step = 0; step < Tiles;) {
                         const int free = member.alone() ? 0 : together(step);

@@ -142,8 +142,7 @@ struct PanelProduct {
 
     static N2D2_INLINE void matrix(const Left* a, const Right* b, Out* out) {
         constexpr int blocks = Blocks, block = BlockRows, whole = N / 16 * 16, last = N % 16, all = M, depths = DepthBlocks;
-        constexpr bool parallel = static_cast<long>(M) * N * K >= N2D2_PARALLEL_WORK && blocks > 1;
-        Loop<parallel>::run(blocks, [=](int i) N2D2_INLINE_LAMBDA {
+        Loop<static_cast<long>(M) * N * K, (blocks > 1)>::run(blocks, [=](int i) N2D2_INLINE_LAMBDA {
             Packed packed;
             const int rows = least(block, all - i * block);
             const Left* const left = a + i * block * static_cast<long>(Cfg::LeftRow);

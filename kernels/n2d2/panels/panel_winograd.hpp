@@ -278,7 +278,7 @@ struct PanelWinograd {
     template <int TileLines>
     static N2D2_INLINE void shared(const unsigned char* in, unsigned char* out, int top, const Stored* weights,
                                    const std::int32_t* bias) {
-        Team<(TileWork * Most / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+        Team<TileWork * Most / N2D2_SIMD_SPEED>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
             const int begin = static_cast<int>(member.begin(Most, member.self));
             const int end = static_cast<int>(member.begin(Most, member.self + 1));
             Buffer::run(in, out, member.self, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
@@ -307,13 +307,12 @@ struct PanelWinograd {
         Buffer::run(in, out, 0, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
             const In* const pad = padding(scratch);
             std::uint8_t *const copy = scratch + PadBytes, *const own = copy + CopyBytes;
-            Team<(TileWork * Columns / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run(
-                [=](const Member& member) N2D2_INLINE_LAMBDA {
-                    if (member.self == 0)
-                        pairs(member, in, out, weights, bias, pad, copy, own);
-                    else
-                        pairsOfThread(member, in, out, weights, bias, pad, copy);
-                });
+            Team<TileWork * Columns / N2D2_SIMD_SPEED>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+                if (member.self == 0)
+                    pairs(member, in, out, weights, bias, pad, copy, own);
+                else
+                    pairsOfThread(member, in, out, weights, bias, pad, copy);
+            });
         });
     }
     static N2D2_NOINLINE void pairsOfThread(const Member& member, const unsigned char* in, unsigned char* out,
@@ -353,13 +352,12 @@ struct PanelWinograd {
         Buffer::run(in, out, 0, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
             const In* const pad = padding(scratch);
             std::uint8_t *const own = scratch + PadBytes, *const inputs = own + ProductBytes;
-            Team<(TileWork * BlockTiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run(
-                [=](const Member& member) N2D2_INLINE_LAMBDA {
-                    if (member.self == 0)
-                        blocks(member, in, out, weights, bias, pad, inputs, own, splits);
-                    else
-                        blocksOfThread(member, in, out, weights, bias, pad, inputs, splits);
-                });
+            Team<TileWork * BlockTiles / N2D2_SIMD_SPEED>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+                if (member.self == 0)
+                    blocks(member, in, out, weights, bias, pad, inputs, own, splits);
+                else
+                    blocksOfThread(member, in, out, weights, bias, pad, inputs, splits);
+            });
         });
     }
     static N2D2_NOINLINE void blocksOfThread(const Member& member, const unsigned char* in, unsigned char* out,

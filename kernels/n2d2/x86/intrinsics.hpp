@@ -29,7 +29,7 @@ namespace n2d2 {
 
 N2D2_INLINE __m128i load128(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 N2D2_INLINE void store128(void* to, __m128i x) { _mm_storeu_si128(static_cast<__m128i*>(to), x); }
-#if defined(__AVX__)
+#if defined(__AVX__) || defined(N2D2_EMULATED_AVX512VNNI)
 N2D2_INLINE __m256i load256(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
 N2D2_INLINE void store256(void* to, __m256i x) { _mm256_storeu_si256(static_cast<__m256i*>(to), x); }
 #endif

@@ -12,8 +12,7 @@ from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
 from n2d2py.contracts.cpp.text import comment
 from n2d2py.contracts.cpp.winograd import Winograd
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantNode, QuantTensor
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantNode, QuantTensor, channels, height, width
 from n2d2py.memory.plan import OpPlan, Plane
 from n2d2py.resources import templates
 

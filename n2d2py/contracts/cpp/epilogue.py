@@ -21,15 +21,13 @@ from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.parts import Argument, Array, Expression
 from n2d2py.contracts.cpp.selection import Selection
 from n2d2py.errors import InternalError
-from n2d2py.graph import ResidualAdd
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import ResidualAdd, Shape
 
 
-def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = True, only: int | None = None) -> Expression:
+def epilogue(layer: Layer, selection: Selection | None = None, only: int | None = None) -> Expression:
     """Return the type that turns an accumulator into an output element, with constants in the order of the selected kernel.
 
-    `centred`: the accumulator represents real numbers, so the output's zero point is added. `only`: use the constants of one of
-    several inputs.
+    `only`: use the constants of one of several inputs.
     """
     if not layer.integer:
         real = layer.output.cpp
@@ -43,7 +41,7 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
     kind = layer.output if node.residual is None else node.residual.type
     if layer.has("origin"):
         kind = replace(kind, zero_point=int(layer.values("origin")[0]))
-    stored = _requantized(kind, factor, _clamp(layer), centred and not node.zero_in_bias)
+    stored = _requantized(kind, factor, _clamp(layer), not node.zero_in_bias)
     return stored if node.residual is None else _with_residual(layer, node.residual, stored)
 
 

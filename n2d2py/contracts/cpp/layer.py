@@ -24,8 +24,7 @@ from n2d2py.contracts.cpp.isa import tags
 from n2d2py.contracts.cpp.parts import Argument, Array, Call, Constants, LayerConfig, LayerForm, Needs, PanelOrder, Reference
 from n2d2py.contracts.cpp.selection import Selection
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import QuantGraph, QuantNode, Shape
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
 from n2d2py.registry import Registry
 

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, Layer
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantGraph, channels, height, width
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry

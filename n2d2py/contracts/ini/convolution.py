@@ -8,14 +8,13 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.contracts.ini.fillers import fill, filler_keys
-from n2d2py.contracts.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
+from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph.shapes import channels, height
-from n2d2py.ini.ignored import Ignored
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini import Ignored, Key, Kind
 
 CONVOLUTION = with_trained_weights(ACTIVATED).extended(
     NB_OUTPUTS,
@@ -45,7 +44,7 @@ REMAP = Key(
     "Order of the stored outputs as start:step pairs. 1:2,0:2 stores odd outputs before even ones.",
 )
 
-CONVOLUTION_CONFIG: Schema = CONFIGURATION.extended(
+CONVOLUTION_CONFIG = (
     Key("NoBias", Kind.BOOL, False, "Leave out the bias."),
     Key("WeightsExportFormat", Kind.ENUM, "OCHW", "Axis order of stored weights.", ("OCHW", "HWCO")),
     Key("WeightsExportFlip", Kind.BOOL, False, "Stored kernels are rotated by 180 degrees."),

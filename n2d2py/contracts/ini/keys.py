@@ -13,9 +13,7 @@ from n2d2py.contracts.ini.trained import (
     QUANTIZER_SOLVERS,
     with_trained_activation,
 )
-from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
-from n2d2py.ini.params import PRECISION_KEYS
-from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini import COVERED, PRECISION_KEYS, SPIKING, TRAINING, Ignored, Key, Kind, Schema, Values
 
 PARAMETERS_OF_TRAINING = (
     *TRAINING.for_keys("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),

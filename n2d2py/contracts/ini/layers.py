@@ -1,6 +1,6 @@
 """Declaration of a layer type: the keys of its section, and a function that adds its nodes to the Graph.
 
-    @ini("Softmax", LAYER.extended(NB_OUTPUTS, name="Softmax", doc="Softmax over the channels."))
+    @ini("Softmax", NB_OUTPUTS, doc="Softmax over the channels.")
     def _from_ini(context: LayerContext) -> None:
         context.add(Softmax(), [context.concat_inputs()])
 
@@ -18,14 +18,13 @@ import numpy as np
 from n2d2py import log
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.ini.fillers import fill
-from n2d2py.contracts.ini.keys import CONFIGURATION, WINDOW_KEYS
+from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, WINDOW_KEYS
 from n2d2py.contracts.ini.quantizers import load_trained_weights
 from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.contracts.operator import Op, make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, complete_params
-from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, channels, height, width
-from n2d2py.ini.schema import Schema, Values
+from n2d2py.graph import MAX_ELEMENTS, Graph, Node, Shape, channels, complete_params, height, width
+from n2d2py.ini import Ignored, Key, Schema, Values
 from n2d2py.registry import Registry
 
 
@@ -208,17 +207,28 @@ LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.
 Build = Callable[[LayerContext], None]
 
 
-def ini(name: str, schema: Schema, config: Schema = CONFIGURATION, refused: str = "") -> Callable[[Build], Build]:
-    """Decorate the builder of layers of `Type=name`; `schema` has the keys of their section.
+def ini(
+    name: str,
+    *keys: Key,
+    doc: str,
+    base: Schema = LAYER,
+    accepted: tuple[Ignored, ...] = (),
+    config: tuple[Key, ...] = (),
+    config_accepted: tuple[Ignored, ...] = (),
+    refused: str = "",
+) -> Callable[[Build], Build]:
+    """Decorate the builder of layers of `Type=name`, whose section has these keys and those of `base`.
 
-    `config`: the keys of its ConfigSection; `refused`: why layers of this type cannot run.
+    `config`, `config_accepted`: of its ConfigSection; `refused`: why layers of this type cannot run.
 
     Raises:
         InternalError: if the name is registered.
     """
 
     def declare(build: Build) -> Build:
-        LAYER_TYPES.add(name, LayerType(name, schema, config, build, refused))
+        schema = base.extended(*keys, name=name, accepted=accepted, doc=doc)
+        configuration = CONFIGURATION.extended(*config, name=f"{name} configuration", accepted=config_accepted)
+        LAYER_TYPES.add(name, LayerType(name, schema, configuration, build, refused))
         return build
 
     return declare

@@ -14,11 +14,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error, suggest
-from n2d2py.ini.config import MergedSection, merge_config
-from n2d2py.ini.document import Section
-from n2d2py.ini.ignored import TRAINING, Ignored, IgnoredKeys
-from n2d2py.ini.kinds import Kind, Unreadable
-from n2d2py.ini.schema import Key, Values
+from n2d2py.ini import TRAINING, Ignored, IgnoredKeys, Key, Kind, MergedSection, Section, Unreadable, Values, merge_config
 
 POLICIES = ("None", "StepDecay", "ExponentialDecay", "InvTDecay", "PolyDecay", "InvDecay", "CosineDecay")
 

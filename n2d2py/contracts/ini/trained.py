@@ -11,10 +11,7 @@ from dataclasses import replace
 from n2d2py import log
 from n2d2py.arithmetic.trained import RANGES
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.ini.document import Document, Section, wildcard_match
-from n2d2py.ini.ignored import TRAINING, Ignored
-from n2d2py.ini.kinds import Unreadable
-from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
+from n2d2py.ini import TRAINING, Document, Ignored, Key, Kind, Schema, Section, Unreadable, Values, keys, wildcard_match
 
 _QAT = Ignored(
     "",

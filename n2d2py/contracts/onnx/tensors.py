@@ -13,8 +13,7 @@ import numpy as np
 from n2d2py.contracts.onnx.skeleton import subgraphs
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.shapes import MAX_TENSOR, Shape
+from n2d2py.graph import MAX_TENSOR, Graph, Node, Shape, Tensor
 
 if TYPE_CHECKING:
     import onnx

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale
-from n2d2py.graph import Node
-from n2d2py.graph.node import INT8, ONCE, TWICE
+from n2d2py.graph import INT8, ONCE, TWICE, Node
 
 _MOST_SUM = 2**30
 _MOST_CONSTANT = 2**12

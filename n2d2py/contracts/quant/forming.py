@@ -12,8 +12,7 @@ from n2d2py.contracts.functions import ChannelClip, Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.forms import Form, Moved, Rescaled
+from n2d2py.graph import Form, Moved, Node, QuantNode, Rescaled
 
 
 def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:

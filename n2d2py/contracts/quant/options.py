@@ -21,7 +21,7 @@ class AskedIntegers:
         reduce_range: limit weights so that sums of two 8-bit products fit 16 bits.
         correct_bias: correct the mean error of outputs in the biases, unless the quality is fast.
         input_bits, output_bits: width of network inputs and outputs, 8 or 16; 0 chooses 16 bits for inputs that 8 would spoil
-            and for outputs that are vectors of weighted sums.
+            and for outputs that 8 would spoil or that are vectors of weighted sums.
         sequential: refine ranges on the integers of the layers before.
         unsigned: tensors without negative values are unsigned.
         zero_points: 8-bit tensors with an asymmetric range have a zero point; only with `unsigned`.

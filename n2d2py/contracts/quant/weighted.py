@@ -14,8 +14,7 @@ from n2d2py.contracts.quant.file_rounding import sums_rescale, with_small_consta
 from n2d2py.contracts.quant.forming import activation_clamp, file_clamp, file_rescale, integer_layer, peak, rescale_of
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph import Node, QuantNode, Weighted
 
 _WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators that double precision represents exactly."""

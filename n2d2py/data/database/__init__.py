@@ -22,8 +22,7 @@ from n2d2py.data.database.selection import (
 )
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
-from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path
-from n2d2py.ini.ignored import COVERED
+from n2d2py.ini import COVERED, Document, Key, Kind, Schema, Values, resolve_path
 
 
 def database_schemas() -> list[Schema]:

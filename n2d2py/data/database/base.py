@@ -15,8 +15,7 @@ from n2d2py.data.arrays import to_sample_type
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import as_image, read_stimulus
 from n2d2py.errors import InternalError, Location, N2D2Error, suggest
-from n2d2py.ini import REQUIRED, Document, Key, Kind, Schema, Section, Values, resolve_path
-from n2d2py.ini.ignored import CACHES, Ignored
+from n2d2py.ini import CACHES, REQUIRED, Document, Ignored, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.registry import Registry
 
 

@@ -29,9 +29,7 @@ from n2d2py.data.database.partition import Partition
 from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
 from n2d2py.data.text import TABLES, unreadable_error
 from n2d2py.errors import Location, N2D2Error, readable
-from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
-from n2d2py.ini.ignored import Ignored
-from n2d2py.ini.kinds import Unreadable
+from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Unreadable, Values, keys
 
 
 @dataclass

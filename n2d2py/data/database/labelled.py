@@ -32,8 +32,7 @@ from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
-from n2d2py.ini import Key, Kind, Values
-from n2d2py.ini.ignored import Ignored
+from n2d2py.ini import Ignored, Key, Kind, Values
 
 Row = tuple[str, Sequence[tuple[str, Points | None]]]
 """A file, with its label, or with the labels and corners of its boxes."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from n2d2py.arithmetic.audio import KEYS, AudioSource, read_audio
@@ -26,7 +24,6 @@ _NAMES = {"".join(word.capitalize() for word in key.split("_")): key for key in 
     doc="Convert a mono 16-bit sound to frames of features, in integers. If it is the only transformation, C++ exports contain "
     "the conversion. Sounds must have the rate of the features.",
 )
-@dataclass(frozen=True)
 class AudioFeatures(Transformation):
     """Feature frames in the rows of an image of one channel."""
 

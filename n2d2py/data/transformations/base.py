@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
-from n2d2py.ini import Key, Kind, Schema, Section, Values
-from n2d2py.ini.ignored import COVERED, Ignored
-from n2d2py.registry import Registry
+from n2d2py.ini import COVERED, Ignored, Key, Kind, Schema, Section, Values, fields_by_key
+from n2d2py.registry import Registry, dataclass_transform
 
 Range = tuple[float, float]
 
@@ -62,6 +62,9 @@ class UnsupportedTransformation(ValueError):
     """Unsupported or nondeterministic parameter, as a clause."""
 
 
+TransformationT = TypeVar("TransformationT", bound="Transformation")
+
+
 class Transformation:
     """A function of images (H, W, C): frozen dataclasses, called from several threads.
 
@@ -76,14 +79,18 @@ class Transformation:
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
-        """Return the transformation with the parameters of a section. By default, the keys are the fields of the class, in
-        order.
+        """Return the transformation with the parameters of a section. By default, its fields that are keys.
 
         Raises:
             UnsupportedTransformation: for unsupported parameters, such as random draws.
             N2D2Error: E417 for invalid parameters.
         """
-        return cls(*(values[key.name] for key in cls.schema.keys))  # pyright: ignore[reportCallIssue]
+        return cls.of_keys(values)
+
+    @classmethod
+    def of_keys(cls: type[TransformationT], values: Values) -> TransformationT:
+        """Return the transformation with the fields that are keys, from their values in a section."""
+        return cls(**{one.name: one.metadata["read"](values[key.name]) for key, one in fields_by_key(cls).items()})
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         """Return the transformed image (H', W', C').
@@ -185,8 +192,6 @@ def _plain_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-TransformationT = TypeVar("TransformationT", bound=Transformation)
-
 _SUFFIX = "Transformation"
 _REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
 _TYPES: Registry[type[Transformation]] = Registry("the transformation")
@@ -219,18 +224,20 @@ _UNSUPPORTED = {
 """Unsupported types, with the reason and their keys; ignored if only training needs them."""
 
 
+@dataclass_transform(frozen_default=True)
 def transformation(
     name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = ()
 ) -> Callable[[type[TransformationT]], type[TransformationT]]:
-    """Decorate the class of Type=<name>Transformation, whose section has these keys.
+    """Make the class of Type=<name>Transformation a frozen dataclass; its section has the fields by `parameter` and these keys.
 
     Raises:
         InternalError: if the type is registered.
     """
 
     def add(kind: type[TransformationT]) -> type[TransformationT]:
+        kind = dataclass(frozen=True)(kind)
         kind.type = f"{name}{_SUFFIX}"
-        kind.schema = Schema(kind.type, keys, accepted, doc)
+        kind.schema = Schema(kind.type, (*fields_by_key(kind), *keys), accepted, doc)
         _TYPES.add(kind.type, kind)
         return kind
 

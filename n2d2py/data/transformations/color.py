@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from n2d2py.data.transformations import colorspaces as spaces
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
 from n2d2py.data.transformations.colorspaces import bgr
-from n2d2py.ini import Key, Kind
+from n2d2py.ini import Kind, parameter
 
 _SPACES = {
     "HSV": (spaces.hsv, spaces.hsv_to_bgr),
@@ -58,21 +57,16 @@ def _make_conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
 _CONVERSIONS = _make_conversions()
 
 
-@transformation(
-    "ColorSpace",
-    Key(
+@transformation("ColorSpace", doc="Convert the color space.")
+class ColorSpace(Transformation):
+    """Conversion to another colour space; BGR and RGB also accept gray and BGRA images."""
+
+    space: str = parameter(
         "ColorSpace",
         Kind.ENUM,
         doc="Color space of the result. The image is BGR unless the name says otherwise.",
         choices=tuple(_CONVERSIONS),
-    ),
-    doc="Convert the color space.",
-)
-@dataclass(frozen=True)
-class ColorSpace(Transformation):
-    """Conversion to another colour space; BGR and RGB also accept gray and BGRA images."""
-
-    space: str
+    )
 
     @property
     def order(self) -> Literal["RGB", "BGR", ""]:
@@ -86,21 +80,16 @@ class ColorSpace(Transformation):
         return bounds if _CONVERSIONS[self.space] in (bgr, _reverse_channels) else (0.0, 255.0)
 
 
-@transformation(
-    "ChannelExtraction",
-    Key(
+@transformation("ChannelExtraction", doc="Extract one channel of a color image.")
+class ChannelExtraction(Transformation):
+    """One channel (H, W, 1) of an image in the order blue, green, red, or a mix of its colours."""
+
+    channel: str = parameter(
         "CSChannel",
         Kind.ENUM,
         doc="Channel of a BGR image. For other images, Blue, Green and Red select the first, second and third channel.",
         choices=_CHANNELS,
-    ),
-    doc="Extract one channel of a color image.",
-)
-@dataclass(frozen=True)
-class ChannelExtraction(Transformation):
-    """One channel (H, W, 1) of an image in the order blue, green, red, or a mix of its colours."""
-
-    channel: str
+    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if self.channel == "Gray":

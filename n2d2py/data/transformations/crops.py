@@ -17,22 +17,17 @@ from n2d2py.data.transformations.base import (
     transformation,
 )
 from n2d2py.data.transformations.color import gray
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Key, Kind, Values, parameter
 
 
-@transformation(
-    "CentroidCrop",
-    Key("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1),
-    doc="Crop so that the center of mass of the values is in the middle.",
-)
-@dataclass(frozen=True)
+@transformation("CentroidCrop", doc="Crop so that the center of mass of the values is in the middle.")
 class CentroidCrop(Transformation):
     """Crop of the largest part with the image's centre of mass (truncated to pixels) in its middle.
 
     Along x (`axis` 0), y (1) or both (-1).
     """
 
-    axis: int = -1
+    axis: int = parameter("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         require_one_channel(image)
@@ -55,31 +50,26 @@ class CentroidCrop(Transformation):
 
 @transformation(
     "StripeRemove",
-    Key("Axis", Kind.INT, doc="0: columns. 1: rows.", minimum=0, maximum=1),
-    Key("Offset", Kind.UINT, doc="Start of the first stripe."),
-    Key("Length", Kind.UINT, doc="Columns or rows per stripe."),
-    Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
     Key("StepOffset", Kind.UINT, None, "Step between stripes, counted in the remaining image. Default: Offset."),
     Key("RandomOffset", Kind.BOOL, False, "Training only: draw the start of the first stripe."),
     doc="Cut stripes out of the image.",
 )
-@dataclass(frozen=True)
 class StripeRemove(Transformation):
     """Removal of `length` columns (axis 0) or rows (1) at `offset`.
 
     Repeated on the remaining image, each time `step` further.
     """
 
-    axis: int
-    offset: int
-    length: int
-    iterations: int = 1
+    axis: int = parameter("Axis", Kind.INT, doc="0: columns. 1: rows.", minimum=0, maximum=1)
+    offset: int = parameter("Offset", Kind.UINT, doc="Start of the first stripe.")
+    length: int = parameter("Length", Kind.UINT, doc="Columns or rows per stripe.")
+    iterations: int = parameter("NbIterations", Kind.UINT, 1, "Number of stripes.")
     step: int = 0
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
         step = values["Offset"] if values["StepOffset"] is None else values["StepOffset"]
-        fixed = cls(values["Axis"], values["Offset"], values["Length"], values["NbIterations"], step)
+        fixed = replace(cls.of_keys(values), step=step)
         return RandomStripe(fixed) if values["RandomOffset"] else fixed
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -113,7 +103,6 @@ class RandomStripe(RandomTransformation):
 
 @transformation(
     "Trim",
-    Key("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256),
     Key(
         "Method",
         Kind.ENUM,
@@ -123,14 +112,13 @@ class RandomStripe(RandomTransformation):
     ),
     doc="Crop uniform borders.",
 )
-@dataclass(frozen=True)
 class Trim(Transformation):
     """Removal of border rows and columns that consist of the border's value.
 
     The border's value is the most frequent one of the outermost pixels, in gray reduced to `levels`.
     """
 
-    levels: int
+    levels: int = parameter("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256)
 
     @classmethod
     def from_values(cls, values: Values) -> Trim:
@@ -138,7 +126,7 @@ class Trim(Transformation):
             raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise values.fail("E417", "NbLevels=1 cannot distinguish anything", "give 0, or 2 or more", "NbLevels")
-        return cls(values["NbLevels"])
+        return cls.of_keys(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         require_bytes(image)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, transformation
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.data.transformations.colorspaces import lab, lab_to_bgr
-from n2d2py.ini import Key, Kind
+from n2d2py.ini import Kind, parameter
 
 
 def equalize(plane: np.ndarray) -> np.ndarray:
@@ -69,20 +67,15 @@ def _tile_weights(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarr
     return (np.maximum(first, 0), np.minimum(first + 1, grid - 1), position - first.astype(np.float32))
 
 
-@transformation(
-    "Equalize",
-    Key("Method", Kind.ENUM, "Standard", "Standard: the whole image. CLAHE: adaptively.", ("Standard", "CLAHE")),
-    Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0),
-    Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024),
-    doc="Equalize the histogram of 8-bit images.",
-)
-@dataclass(frozen=True)
+@transformation("Equalize", doc="Equalize the histogram of 8-bit images.")
 class Equalize(Transformation):
     """Histogram equalization of a gray image, or of the lightness (CIELab) of a colour image."""
 
-    method: str = "Standard"
-    clip: float = 40.0
-    grid: int = 8
+    method: str = parameter(
+        "Method", Kind.ENUM, "Standard", "Standard: the whole image. CLAHE: adaptively.", choices=("Standard", "CLAHE")
+    )
+    clip: float = parameter("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0)
+    grid: int = parameter("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         require_bytes(image, 1, 3, 4)

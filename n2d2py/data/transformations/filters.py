@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, transformation
 from n2d2py.data.transformations.borders import add_border, saturate_cast
-from n2d2py.ini import Key, Kind, Values
-from n2d2py.ini.ignored import ON_LABELS, Ignored
+from n2d2py.ini import ON_LABELS, Ignored, Key, Kind, Values, parameter
 
 
 def _grid(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +100,6 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
     ),
     doc="Filter with a kernel, as OpenCV's filter2D.",
 )
-@dataclass(frozen=True)
 class Filter(Transformation):
     """Correlation with a kernel (rows of numbers), with reflected borders, in the image's type."""
 
@@ -188,25 +184,24 @@ def _gradient_kernels(name: str, size: int) -> tuple[np.ndarray, ...]:
 
 @transformation(
     "GradientFilter",
-    Key("GradientFilter", Kind.ENUM, "Sobel", "Derivative filter.", ("Sobel", "Scharr", "Laplacian")),
-    Key("KernelSize", Kind.UINT, 3, "Kernel size of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31),
-    Key("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative."),
-    Key("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative."),
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
     accepted=ON_LABELS.for_keys("InvThreshold", "Threshold", "Label", "GradientScale"),
     doc="Compute the strength of edges. The result is float.",
 )
-@dataclass(frozen=True)
 class GradientFilter(Transformation):
     """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values divided by their type's largest one.
 
     Each derivative is multiplied by `scale`, plus `delta`. Real.
     """
 
-    filter: str = "Sobel"
-    size: int = 3
-    scale: float = 1.0
-    delta: float = 0.0
+    filter: str = parameter(
+        "GradientFilter", Kind.ENUM, "Sobel", "Derivative filter.", choices=("Sobel", "Scharr", "Laplacian")
+    )
+    size: int = parameter(
+        "KernelSize", Kind.UINT, 3, "Kernel size of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31
+    )
+    scale: float = parameter("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative.")
+    delta: float = parameter("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative.")
 
     @classmethod
     def from_values(cls, values: Values) -> GradientFilter:
@@ -214,7 +209,7 @@ class GradientFilter(Transformation):
             raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
         if values["KernelSize"] % 2 == 0:
             raise values.fail("E417", f"KernelSize={values['KernelSize']} is even", "give an odd number", "KernelSize")
-        return cls(values["GradientFilter"], values["KernelSize"], values["Scale"], values["Delta"])
+        return cls.of_keys(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         unit = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
@@ -228,25 +223,17 @@ class GradientFilter(Transformation):
         return None
 
 
-@transformation(
-    "WallisFilter",
-    Key("Size", Kind.UINT, doc="Side of the neighborhood. 0: the whole image.", maximum=1023),
-    Key("Mean", Kind.FLOAT, 0.0, "Mean of the result for Size=0."),
-    Key("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0."),
-    Key("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately."),
-    doc="Normalize the contrast locally or globally. The result is float.",
-)
-@dataclass(frozen=True)
+@transformation("WallisFilter", doc="Normalize the contrast locally or globally. The result is float.")
 class WallisFilter(Transformation):
     """(x - m) / s, m and s the mean and deviation of the surrounding size x size pixels, by channel.
 
     With size 0: the image shifted and scaled to `mean` and `deviation`, as a whole or by channel. Real.
     """
 
-    size: int
-    mean: float = 0.0
-    deviation: float = 1.0
-    per_channel: bool = False
+    size: int = parameter("Size", Kind.UINT, doc="Side of the neighborhood. 0: the whole image.", maximum=1023)
+    mean: float = parameter("Mean", Kind.FLOAT, 0.0, "Mean of the result for Size=0.")
+    deviation: float = parameter("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0.")
+    per_channel: bool = parameter("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)

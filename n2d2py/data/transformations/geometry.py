@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from n2d2py.data.transformations.base import (
 )
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad, sample, sample_labels
 from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Key, Kind, Values, field_of, parameter
 
 MAX_SIDE = 65535
 """Limit of the side of a result, in pixels."""
@@ -48,17 +48,7 @@ def _move_labels(transformation: PadCrop | SliceExtraction, labels: np.ndarray) 
     return same.apply(labels.astype(np.int32)[:, :, None])[:, :, 0].astype(np.int64)
 
 
-@transformation(
-    "Rescale",
-    Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
-    Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
-    Key("KeepAspectRatio", Kind.BOOL, False, "Use the same scale for both sides."),
-    Key(
-        "ResizeToFit", Kind.BOOL, True, "With KeepAspectRatio. 1: fit the result into Width x Height. 0: cover Width x Height."
-    ),
-    doc="Resize bilinearly with half-pixel centers, without antialiasing, as OpenCV's INTER_LINEAR.",
-)
-@dataclass(frozen=True)
+@transformation("Rescale", doc="Resize bilinearly with half-pixel centers, without antialiasing, as OpenCV's INTER_LINEAR.")
 class RescaleTransformation(Transformation):
     """Bilinear rescaling to width x height.
 
@@ -66,10 +56,12 @@ class RescaleTransformation(Transformation):
     x height at most, or at least; nothing is padded.
     """
 
-    width: int
-    height: int
-    keep_ratio: bool = False
-    fit: bool = True
+    width: int = parameter("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE)
+    height: int = parameter("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE)
+    keep_ratio: bool = parameter("KeepAspectRatio", Kind.BOOL, False, "Use the same scale for both sides.")
+    fit: bool = parameter(
+        "ResizeToFit", Kind.BOOL, True, "With KeepAspectRatio. 1: fit the result into Width x Height. 0: cover Width x Height."
+    )
 
     def target(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width of the result for an image of this size."""
@@ -86,15 +78,7 @@ class RescaleTransformation(Transformation):
         return resize_labels(labels, *self.target(*labels.shape))
 
 
-@transformation(
-    "PadCrop",
-    Key("Width", Kind.INT, doc="Width of the result, or difference to the width of the image.", maximum=MAX_SAMPLES),
-    Key("Height", Kind.INT, doc="Height of the result, or difference to the height of the image.", maximum=MAX_SIDE),
-    Key("AdditiveWH", Kind.BOOL, False, "Add Width and Height to the size of the image."),
-    *BORDER_KEYS,
-    doc="Crop or pad around the center.",
-)
-@dataclass(frozen=True)
+@transformation("PadCrop", doc="Crop or pad around the center.")
 class PadCrop(Transformation):
     """Centre crop to width x height, with borders for a smaller image.
 
@@ -102,11 +86,15 @@ class PadCrop(Transformation):
     added to the image's.
     """
 
-    width: int
-    height: int
-    additive: bool = False
-    border: str = "MinusOneReflectBorder"
-    value: tuple[float, ...] = ()
+    width: int = parameter(
+        "Width", Kind.INT, doc="Width of the result, or difference to the width of the image.", maximum=MAX_SAMPLES
+    )
+    height: int = parameter(
+        "Height", Kind.INT, doc="Height of the result, or difference to the height of the image.", maximum=MAX_SIDE
+    )
+    additive: bool = parameter("AdditiveWH", Kind.BOOL, False, "Add Width and Height to the size of the image.")
+    border: str = field_of(BORDER_KEYS[0])
+    value: tuple[float, ...] = field_of(BORDER_KEYS[1])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
@@ -127,12 +115,6 @@ class PadCrop(Transformation):
 
 @transformation(
     "SliceExtraction",
-    Key("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES),
-    Key("Height", Kind.UINT, doc="Height of the slice. 0: height of the image.", maximum=MAX_SIDE),
-    Key("OffsetX", Kind.UINT, 0, "Left edge of the slice."),
-    Key("OffsetY", Kind.UINT, 0, "Top edge of the slice."),
-    Key("AllowPadding", Kind.BOOL, False, "Pad images that are too small."),
-    *BORDER_KEYS,
     Key("RandomOffsetX", Kind.BOOL, False, "Training only: draw the left edge."),
     Key("RandomOffsetY", Kind.BOOL, False, "Training only: draw the top edge."),
     Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center."),
@@ -141,24 +123,23 @@ class PadCrop(Transformation):
     Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
     doc="Cut out a part at a fixed position. In training, the position, rotation and scale can be random.",
 )
-@dataclass(frozen=True)
 class SliceExtraction(Transformation):
     """The width x height part of the image at (offset_x, offset_y); 0 means the image's size.
 
     With `padding`, borders are added for a part that exceeds the image.
     """
 
-    width: int
-    height: int
-    offset_x: int = 0
-    offset_y: int = 0
-    padding: bool = False
-    border: str = "MinusOneReflectBorder"
-    value: tuple[float, ...] = ()
+    width: int = parameter("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES)
+    height: int = parameter("Height", Kind.UINT, doc="Height of the slice. 0: height of the image.", maximum=MAX_SIDE)
+    offset_x: int = parameter("OffsetX", Kind.UINT, 0, "Left edge of the slice.")
+    offset_y: int = parameter("OffsetY", Kind.UINT, 0, "Top edge of the slice.")
+    padding: bool = parameter("AllowPadding", Kind.BOOL, False, "Pad images that are too small.")
+    border: str = field_of(BORDER_KEYS[0])
+    value: tuple[float, ...] = field_of(BORDER_KEYS[1])
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
-        fixed = cls(*(values[key.name] for key in cls.schema.keys[: len(fields(cls))]))
+        fixed = cls.of_keys(values)
         keys = tuple(key for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling") if values[key])
         if not keys:
             return fixed
@@ -267,22 +248,19 @@ class RandomSlice(RandomTransformation):
 
 @transformation(
     "Flip",
-    Key("HorizontalFlip", Kind.BOOL, False, "Flip horizontally."),
-    Key("VerticalFlip", Kind.BOOL, False, "Flip vertically."),
     Key("RandomHorizontalFlip", Kind.BOOL, False, "Training only: flip half of the images horizontally."),
     Key("RandomVerticalFlip", Kind.BOOL, False, "Training only: flip half of the images vertically."),
     doc="Flip the image.",
 )
-@dataclass(frozen=True)
 class Flip(Transformation):
     """Mirroring left to right (`horizontal`) and top to bottom (`vertical`)."""
 
-    horizontal: bool = False
-    vertical: bool = False
+    horizontal: bool = parameter("HorizontalFlip", Kind.BOOL, False, "Flip horizontally.")
+    vertical: bool = parameter("VerticalFlip", Kind.BOOL, False, "Flip vertically.")
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
-        fixed = cls(values["HorizontalFlip"], values["VerticalFlip"])
+        fixed = cls.of_keys(values)
         keys = tuple(key for key in ("RandomHorizontalFlip", "RandomVerticalFlip") if values[key])
         return RandomFlip(fixed, keys) if keys else fixed
 
@@ -310,23 +288,16 @@ class RandomFlip(RandomTransformation):
         return Flip(bool(horizontal), bool(vertical))
 
 
-@transformation(
-    "Reshape",
-    Key("NbRows", Kind.UINT, doc="Rows of the result. 0: rows of the image."),
-    Key("NbCols", Kind.UINT, 0, "Columns of the result. 0: inferred."),
-    Key("NbChannels", Kind.UINT, 0, "Channels of the result. 0: channels of the image."),
-    doc="Reshape the values, with rows first and channels last.",
-)
-@dataclass(frozen=True)
+@transformation("Reshape", doc="Reshape the values, with rows first and channels last.")
 class ReshapeTransformation(Transformation):
     """The same values in row-major (H, W, C) order as rows x columns x channels.
 
     0 channels or rows: those of the image; 0 columns: the rest.
     """
 
-    rows: int
-    columns: int = 0
-    channels: int = 0
+    rows: int = parameter("NbRows", Kind.UINT, doc="Rows of the result. 0: rows of the image.")
+    columns: int = parameter("NbCols", Kind.UINT, 0, "Columns of the result. 0: inferred.")
+    channels: int = parameter("NbChannels", Kind.UINT, 0, "Channels of the result. 0: channels of the image.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, channels = self.rows or image.shape[0], self.channels or image.shape[2]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Transformation, transformation
 from n2d2py.errors import suggest
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Kind, parameter
 
 _NONE = -1
 
@@ -26,27 +25,23 @@ def label_id(label: str, names: tuple[str, ...]) -> int:
     raise Inapplicable(f"label '{label}' is not in the database", suggest(label, names, "correct Labels"))
 
 
-@transformation(
-    "LabelFilter",
-    Key("Labels", Kind.STRINGS, doc="Names of database labels."),
-    Key("Filter", Kind.ENUM, "Remove", "Operation on these labels.", ("Keep", "Remove", "Merge")),
-    Key("DefaultLabel", Kind.INT, -2, "Label id of removed labels. -1, -2: unlabelled, which is not scored.", minimum=-2),
-    doc="Exclude labels from the score, or merge them.",
-)
-@dataclass(frozen=True)
+@transformation("LabelFilter", doc="Exclude labels from the score, or merge them.")
 class LabelFilter(Transformation):
     """Default label for stimuli with the labels (Remove), or with all others (Keep); with Merge, the first of the labels.
 
     Images are unchanged.
     """
 
-    labels: tuple[str, ...]
-    filter: str = "Remove"
-    default: int = _NONE
-
-    @classmethod
-    def from_values(cls, values: Values) -> LabelFilter:
-        return cls(values["Labels"], values["Filter"], max(values["DefaultLabel"], _NONE))
+    labels: tuple[str, ...] = parameter("Labels", Kind.STRINGS, doc="Names of database labels.")
+    filter: str = parameter("Filter", Kind.ENUM, "Remove", "Operation on these labels.", choices=("Keep", "Remove", "Merge"))
+    default: int = parameter(
+        "DefaultLabel",
+        Kind.INT,
+        -2,
+        "Label id of removed labels. -1, -2: unlabelled, which is not scored.",
+        lambda value: max(value, _NONE),
+        minimum=-2,
+    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         return image
@@ -63,7 +58,6 @@ class LabelFilter(Transformation):
 
 
 @transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")
-@dataclass(frozen=True)
 class ExpandLabel(Transformation):
     """The label of the stimulus for every pixel; images and pixel-wise labels are unchanged."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,39 +20,33 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.data.transformations.borders import saturate_cast
 from n2d2py.data.transformations.values import OPERATORS
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.ini import Key, Kind, Values, resolve_path
+from n2d2py.ini import Kind, Values, parameter, resolve_path
 
 
-@transformation(
-    "Affine",
-    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS)),
-    Key(
-        "FirstValue",
-        Kind.PATH,
-        doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
-        "`[sp.StimuliData-x]_MeanData`.",
-    ),
-    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(OPERATORS)),
-    Key("SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."),
-    doc="Apply one or two operations with a matrix of the same size to each value.",
-)
-@dataclass(frozen=True)
+@transformation("Affine", doc="Apply one or two operations with a matrix of the same size to each value.")
 class AffineTransformation(Transformation):
     """(x first_operator first) second_operator second, element-wise with two matrices.
 
     Real if the image or a matrix is; integers of one type are saturated, quotients rounded, and quotients by 0 are 0.
     """
 
-    first_operator: str
-    first: str
-    second_operator: str = "Plus"
-    second: str = ""
+    first_operator: str = parameter("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS))
+    first: str = parameter(
+        "FirstValue",
+        Kind.PATH,
+        doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
+        "`[sp.StimuliData-x]_MeanData`.",
+    )
+    second_operator: str = parameter("SecondOperator", Kind.ENUM, "Plus", "Second operation.", choices=tuple(OPERATORS))
+    second: str = parameter(
+        "SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."
+    )
     values: Values | None = field(default=None, repr=False, compare=False)
     matrices: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def from_values(cls, values: Values) -> AffineTransformation:
-        return cls(values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values)
+        return replace(cls.of_keys(values), values=values)
 
     def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> AffineTransformation:
         found = []

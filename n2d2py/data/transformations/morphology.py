@@ -10,8 +10,7 @@ import numpy as np
 
 from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, transformation
 from n2d2py.data.transformations.borders import saturate_cast
-from n2d2py.ini import Key, Kind, Values
-from n2d2py.ini.ignored import ON_LABELS
+from n2d2py.ini import ON_LABELS, Key, Kind, Values, parameter
 
 _OPERATIONS = ("Erode", "Dilate", "Opening", "Closing", "Gradient", "TopHat", "BlackHat")
 _RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation", "OpeningByReconstruction", "ClosingByReconstruction")
@@ -69,12 +68,7 @@ def _saturated_difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return first - second if first.dtype.kind == "f" else saturate_cast(first.astype(np.float64) - second, first.dtype)
 
 
-_KEYS = (
-    Key("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023),
-    Key("Shape", Kind.ENUM, "Rectangular", "Shape of the structuring element.", _SHAPES),
-    Key("NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000),
-    Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
-)
+_ON_LABELS = Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported.")
 _LABEL_KEYS = ON_LABELS.for_keys("LabelsIgnoreDiff", "Label")
 
 
@@ -83,27 +77,24 @@ class _Morphology(Transformation):
     """Common base of both types: an operation and a structuring element."""
 
     operation: str
-    size: int
-    shape: str = "Rectangular"
-    iterations: int = 1
+    size: int = parameter("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023)
+    shape: str = parameter("Shape", Kind.ENUM, "Rectangular", "Shape of the structuring element.", choices=_SHAPES)
+    iterations: int = parameter(
+        "NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
         if values["ApplyToLabels"]:
             raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
-        return cls(values["Operation"], values["Size"], values["Shape"], values["NbIterations"])
+        return cls.of_keys(values)
 
 
-@transformation(
-    "Morphology",
-    Key("Operation", Kind.ENUM, doc="Morphological operation.", choices=_OPERATIONS),
-    *_KEYS,
-    accepted=_LABEL_KEYS,
-    doc="Apply a morphological filter.",
-)
-@dataclass(frozen=True)
+@transformation("Morphology", _ON_LABELS, accepted=_LABEL_KEYS, doc="Apply a morphological filter.")
 class Morphology(_Morphology):
     """Erosion, dilation, opening, closing, gradient, top hat or black hat; the type is kept."""
+
+    operation: str = parameter("Operation", Kind.ENUM, doc="Morphological operation.", choices=_OPERATIONS)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size, self.iterations)
@@ -129,14 +120,14 @@ class Morphology(_Morphology):
 
 @transformation(
     "MorphologicalReconstruction",
-    Key("Operation", Kind.ENUM, doc="Operation by reconstruction.", choices=_RECONSTRUCTIONS),
-    *_KEYS,
+    _ON_LABELS,
     accepted=_LABEL_KEYS,
     doc="Open or close while preserving the shape of the remaining objects.",
 )
-@dataclass(frozen=True)
 class MorphologicalReconstruction(_Morphology):
     """Geodesic reconstruction of the image from its erosion (opening) or dilation (closing)."""
+
+    operation: str = parameter("Operation", Kind.ENUM, doc="Operation by reconstruction.", choices=_RECONSTRUCTIONS)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size)

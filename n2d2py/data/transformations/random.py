@@ -18,7 +18,7 @@ from n2d2py.data.transformations.base import (
 from n2d2py.data.transformations.borders import sample, sample_labels, saturate_cast
 from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE, RotatedSlice, SliceExtraction
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Key, Kind, Values, parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +48,7 @@ class _Displacement(Transformation):
         return np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)
 
 
-@transformation(
-    "Distortion",
-    Key("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023),
-    Key("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels."),
-    Key("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0),
-    Key("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0),
-    Key("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0),
-    Key("IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the border of the image have no label."),
-    doc="Training only: distort, scale and rotate each image at random.",
-)
-@dataclass(frozen=True)
+@transformation("Distortion", doc="Training only: distort, scale and rotate each image at random.")
 class Distortion(RandomTransformation):
     """Elastic displacement, stretching and rotation about the centre, as Simard et al., ICDAR 2003.
 
@@ -72,18 +62,22 @@ class Distortion(RandomTransformation):
         unlabelled: pixels from outside of the image have no label.
     """
 
-    size: int = 15
-    sigma: float = 6.0
-    elastic: float = 0.0
-    stretch: float = 0.0
-    turn: float = 0.0
-    unlabelled: bool = True
+    size: int = parameter("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023)
+    sigma: float = parameter("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels.")
+    elastic: float = parameter(
+        "ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0
+    )
+    stretch: float = parameter("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0)
+    turn: float = parameter("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0)
+    unlabelled: bool = parameter(
+        "IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the border of the image have no label."
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
         if values["ElasticSigma"] <= 0:
             raise values.fail("E417", "ElasticSigma is not positive", "give a value above 0", "ElasticSigma")
-        return super().from_values(values)
+        return cls.of_keys(values)
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         height, width = image.shape[:2]
@@ -140,7 +134,6 @@ class _Affine(Transformation):
     Key("ChannelsMask", Kind.FLOATS, (), "1 for each channel to change. Default: all channels."),
     doc="Training only: compute gain * v^gamma + bias with random parameters. v is relative to the largest value of the type.",
 )
-@dataclass(frozen=True)
 class RandomAffine(RandomTransformation):
     """Random gain, bias and gamma, drawn once for all channels, or for each.
 
@@ -205,23 +198,20 @@ class RandomAffine(RandomTransformation):
 
 @transformation(
     "RandomResizeCrop",
-    Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
-    Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
     Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest fraction of the image area.", minimum=0.0, maximum=1.0),
     Key("ScaleMax", Kind.FLOAT, 1.0, "Largest fraction of the image area.", minimum=0.0, maximum=1.0),
     Key("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height."),
     Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio of width to height. The distribution is log-uniform."),
     doc="Training only: crop a random region and resize it.",
 )
-@dataclass(frozen=True)
 class RandomResizeCrop(RandomTransformation):
     """A rescaled part with random place, share of the image's area and aspect ratio.
 
     After ten failed draws: the largest part with an allowed ratio nearest to the image's, at the top left.
     """
 
-    width: int
-    height: int
+    width: int = parameter("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE)
+    height: int = parameter("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE)
     scale: tuple[float, float] = (1.0, 1.0)
     ratio: tuple[float, float] = (1.0, 1.0)
 
@@ -275,7 +265,6 @@ class _JpegRoundTrip(Transformation):
     Key("CompressionRange", Kind.FLOATS, (0.0, 100.0), "Range of 100 minus the JPEG quality.", minimum=0, maximum=100),
     doc="Training only: add the artifacts of JPEG compression.",
 )
-@dataclass(frozen=True)
 class CompressionNoise(RandomTransformation):
     """The image of bytes encoded and decoded as a JPEG of random quality."""
 

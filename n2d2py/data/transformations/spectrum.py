@@ -6,13 +6,13 @@ All sums are in float64, the result is float32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_one_channel, transformation
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Key, Kind, Values, parameter
 
 WINDOWS = ("Rectangular", "Hann", "Hamming", "Cosine", "Gaussian", "Blackman", "Kaiser")
 _PARAMETERS = {"Gaussian": ("Sigma", 0.4), "Blackman": ("Alpha", 0.16), "Kaiser": ("Beta", 5.0)}
@@ -67,19 +67,18 @@ def _padded_channel(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 @transformation(
     "Apodization",
-    Key("Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1),
-    Key("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", WINDOWS),
     Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Standard deviation of Gaussian, relative to half the window."),
     Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Parameter of Blackman."),
     Key("WindowName.Beta", Kind.FLOAT, 5.0, "Parameter of Kaiser."),
     doc="Multiply each row of the image (a frame of a signal) by a window.",
 )
-@dataclass(frozen=True)
 class Apodization(Transformation):
     """Product of each row with a window; integers are then rounded down to their type."""
 
-    size: int
-    name: str = "Rectangular"
+    size: int = parameter(
+        "Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1
+    )
+    name: str = parameter("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", choices=WINDOWS)
     parameter: float | None = None
 
     @classmethod
@@ -90,7 +89,7 @@ class Apodization(Transformation):
         if key == "Sigma" and parameter is not None and parameter <= 0:
             what = f"WindowName.Sigma={parameter:g} is not positive"
             raise values.fail("E417", what, "give a number above 0", "WindowName.Sigma")
-        return cls(values["Size"], name, parameter)
+        return replace(cls.of_keys(values), parameter=parameter)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[1] != self.size:
@@ -107,22 +106,17 @@ class Apodization(Transformation):
 class _Transform(Transformation):
     """Common base of DFT and DCT: of each row, or of rows and columns."""
 
-    two_dimensional: bool = True
+    two_dimensional: bool = parameter("TwoDimensional", Kind.BOOL, True, "1: transform the whole image. 0: transform each row.")
 
     def map_range(self, bounds: Range) -> None:
         return None
 
 
-_TWO = Key("TwoDimensional", Kind.BOOL, True, "1: transform the whole image. 0: transform each row.")
-
-
 @transformation(
     "DFT",
-    _TWO,
     doc="Fourier transform of a one-channel image. The result has two channels, the real and the imaginary part. Zero "
     "padding extends sizes to 2^a 3^b 5^c.",
 )
-@dataclass(frozen=True)
 class DFT(_Transform):
     """Real and imaginary part, as two channels, of the discrete Fourier transform.
 
@@ -137,9 +131,8 @@ class DFT(_Transform):
 
 
 @transformation(
-    "DCT", _TWO, doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c."
+    "DCT", doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c."
 )
-@dataclass(frozen=True)
 class DCT(_Transform):
     """The orthonormal discrete cosine transform (type II), with OpenCV's sizes.
 
@@ -166,15 +159,13 @@ def _cosine_matrix(size: int) -> np.ndarray:
 
 @transformation(
     "MagnitudePhase",
-    Key("LogScale", Kind.BOOL, False, "Return the logarithm of 1 + magnitude."),
     doc="Compute magnitude and phase from the real and imaginary part. To keep one of them, use "
     "ChannelExtractionTransformation with CSChannel=Blue (magnitude) or Green (phase).",
 )
-@dataclass(frozen=True)
 class MagnitudePhase(Transformation):
     """Magnitude (ln(1 + magnitude) with `log_scale`) and phase in [-pi, pi], as two channels."""
 
-    log_scale: bool = False
+    log_scale: bool = parameter("LogScale", Kind.BOOL, False, "Return the logarithm of 1 + magnitude.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 2:

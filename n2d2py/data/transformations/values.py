@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
 from n2d2py.data.transformations.borders import saturate_cast
-from n2d2py.ini import Key, Kind, Values
+from n2d2py.ini import Kind, Values, parameter
 
 OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
 _TINY = float(np.finfo(np.float64).eps)
 
 
-@transformation(
-    "RangeAffine",
-    Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS)),
-    Key("FirstValue", Kind.FLOATS, doc="Value of the first operation: one, or one per channel in the order at this point."),
-    Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(OPERATORS)),
-    Key("SecondValue", Kind.FLOATS, (), "Value of the second operation. Without it, only the first operation is applied."),
-    Key("Truncate", Kind.BOOL, False, "Truncate to integers."),
-    doc="Apply one or two operations to each value. The result is float.",
-)
-@dataclass(frozen=True)
+@transformation("RangeAffine", doc="Apply one or two operations to each value. The result is float.")
 class RangeAffine(Transformation):
     """(x first_operator first) second_operator second, in float32; per channel or equal for all.
 
     `truncate` then drops the fractions.
     """
 
-    first_operator: str
-    first: tuple[float, ...]
-    second_operator: str = "Plus"
-    second: tuple[float, ...] = ()
-    truncate: bool = False
+    first_operator: str = parameter("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS))
+    first: tuple[float, ...] = parameter(
+        "FirstValue", Kind.FLOATS, doc="Value of the first operation: one, or one per channel in the order at this point."
+    )
+    second_operator: str = parameter("SecondOperator", Kind.ENUM, "Plus", "Second operation.", choices=tuple(OPERATORS))
+    second: tuple[float, ...] = parameter(
+        "SecondValue", Kind.FLOATS, (), "Value of the second operation. Without it, only the first operation is applied."
+    )
+    truncate: bool = parameter("Truncate", Kind.BOOL, False, "Truncate to integers.")
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -45,7 +38,7 @@ class RangeAffine(Transformation):
                 raise values.fail("E417", f"{value} divides by 0", "give a value other than 0", value)
         if not values["FirstValue"]:
             raise values.fail("E417", "FirstValue is empty", "give one value, or one per channel", "FirstValue")
-        return super().from_values(values)
+        return cls.of_keys(values)
 
     def _steps(self) -> list[tuple[np.ufunc, tuple[float, ...]]]:
         steps = [(OPERATORS[self.first_operator], self.first)]
@@ -69,27 +62,18 @@ class RangeAffine(Transformation):
         return float(ends.min()), float(ends.max())
 
 
-@transformation(
-    "Normalize",
-    Key("Norm", Kind.ENUM, "MinMax", "Norm to use.", ("L1", "L2", "Linf", "MinMax")),
-    Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result for L1, L2 and Linf."),
-    Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result for MinMax."),
-    Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result for MinMax."),
-    Key("PerChannel", Kind.BOOL, False, "Normalize each channel separately."),
-    doc="Scale each image to the same norm or range. The result is float.",
-)
-@dataclass(frozen=True)
+@transformation("Normalize", doc="Scale each image to the same norm or range. The result is float.")
 class NormalizeTransformation(Transformation):
     """Division by the image's norm and multiplication by `value`, or mapping from its range to [low, high].
 
     Images with an empty range or zero norm become `low` or 0. Over the whole image, or channel by channel.
     """
 
-    norm: str = "MinMax"
-    value: float = 1.0
-    low: float = 0.0
-    high: float = 1.0
-    per_channel: bool = False
+    norm: str = parameter("Norm", Kind.ENUM, "MinMax", "Norm to use.", choices=("L1", "L2", "Linf", "MinMax"))
+    value: float = parameter("NormValue", Kind.FLOAT, 1.0, "Norm of the result for L1, L2 and Linf.")
+    low: float = parameter("NormMin", Kind.FLOAT, 0.0, "Minimum of the result for MinMax.")
+    high: float = parameter("NormMax", Kind.FLOAT, 1.0, "Maximum of the result for MinMax.")
+    per_channel: bool = parameter("PerChannel", Kind.BOOL, False, "Normalize each channel separately.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
@@ -116,25 +100,19 @@ class NormalizeTransformation(Transformation):
         return (0.0 if bounds[0] >= 0 else -self.value), self.value
 
 
-@transformation(
-    "RangeClipping",
-    Key("RangeMin", Kind.FLOAT, None, "Lower bound. Default: minimum of the image."),
-    Key("RangeMax", Kind.FLOAT, None, "Upper bound. Default: maximum of the image."),
-    doc="Clip values to a range and map the range to [0, 1].",
-)
-@dataclass(frozen=True)
+@transformation("RangeClipping", doc="Clip values to a range and map the range to [0, 1].")
 class RangeClipping(Transformation):
     """Values clipped to [low, high] and mapped to [0, 1]; missing bounds are the image's own."""
 
-    low: float | None = None
-    high: float | None = None
+    low: float | None = parameter("RangeMin", Kind.FLOAT, None, "Lower bound. Default: minimum of the image.")
+    high: float | None = parameter("RangeMax", Kind.FLOAT, None, "Upper bound. Default: maximum of the image.")
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
         low, high = values["RangeMin"], values["RangeMax"]
         if low is not None and high is not None and low >= high:
             raise values.fail("E417", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
-        return super().from_values(values)
+        return cls.of_keys(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
@@ -148,25 +126,17 @@ class RangeClipping(Transformation):
         return 0.0, 1.0
 
 
-@transformation(
-    "Threshold",
-    Key("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high."),
-    Key("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method."),
-    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", _THRESHOLDS),
-    Key("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values."),
-    doc="Apply a threshold.",
-)
-@dataclass(frozen=True)
+@transformation("Threshold", doc="Apply a threshold.")
 class Threshold(Transformation):
     """Where x > threshold: `maximum`, else 0 (Binary), or by the operation; type unchanged.
 
     With `otsu`, the threshold best separates the histogram of the (8-bit, one-channel) image into two classes.
     """
 
-    threshold: float
-    otsu: bool = False
-    operation: str = "Binary"
-    maximum: float = 1.0
+    threshold: float = parameter("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high.")
+    otsu: bool = parameter("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method.")
+    operation: str = parameter("Operation", Kind.ENUM, "Binary", "Result for high and low values.", choices=_THRESHOLDS)
+    maximum: float = parameter("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         threshold, maximum = self.threshold, self.maximum

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.fourier import Complex, twiddles
+from n2d2py.arithmetic.fourier import Complex, stage_twiddles, twiddles
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
 from n2d2py.arithmetic.pcen import POWER_TABLE
 from n2d2py.arithmetic.power_spectrum import rotations, spare_bits
@@ -21,11 +21,10 @@ _BITS = 24
 
 @dataclass(frozen=True)
 class AudioTable:
-    """A constant array of the kernel: name of its accessor, C++ types of elements and result, values."""
+    """A constant array of the kernel: name of its accessor, C++ type of an element, values."""
 
     name: str
     type: str
-    result: str
     values: str
 
     @staticmethod
@@ -35,10 +34,7 @@ class AudioTable:
         low, high = values.min(), values.max()
         fits = (text for text, dtype in types if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
         kind = "uint32_t" if values.dtype == np.uint32 else next(fits)
-        result = (
-            f"const std::{kind}&" if name in ("weight", "window") else "std::uint32_t" if kind == "uint32_t" else "std::int32_t"
-        )
-        return AudioTable(name, f"std::{kind}", result, ", ".join(map(str, values.ravel().tolist())))
+        return AudioTable(name, f"std::{kind}", ", ".join(map(str, values.ravel().tolist())))
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,8 @@ class AudioView:
     Attributes:
         source: the audio front end.
         frames: frames of the input, and their order in it.
-        value: stored value of `feature`, in C++; "" for 16-bit and float inputs.
-        thresholds: smallest feature of each stored value but the lowest, as literals.
+        value: stored value of `feature`, in C++; "" for float inputs.
+        thresholds: smallest feature of each stored value but the lowest, and one that no feature reaches, as literals.
     """
 
     source: AudioSource
@@ -93,7 +89,6 @@ class AudioView:
             "Size": source.fft,
             "Mels": source.mels,
             "FirstBin": int((source.slopes[0] >= 0).argmax()),
-            "One": source.weight_one,
             "Coefficients": source.coefficients if source.kind == "mfcc" else 0,
             "CosineShift": source.cosines[1],
             "Frames": self.frames.count,
@@ -116,11 +111,14 @@ class AudioView:
     def tables(self) -> Iterable[AudioTable]:
         source = self.source
         slopes, rising = source.slopes
-        window = np.pad(source.window_table, (0, source.fft - source.window))
+        window, half = np.pad(source.window_table, (0, source.fft - source.window)), source.fft // 2
         arrays = {
             "window": _words(window[::2] + 1j * window[1::2]),
-            "turn": _words(np.conj(twiddles(np.arange(3 * source.fft // 4 + 1), source.fft))),
-            **({} if source.adapts else {"rotation": rotations(source.fft), "spare": spare_bits(window)}),
+            "turn": _words(np.conj(stage_twiddles(source.fft))),
+            "rotation": _words(np.conj(twiddles(half + np.arange(half // 2 + 1), 2 * half)))
+            if source.adapts
+            else rotations(2 * half),
+            **({} if source.adapts else {"room": 15 - spare_bits(window)}),
             "offset": source.offsets,
             "bins": np.bincount(slopes[slopes >= 0], minlength=source.mels + 1),
             "weight": rising[slopes >= 0],
@@ -142,14 +140,17 @@ def _words(x: Complex) -> np.ndarray:
 def audio_view(source: AudioSource, shape: tuple[int, ...], kind: NumType) -> AudioView:
     """Return the conversion to an input of `shape` (C, H, W) or (F,), stored as `kind`."""
     frames = source.frames_of(shape)
-    if kind.is_float or kind.bits > 8:
+    if kind.is_float:
         return AudioView(source, frames, "", "")
-    thresholds = least_features(source.real, kind, np.arange(kind.qmin + 1, kind.qmax + 1), _BITS)
     factor = round(float(source.step) / kind.scale * 2**32)
+    stored = f"n2d2::audioStored<Value, {kind.qmin}, {kind.qmax}>(feature, {factor}LL, "
+    if kind.bits > 8:
+        bias, reals = (kind.zero_point << 32) + (1 << 31), f"{source.step:.9e}f, {np.float32(kind.scale):.9e}f"
+        return AudioView(source, frames, f"{stored}{bias}LL, {reals}, {kind.zero_point})", "")
+    thresholds = least_features(source.real, kind, np.arange(kind.qmin + 1, kind.qmax + 1), _BITS)
     steps = enumerate(thresholds, kind.qmin + 1)
     bias = min(((step << 32) - int(t - 1) * factor for step, t in steps if t > 1 - 2**_BITS), default=kind.qmax << 32) - 1
-    value = f"n2d2::audioStored<Value, {kind.qmin}, {kind.qmax}>(feature, {factor}, {bias}LL, thresholds)"
-    return AudioView(source, frames, value, ", ".join(map(str, thresholds.tolist())))
+    return AudioView(source, frames, f"{stored}{bias}LL, thresholds)", ", ".join(map(str, [*thresholds.tolist(), 2**31 - 1])))
 
 
 def least_features(real: Callable[[np.ndarray], np.ndarray], kind: NumType, stored: np.ndarray, bits: int) -> np.ndarray:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from n2d2py.contracts.cpp import isa
-from n2d2py.contracts.cpp.isa import InstructionSet
+from n2d2py.contracts.cpp import InstructionSet, isa
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry

@@ -23,8 +23,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.writer import read_manifest
-from n2d2py.graph.inputs import InputContract
-from n2d2py.graph.port import FilePort
+from n2d2py.graph import FilePort, InputContract
 from n2d2py.postprocessing import PostProcessor, files_of, parse_post, with_files
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 
 from n2d2py.contracts.cpp.identifiers import KEYWORDS
-from n2d2py.ini.kinds import Kind, Unreadable
-from n2d2py.ini.params import parameter
-from n2d2py.ini.schema import Key, Schema
+from n2d2py.ini import Key, Kind, Schema, Unreadable, parameter
 from n2d2py.memory.settings import Settings
 
 WEIGHTS_FORMATS = ("auto", "text", "string", "binary")

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import resources
-from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.contracts.cpp import LayerCode, dispatched
 from n2d2py.contracts.cpp.identifiers import sanitise
-from n2d2py.contracts.cpp.isa import dispatched
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.project_view import ProjectView
@@ -75,7 +74,11 @@ class Project(ProjectView):
     def kernel_headers(self) -> list[str]:
         """The kernel headers that the sources include."""
         headers = [header for layer in self.compiled_layers if layer.code for header in layer.code.headers]
-        names = (True, "plane peak quantize tuning vector_length"), (self.has_files, "binary"), (self.derivations, "derived")
+        names = (
+            (True, "parallel plane peak quantize tuning vector_length"),
+            (self.has_files, "binary"),
+            (self.derivations, "derived"),
+        )
         stems = [*wanted_names(*names), *([self.post.post.kernel] if self.post else [])]
         headers += [f"n2d2/{stem}.hpp" for stem in stems]
         headers += [self.conversion.header] if self.conversion else []

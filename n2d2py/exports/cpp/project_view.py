@@ -28,9 +28,7 @@ from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import CopyView, LayerView, PortView, PostView, StateView, arena_of, state_views
 from n2d2py.exports.cpp.weights_file import WeightsFile
 from n2d2py.exports.weights import is_big
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.inputs import PixelMap, stimulus_shape
-from n2d2py.graph.shapes import channels, height
+from n2d2py.graph import PixelMap, QuantGraph, QuantNode, channels, height, stimulus_shape
 from n2d2py.postprocessing import parse_post
 from n2d2py.runtime.simulator import ends
 from n2d2py.version import __version__

@@ -20,8 +20,7 @@ from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.concurrency import cores
 from n2d2py.exports.cpp.build import BuiltCopy, start
 from n2d2py.exports.cpp.library import Export
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantGraph, channels, height, width
 from n2d2py.runtime.runner import Latency, read_profile
 
 

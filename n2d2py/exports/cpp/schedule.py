@@ -11,8 +11,7 @@ from n2d2py.contracts.cpp.arrays import initializer
 from n2d2py.contracts.cpp.text import literal
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.view import LayerView, PortView
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.quant import outputs_from
+from n2d2py.graph import QuantGraph, outputs_from
 from n2d2py.memory.plan import MemoryPlan, ScheduleStep
 
 _TURNS, _LINES, _SKIP = 63, 4, 63

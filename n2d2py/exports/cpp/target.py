@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.arithmetic.exact import round_up
+from n2d2py.contracts.cpp import Array, ExportChoices, LayerCode, layer_code, scratch_needs
 from n2d2py.contracts.cpp.arrays import is_string
 from n2d2py.contracts.cpp.byte_sums import PRODUCT_TIMES
-from n2d2py.contracts.cpp.code import LayerCode
 from n2d2py.contracts.cpp.identifiers import Identifiers, namespace_name
-from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
-from n2d2py.contracts.cpp.parts import Array
-from n2d2py.contracts.cpp.scratch import scratch_needs
+from n2d2py.contracts.cpp.packing import storage_of
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, WEIGHTS_FORMATS, CppParameters
@@ -25,9 +23,7 @@ from n2d2py.exports.cpp.runner import CompiledExport, cpu_info
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.describe import layer_macs
-from n2d2py.graph.shapes import height, width
+from n2d2py.graph import QuantGraph, height, layer_macs, width
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.memory.settings import N2D2_STRATEGIES
@@ -100,7 +96,7 @@ class CppTarget(Target[Project]):
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
-        strategies of N2D2, and what concerns integers in floating point."""
+        strategies of N2D2, and what concerns integers in floating point, or low-bit weights."""
         reasons, own = {}, self.parameter_type.of(parameters)
         if graph.bits < 0:
             if own.weights_format == "string":
@@ -109,6 +105,8 @@ class CppTarget(Target[Project]):
             reasons["PackActivations"] = "floating-point tensors are not packed"
             reasons["FuseResidualAdd"] = "floating-point sums are layers of their own"
             reasons["Winograd"] = "floating-point convolutions are computed directly"
+        elif not (own.pack_weights and own.prepack_weights) and not _has_low_bit_weights(graph):
+            reasons["PackWeights"] = reasons["PrepackWeights"] = "no weights have fewer than 8 bits"
         if own.small_code:
             reasons["Winograd"] = "SmallCode=1 stores one copy of the weights"
         if own.weights_file:
@@ -216,6 +214,11 @@ class CppTarget(Target[Project]):
         request, tiled = prepared.request, {choice.layer for choice in kernels if choice.tiles}
         tiles = tune_export(folder, list(request.memory_plan.order), tiled, rounds, command)
         return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
+
+
+def _has_low_bit_weights(graph: QuantGraph) -> bool:
+    weights = (node.params["weights"] for node in graph.nodes if "weights" in node.params)
+    return any(one.dtype.kind == "i" and storage_of(one) is not None for one in weights)
 
 
 def _chosen(layer: LayerView) -> KernelChoice:

@@ -10,15 +10,10 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.arithmetic.fixed_scale import FixedScale
+from n2d2py.contracts.cpp import FAMILIES, Array, LayerCode, LayerForm, comment, dispatched, literal
 from n2d2py.contracts.cpp.arrays import file_bytes, initializer, is_file, is_string
-from n2d2py.contracts.cpp.code import LayerCode
 from n2d2py.contracts.cpp.identifiers import Identifiers
-from n2d2py.contracts.cpp.isa import FAMILIES, dispatched
-from n2d2py.contracts.cpp.parts import Array, LayerForm
-from n2d2py.contracts.cpp.text import comment, literal
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.describe import layer_macs
-from n2d2py.graph.shapes import Shape, channels, elements, height, width
+from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, elements, height, layer_macs, width
 from n2d2py.memory.plan import Plane
 from n2d2py.postprocessing import Detector, PostProcessor
 

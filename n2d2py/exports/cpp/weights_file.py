@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from n2d2py.contracts.cpp import Array, LayerCode
 from n2d2py.contracts.cpp.arrays import file_bytes, is_file, panel_file
-from n2d2py.contracts.cpp.code import LayerCode
-from n2d2py.contracts.cpp.parts import Array
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.runtime.graph_file import StoredRows
 

@@ -23,8 +23,7 @@ from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, parameter
+from n2d2py.ini import ExportParameters, Kind, parameter
 
 _TEXTS = """
 Accelerator: The NPU and its multiplications per cycle.
@@ -75,13 +74,10 @@ class EthosUTarget(TfliteTarget):
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """Return the configuration file has no effect if no entry of it is selected."""
+        """Return VelaConfig where no entry of the file is selected."""
         own = EthosUParameters.of(parameters)
-        return (
-            {}
-            if own.system_config or own.memory_mode
-            else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
-        )
+        selects = own.system_config or own.memory_mode
+        return {} if selects else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_reference(graph)

@@ -13,9 +13,7 @@ from n2d2py.exports.ncnn.arithmetic import inverse_scales
 from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
 from n2d2py.exports.ncnn.functions import Unary, function_layers, limit_layers, rounding_layers, scale_layer, shift_layer
 from n2d2py.exports.real_weights import real_weights
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Weighted
-from n2d2py.graph.shapes import Shape, axis_along
+from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5

@@ -30,8 +30,7 @@ from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, parameter
+from n2d2py.ini import ExportParameters, Kind, parameter
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports.onnx.parameters import OnnxParameters
 from n2d2py.exports.onnx.writer import QdqWriter
 from n2d2py.exports.real_weights import RealWeights, real_weights
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph import Node, QuantGraph, QuantNode, Weighted
 
 _WIDE_OPSET = 21
 """The first opset whose QuantizeLinear has 16- and 4-bit integers."""

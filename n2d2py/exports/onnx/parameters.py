@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, parameter
+from n2d2py.ini import ExportParameters, Kind, parameter
 
 _TEXTS = """
 Opset: Version of the ONNX operator set, 13 to 23. 0: 17, or 21 if 4-bit or 16-bit integers are stored.

@@ -106,12 +106,10 @@ class OnnxTarget(Target["QdqModel"]):
     runner = OnnxRunner
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """ExactRange has no effect on networks without signed integers."""
-        if any(
-            kind.signed and not (kind.is_float or kind.plain) for kind in (tensor.type for tensor in graph.tensors.values())
-        ):
-            return {}
-        return {"ExactRange": "no tensor has signed integers"}
+        """Return ExactRange where no tensor has signed integers."""
+        kinds = [tensor.type for tensor in graph.tensors.values()]
+        has_signed = any(kind.signed and not (kind.is_float or kind.plain) for kind in kinds)
+        return {} if has_signed else {"ExactRange": "no tensor has signed integers"}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""

@@ -13,8 +13,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.contracts.reference import OnnxWriter
 from n2d2py.exports.onnx.parameters import OnnxParameters
 from n2d2py.exports.real_weights import RealWeights
-from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.graph.graph import Tensor
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Tensor
 
 _INT4 = (-8, 7)
 

@@ -10,9 +10,7 @@ from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.tflite.file import PROBABILITIES, Grid
 from n2d2py.exports.tflite.writer import Layers, channels_last
-from n2d2py.graph import QuantNode
-from n2d2py.graph.forms import Shifted
-from n2d2py.graph.shapes import elements
+from n2d2py.graph import QuantNode, Shifted, elements
 from n2d2py.operators.arrays.matmul.op import View, view_positions
 
 _MOST_AXES = 4

@@ -14,8 +14,7 @@ from n2d2py.exports.model_file import NoForm, unsupported
 from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, ModelFile, int8_grid, need_schema
 from n2d2py.exports.tflite.writer import Layers, channels_last, fused_name
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape, axis_along
+from n2d2py.graph import QuantGraph, QuantNode, Shape, axis_along
 
 Lowering = Callable[[Layers, QuantNode], None]
 

@@ -18,8 +18,7 @@ from n2d2py.exports.tflite.runner import LiteRtRunner
 from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference, with_xnnpack
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import ExportParameters, parameter
+from n2d2py.ini import ExportParameters, Kind, parameter
 
 _TEXTS = """
 IntegerIO: 1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.

@@ -13,8 +13,7 @@ from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
 from n2d2py.exports.tflite.xnnpack import weight_scales
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import QuantGraph, QuantNode, Shape
 from n2d2py.operators.activation import Activation
 
 

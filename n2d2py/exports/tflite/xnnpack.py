@@ -37,8 +37,7 @@ from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.contracts.quant.weighted import WeightedQuantizer
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned, Custom, Dequantized, Rescaled, Table, Weighted
+from n2d2py.graph import Aligned, Custom, Dequantized, QuantGraph, QuantNode, Rescaled, Table, Weighted
 from n2d2py.operators.resize import Resize
 
 _BITS = 31

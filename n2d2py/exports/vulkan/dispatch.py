@@ -11,8 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale, ShiftRescale
 from n2d2py.errors import InternalError
 from n2d2py.exports.vulkan.shaders import constant_defaults
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.registry import Registry
 

@@ -19,8 +19,7 @@ from n2d2py.exports.vulkan.dispatch import (
     vulkan,
     words,
 )
-from n2d2py.graph.forms import Aligned, Moved, Shifted, Table, Weighted
-from n2d2py.graph.shapes import Shape, channels, elements, height, in_memory_order, width
+from n2d2py.graph import Aligned, Moved, Shape, Shifted, Table, Weighted, channels, elements, height, in_memory_order, width
 from n2d2py.memory.plan import Plane
 
 _OPERATIONS = {"Sum": 0, "Max": 1, "Min": 2, "Prod": 3}

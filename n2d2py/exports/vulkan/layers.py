@@ -10,11 +10,9 @@ from math import gcd
 import numpy as np
 
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.layer import window
-from n2d2py.contracts.cpp.packing import zero_padded
+from n2d2py.contracts.cpp import window, zero_padded
 from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
-from n2d2py.graph.forms import Rescaled, StoredSums, Weighted
-from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.graph import Rescaled, Shape, StoredSums, Weighted, channels, height, width
 from n2d2py.memory.plan import Plane
 
 _EXACT_TAPS = 512

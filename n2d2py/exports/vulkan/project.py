@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic.exact import round_up
+from n2d2py.contracts.cpp import Array, LayerCode, zero_padded
 from n2d2py.contracts.cpp.arrays import is_file
-from n2d2py.contracts.cpp.code import LayerCode
-from n2d2py.contracts.cpp.packing import zero_padded
-from n2d2py.contracts.cpp.parts import Array
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project

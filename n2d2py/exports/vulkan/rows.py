@@ -9,8 +9,7 @@ import numpy as np
 
 from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, parameters, vulkan, words
 from n2d2py.exports.vulkan.layers import slices_of
-from n2d2py.graph.forms import Exponentials, MaskedExponentials, Normalized
-from n2d2py.graph.shapes import elements
+from n2d2py.graph import Exponentials, MaskedExponentials, Normalized, elements
 
 _ROWS = 4
 """Rows of a product that an invocation computes."""

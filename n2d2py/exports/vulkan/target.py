@@ -22,9 +22,7 @@ from n2d2py.exports.registry import register
 from n2d2py.exports.vulkan.project import VulkanProject
 from n2d2py.exports.vulkan.shaders import compiler
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import parameter
-from n2d2py.ini.schema import Schema
+from n2d2py.ini import Kind, Schema, parameter
 
 _TEXTS = """
 IncludeOutputInBuffer: Outputs are computed in the arena, which the device has, and then copied to the caller.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from n2d2py.contracts.functions import Clip
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS, WINDOW_KEYS
+from n2d2py.contracts.ini.keys import NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
@@ -25,7 +25,10 @@ _FILTERS = {"Erode": (-1,), "Dilate": (1,), "Opening": (-1, 1), "Closing": (1, -
 """Morphological filters: minimum (-1) or maximum (1) over a window."""
 _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
 
-_TRANSFORMATION = LAYER.extended(
+
+# ---- transformations ----------------------------------------------------------------------------
+@ini(
+    "Transformation",
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key(
@@ -64,13 +67,8 @@ _TRANSFORMATION = LAYER.extended(
     Key("CSChannel", Kind.STRING, "", "ChannelExtraction: Blue, Green, Red or Gray of a BGR input."),
     Key("NbRows", Kind.UINT, None, "Reshape: rows of the result."),
     Key("NbCols", Kind.UINT, 0, "Reshape: columns of the result. 0: inferred."),
-    name="Transformation",
     doc="Apply a transformation of stimuli as a layer.",
 )
-
-
-@ini("Transformation", _TRANSFORMATION)
-# ---- transformations ----------------------------------------------------------------------------
 def _build_transformation(context: LayerContext) -> None:
     name = context.values["Transformation"].removesuffix("Transformation")
     if name not in _TRANSFORMATIONS:

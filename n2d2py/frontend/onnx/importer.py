@@ -25,8 +25,8 @@ from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
-from n2d2py.frontend.onnx.preflight import Preflight, RefusedNodes, nan_constants
-from n2d2py.frontend.onnx.states import check_states, keep_state_images
+from n2d2py.frontend.onnx.preflight import Preflight, RefusedNodes, nan_constants, unknown_operator
+from n2d2py.frontend.onnx.states import check_states, keep_state_images, propose_constants
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.shapes import Shape, elements
@@ -232,7 +232,7 @@ class _Walk:
             self._replace(proto, partial(expand_sequence, sequences=self._sequences))
         elif any(name in self._blocked for name in proto.input):
             if find_converter(proto.op_type, proto.domain) is None and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS):
-                raise Unsupported("the operator is not supported")
+                raise unknown_operator(key)
             self._mark_outputs(proto)
         elif self._fold(proto) or self._drop_empty(proto):
             return
@@ -303,7 +303,7 @@ class _Walk:
         builder = self.builder
         converter = find_converter(proto.op_type, proto.domain)
         if converter is None:
-            raise Unsupported("the operator is not supported")
+            raise unknown_operator(operator_key(proto.op_type, proto.domain))
         integers = builder.integers.intersection(proto.input)
         if integers and proto.op_type not in _INTEGER_OPERATORS:
             raise Unsupported(f"its input is the integer tensor '{min(integers)}'", "put a DequantizeLinear before it")
@@ -341,23 +341,36 @@ class _Walk:
             self._blocked.add(result)
 
     def _inline_branch(self, proto: onnx.NodeProto) -> bool:
-        """Inline the branch of an If whose condition is known."""
+        """Inline the branch of an If whose condition is known; both branches, and a choice, if no constant would decide."""
         builder = self.builder
         name = next(iter(proto.input), "")
         condition = builder.constants.get(name)
         if self._batch is not None:
             condition = self._batch.get(name, condition)
-        if condition is None:
+        if condition is None and (not builder.is_tensor(name) or propose_constants(builder.model)):
             return False
-        branches = {attribute.name: attribute.g for attribute in proto.attribute}
-        branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
-        if condition.size != 1 or len(branch.output) != len(proto.output):
+        branches = [
+            {attribute.name: attribute.g for attribute in proto.attribute}.get(f"{way}_branch") for way in ("then", "else")
+        ]
+        size = elements(builder.dims_of(name)) if condition is None else condition.size
+        if size != 1 or any(branch is None or len(branch.output) != len(proto.output) for branch in branches):
             raise Unsupported("its condition is not a single boolean, or its branches differ in the number of outputs")
-        names: dict[str, str] = {}
-        self._expand(body_nodes(branch, names, builder))
-        for inner, outer in zip((names.get(value.name, value.name) for value in branch.output), proto.output, strict=True):
-            self._rename(inner, outer)
+        chosen = branches if condition is None else [branches[not condition]]
+        results = zip(*(self._inline(branch) for branch in chosen if branch is not None), strict=True)
+        for outer, (inner, *others) in zip(proto.output, results, strict=True):
+            if not others:
+                self._rename(inner, outer)
+                continue
+            if self._blocked.isdisjoint((inner, *others)) and len({*map(builder.known_shape, (inner, *others))}) > 1:
+                raise Unsupported("its condition is computed at run time, and its branches have results of different shapes")
+            self._visit(onnx.helper.make_node("Where", [name, inner, *others], [outer]))
         return True
+
+    def _inline(self, branch: onnx.GraphProto) -> list[str]:
+        """Import the nodes of a branch; return the names of its results."""
+        names: dict[str, str] = {}
+        self._expand(body_nodes(branch, names, self.builder))
+        return [names.get(value.name, value.name) for value in branch.output]
 
     def _mark_outputs(self, proto: onnx.NodeProto) -> None:
         """Give the outputs of a refused node their inferred shapes, or mark them as unknown."""

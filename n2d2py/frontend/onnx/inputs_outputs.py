@@ -123,21 +123,24 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
     return known
 
 
-def open_sizes_error(model: OnnxModel, value: OnnxInput, size: int | None = None) -> N2D2Error:
-    """Return the error for an input of unknown size, with the option that sets all sizes; `size`: one for each that works."""
+def open_sizes_error(model: OnnxModel, value: OnnxInput, proposed: Mapping[str, Shape] | None = None) -> N2D2Error:
+    """Return the error for an input of unknown size, with the option that sets all sizes; `proposed`: sizes that work."""
 
-    def text(sizes: Iterable[int | None], filled: int | None = None) -> str:
-        return "x".join(str(filled or "?") if each is None else str(each) for each in sizes)
+    def text(sizes: Iterable[int | None]) -> str:
+        return "x".join("?" if each is None else str(each) for each in sizes)
 
-    opened, has_several = [one for one in model.user_inputs if one.is_open] or [value], len(model.user_inputs) > 1
+    def option(shapes: Mapping[str, Iterable[int | None]]) -> str:
+        has_several = len(model.user_inputs) > 1
+        return ",".join(f"{name}={text(sizes)}" if has_several else text(sizes) for name, sizes in shapes.items())
 
-    def option(filled: int | None = None) -> str:
-        shapes = ((one.name, text(one.dims[len(one.dims) > 1 :], filled)) for one in opened)
-        return ",".join(f"{name}={shape}" if has_several else shape for name, shape in shapes)
-
+    opened = {one.name: one.dims for one in model.user_inputs if one.is_open} or {value.name: value.dims}
+    if proposed:
+        unknown = {name: dims[-len(proposed[name]) :] for name, dims in opened.items()}
+    else:
+        unknown = {name: dims[len(dims) > 1 :] for name, dims in opened.items()}
     constants = propose_constants(model)
-    words = f"add -input-shape {option(size)}" + (f" -constants {constants}" if constants else "")
-    words += f", or another number for each ? of {option()}" if size else " with a number for each ?"
+    words = f"add -input-shape {option(proposed or unknown)}" + (f" -constants {constants}" if constants else "")
+    words += f", or another number for each ? of {option(unknown)}" if proposed else " with a number for each ?"
     return N2D2Error(
         "E305",
         f"input '{value.name}' has shape {text(value.dims[len(value.dims) > 1 :])} with unknown sizes",

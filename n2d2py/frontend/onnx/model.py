@@ -21,7 +21,7 @@ from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.trial import run_limited
-from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
+from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts, is_defined_alike
 from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
@@ -120,7 +120,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Set the sizes after the batch axis that the file leaves open; a shape that starts with 1 also sets a free batch to 1.
+        """Set the sizes after the batch axis that the file leaves open; a shape of all axes also sets a free first one.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.
@@ -130,9 +130,13 @@ class OnnxModel:
             what = f"input '{name}' does not exist; the inputs are {', '.join(names)}"
             raise N2D2Error("E305", what, where=self.place(), remedy="name one of the inputs")
         index = names.index(name)
-        if self.batch is None and len(sizes) == len(self.inputs[index].dims) > 1 and sizes[0] == 1:
-            self.batch, sizes = 1, sizes[1:]
+        first = None
+        if len(sizes) == len(self.inputs[index].dims) > 1 and self.inputs[index].dims[0] is None:
+            first, *sizes = sizes
         self.inputs[index] = self.inputs[index].sized(sizes, self.place())
+        if first is not None:
+            self.inputs[index] = replace(self.inputs[index], dims=(first, *sizes))
+            self.batch = 1 if first == 1 else _common_batch(self.inputs)
         self.has_given_sizes = True
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
@@ -273,11 +277,15 @@ def _invalid_model_error(path: str, what: str, remedy: str = "export or download
 def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     newest = onnx.defs.onnx_opset_version()
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions and proto.opset_import:  # operators of other domains only
+        return MAX_OPSET
     if not versions:
         what = "the model declares no version of the ONNX operator set"
         remedy = f"export it with an opset from {MIN_OPSET} to {newest}"
         raise N2D2Error("E303", what, where=Location(path), remedy=remedy)
     opset = max(versions)
+    if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
+        return MIN_OPSET
     if opset < MIN_OPSET or opset > newest:
         raise N2D2Error(
             "E303",
@@ -386,7 +394,7 @@ def _data_inputs(
     if not values:
         remedy = "export it with at least one input without an initializer"
         raise N2D2Error("E305", "the model has no data input", where=Location(path), remedy=remedy)
-    inputs, batches = [], []
+    inputs = []
     for value in values:
         tensor = value.type.tensor_type
         if tensor.elem_type not in (*_FLOATS, *_IMAGES, *_INTEGERS):
@@ -399,10 +407,14 @@ def _data_inputs(
             raise N2D2Error("E305", what, where=Location(path), remedy="export the model with the shapes of its inputs")
         dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _input_kind(proto.graph, value.name, tensor.elem_type)
-        if len(dims) > 1:
-            batches.append(dims[0])
         inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
-    return inputs, batches[0] if len(set(batches)) == 1 else 1
+    return inputs, _common_batch(inputs)
+
+
+def _common_batch(inputs: Sequence[OnnxInput]) -> int | None:
+    """Return the first axis that all inputs share, None if it is open; 1 if they differ."""
+    batches = {one.dims[0] for one in inputs if len(one.dims) > 1}
+    return batches.pop() if len(batches) == 1 else 1
 
 
 def _input_kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:

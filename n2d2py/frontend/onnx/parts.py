@@ -90,6 +90,10 @@ class Parts(OnnxNode):
             raise Unsupported(f"its input {index} is missing or has no known shape", "export the model again")
         return self._tensors.known_shape(name)
 
+    def kind(self, index: int) -> str:
+        """Return the type of input `index` by its NumPy name: "" for real numbers."""
+        return self._tensors.kind_of(self.inputs[index])
+
     def integer(self, index: int, what: str) -> int | None:
         """Return an input that is one integer; None if it is absent."""
         values = self.optional_constant(index, what)

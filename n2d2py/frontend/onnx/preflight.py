@@ -20,13 +20,28 @@ _REMEDIES = {
     "ArgMax": "let the model end with the scores",
     "TopK": "export it with a number of elements that is known, or let the model end with the scores",
     "NonMaxSuppression": "let the model end before its post-processing",
-    **dict.fromkeys(("NonZero", "Unique"), "export it without results whose sizes depend on the values of the inputs"),
+    **dict.fromkeys(("NonZero", "Range", "Unique"), "export it without results whose sizes depend on the values of the inputs"),
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
     "If": "export the model without it",
 }
+_REASONS = {
+    **dict.fromkeys(("NonZero", "Range", "Unique", "ConstantOfShape"), "the size of its result is computed at run time"),
+    **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"), "its result is random"),
+    **dict.fromkeys(("ImageDecoder", "RegexFullMatch", "StringNormalizer", "TfIdfVectorizer"), "it reads files or text"),
+    "If": "its condition is computed at run time",
+    "MelWeightMatrix": "its inputs are computed at run time",
+    "ai.onnx.ml": "trees, linear models and their encoders are not supported",
+    "ai.onnx.preview.training": "it trains a network",
+}
+"""Reasons for operators without converter, by operator or domain."""
 _OTHER_SIZES = "give the sizes that the model is made for with -input-shape; or "
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
+
+
+def unknown_operator(key: str) -> Unsupported:
+    """Return the refusal of an operator without converter, by its registry key."""
+    return Unsupported(_REASONS.get(key) or _REASONS.get(key.split("::")[0], "the operator is not supported"))
 
 
 class RefusedNodes(N2D2Error):

@@ -8,8 +8,7 @@ from functools import reduce
 import numpy as np
 
 from n2d2py.contracts.reference import OnnxWriter
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import memory_axes
+from n2d2py.graph import Node, memory_axes
 from n2d2py.operators.arrays.base import kind_dtype
 
 

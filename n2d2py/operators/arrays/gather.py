@@ -13,8 +13,7 @@ from n2d2py.contracts.quant.forming import integer_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.forms import Custom
+from n2d2py.graph import Custom, Node, QuantNode
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands

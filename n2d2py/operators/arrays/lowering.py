@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from n2d2py.contracts.cpp.layer import Layer, LayerCode
-from n2d2py.contracts.cpp.parts import Argument, Call, Expression, Reference
+from n2d2py.contracts.cpp import Argument, Call, Expression, Layer, LayerCode, Reference
 from n2d2py.operators.arrays.base import strides
 
 _CTYPES = {

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
-
-_SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS,
-    *WINDOW_KEYS,
-    Key("Operation", Kind.ENUM, "Sum", "Element-wise operation.", ElemWise.OPERATIONS),
-    Key("Weights", Kind.FLOATS, (1.0,), "Factors of the inputs. A single value applies to all."),
-    Key("Shifts", Kind.FLOATS, (0.0,), "Offsets added to the weighted inputs."),
-    Key(
-        "CoeffMode",
-        Kind.ENUM,
-        "PerInput",
-        "Meaning of the lists in Weights and Shifts.",
-        ("PerLayer", "PerInput", "PerChannel"),
-    ),
-    name="ElemWise",
-    doc="Element-wise operation on inputs of equal shape.",
-)
 
 
 def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
@@ -49,7 +31,23 @@ def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int
     raise context.fail("E217", what, f"give {wanted}", key)
 
 
-@ini("ElemWise", _SCHEMA)
+@ini(
+    "ElemWise",
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Operation", Kind.ENUM, "Sum", "Element-wise operation.", ElemWise.OPERATIONS),
+    Key("Weights", Kind.FLOATS, (1.0,), "Factors of the inputs. A single value applies to all."),
+    Key("Shifts", Kind.FLOATS, (0.0,), "Offsets added to the weighted inputs."),
+    Key(
+        "CoeffMode",
+        Kind.ENUM,
+        "PerInput",
+        "Meaning of the lists in Weights and Shifts.",
+        ("PerLayer", "PerInput", "PerChannel"),
+    ),
+    base=ACTIVATED,
+    doc="Element-wise operation on inputs of equal shape.",
+)
 def _build(context: LayerContext) -> None:
     values, tensors = context.values, context.align_ranks()
     count = channels(context.shapes[0])

@@ -9,20 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import NumType, StepRescale
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.isa import TWO_BYTES
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import Call, Expression
+from n2d2py.contracts.cpp import TWO_BYTES, Call, Expression, Layer, LayerCode, cpp, epilogue, vectors
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.contracts.quant.file_rounding import sums_rescale
 from n2d2py.contracts.quant.forming import common_multipliers, file_clamp, integer_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantNode, Shape
-from n2d2py.graph.forms import Aligned, Dequantized
-from n2d2py.graph.node import TWICE
+from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, pointwise
 
 

@@ -8,18 +8,13 @@ import numpy as np
 
 from n2d2py.arithmetic.attention import LONGEST_LINE, normalized
 from n2d2py.arithmetic.functions import lane_sum
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.layer import Argument, Layer, LayerCode, cpp
-from n2d2py.contracts.ini.keys import LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Argument, Layer, LayerCode, cpp, epilogue, vectors
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import common_multipliers, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Normalized
-from n2d2py.graph.shapes import Shape, axis_along, elements, in_memory_order, of_memory_order
+from n2d2py.graph import Node, Normalized, QuantGraph, QuantNode, Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
@@ -96,15 +91,14 @@ memory_access("Normalize")(rows)
 # ---- INI files ---------------------------------------------------------------------------------
 SMALLEST_SQUARE = 1e-6
 """N2D2 adds it to a sum of squares before the root."""
-_SCHEMA = LAYER.extended(
+
+
+@ini(
+    "Normalize",
     NB_OUTPUTS,
     Key("Norm", Kind.ENUM, doc="Norm that becomes 1.", choices=("L1", "L2")),
-    name="Normalize",
     doc="Divide each position by its norm over the channels. L1: floating point only.",
 )
-
-
-@ini("Normalize", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     size, is_l1 = context.require_channels(tensor), context.values["Norm"] == "L1"

@@ -17,18 +17,6 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
 
-_SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS,
-    Key("Pooling", Kind.ENUM, doc="Pooling operation.", choices=("Max", "Average")),
-    *window_keys("Pool", None, size=True),
-    *window_keys("Stride", 1),
-    *window_keys("Padding", 0),
-    *MAPPING_KEYS,
-    accepted=THIRD_AXIS,
-    name="Pool",
-    doc="Pooling layer. Averages include the padding. With a Mapping, each output pools the windows of all connected "
-    "channels. Without a Mapping and with as many outputs as channels, each channel is pooled separately.",
-)
 _MAX_OPERANDS = 8
 """Largest number of operands of an element-wise maximum."""
 
@@ -36,7 +24,19 @@ MAX_WINDOWS = 1 << 16
 """Largest number of windows over all outputs of a pool over several channels."""
 
 
-@ini("Pool", _SCHEMA)
+@ini(
+    "Pool",
+    NB_OUTPUTS,
+    Key("Pooling", Kind.ENUM, doc="Pooling operation.", choices=("Max", "Average")),
+    *window_keys("Pool", None, size=True),
+    *window_keys("Stride", 1),
+    *window_keys("Padding", 0),
+    *MAPPING_KEYS,
+    base=ACTIVATED,
+    accepted=THIRD_AXIS,
+    doc="Pooling layer. Averages include the padding. With a Mapping, each output pools the windows of all connected "
+    "channels. Without a Mapping and with as many outputs as channels, each channel is pooled separately.",
+)
 def _build(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()

@@ -10,19 +10,14 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.contracts.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp, window
-from n2d2py.contracts.cpp.parts import Reference
+from n2d2py.contracts.cpp import Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
 from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, output_extent, pad
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
-from n2d2py.graph.forms import Dequantized, Rescaled, StoredSums
-from n2d2py.graph.node import INT8, TWICE, UINT8
+from n2d2py.graph import INT8, TWICE, UINT8, Dequantized, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
 from n2d2py.memory.access import Access, PoolWindow, memory_access
 
 

@@ -6,19 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from n2d2py.contracts.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.contracts.cpp.forms.select import vectors
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import Call, Expression
-from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
-from n2d2py.contracts.ini.layers import LayerContext, ini
+from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
+from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
-from n2d2py.graph.forms import Rescaled
+from n2d2py.graph import Node, QuantGraph, QuantNode, Rescaled, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
 
@@ -218,7 +213,8 @@ def _axis_struct(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: n
 
 
 # ---- INI -----------------------------------------------------------------------------------------
-_SCHEMA = LAYER.extended(
+@ini(
+    "Resize",
     NB_OUTPUTS,
     Key("OutputWidth", Kind.UINT, doc="Width of the result.", minimum=1),
     Key("OutputHeight", Kind.UINT, doc="Height of the result.", minimum=1),
@@ -228,21 +224,16 @@ _SCHEMA = LAYER.extended(
         doc="NearestNeighbor. Bilinear: half-pixel centers, as OpenCV. BilinearTF: as TensorFlow 1.",
         choices=("Bilinear", "BilinearTF", "NearestNeighbor"),
     ),
-    name="Resize",
+    config=(
+        Key(
+            "AlignCorners",
+            Kind.BOOL,
+            True,
+            "BilinearTF. 1: align the corners of input and output. 0: align the top left edges of their first pixels.",
+        ),
+    ),
     doc="Resize feature maps.",
 )
-_CONFIG = CONFIGURATION.extended(
-    Key(
-        "AlignCorners",
-        Kind.BOOL,
-        True,
-        "BilinearTF. 1: align the corners of input and output. 0: align the top left edges of their first pixels.",
-    ),
-    name="Resize configuration",
-)
-
-
-@ini("Resize", _SCHEMA, _CONFIG)
 def _build(context: LayerContext) -> None:
     values = context.values
     context.as_images()

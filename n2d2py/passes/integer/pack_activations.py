@@ -12,8 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.shapes import Shape, elements
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, Shape, elements
 from n2d2py.memory.access import MEMORY_ACCESSES, Overlay
 from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels, packed_bits, packed_bytes
 

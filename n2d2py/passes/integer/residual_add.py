@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale
-from n2d2py.graph import QuantGraph, QuantNode, ResidualAdd
-from n2d2py.graph.forms import Aligned
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, ResidualAdd
 
 _BOUND = 2**31
 """Bound of the products and of their sum with offset and zero points: 32 bits."""

@@ -41,7 +41,7 @@ _NORM_EXPONENTS = (*_EXPONENTS, 0.75, 1.0)
 _GAIN, _NORM_GAIN = 0.98, 0.7
 """Share of the expected error left where equalization pays; rare values of a normalisation are clipped."""
 _UNCERTAIN = 2.0
-"""Logarithm of the ratio by which one value of a channel falls short of its range; N values leave N^(-1/3) of it."""
+"""Logarithm of the ratio by which one value of a channel falls short of its range; the largest of N values leaves 1 / N of it."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 
@@ -168,7 +168,7 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
 
     def summarize(index: int) -> tuple[np.ndarray, np.ndarray]:
         active = np.maximum(np.sum([part[index][3] for part in parts], axis=0), 1)
-        largest = np.max([part[index][0] for part in parts], axis=0) * np.exp(_UNCERTAIN / np.cbrt(active))
+        largest = np.max([part[index][0] for part in parts], axis=0) * np.exp(_UNCERTAIN / active)
         activation = measured[index].node.activation
         largest = np.minimum(largest, activation.high) if isinstance(activation, Clip) else largest
         return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)

@@ -17,7 +17,6 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.convert import Convert
-from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
@@ -25,7 +24,15 @@ from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.types.concat import CoarseConcat, choose_concat_types, fill_values, widen_to_fills
 from n2d2py.quant.types.float_fallback import float_tensors
 from n2d2py.quant.types.guards import coarse_tensors
-from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, ValueCounts, interval_type, least_error_interval, least_error_threshold
+from n2d2py.quant.types.ranges import (
+    ZERO_POINT_GAIN,
+    ValueCounts,
+    finer_type,
+    interval_type,
+    least_error_interval,
+    least_error_threshold,
+    may_have_zero_point,
+)
 from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
 from n2d2py.quant.types.spectra import spectrum_tensors
 from n2d2py.quant.types.widths import decoding_tensors, feeds_output_softmax, width
@@ -167,24 +174,23 @@ def _unit_range_type(producer: Node | None, unsigned: bool) -> NumType | None:
 
 
 def _least_error_type(
-    histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions, seen: tuple[float, float]
+    histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions, seen: tuple[float, float] | None
 ) -> NumType:
-    """Return the 8-bit type with the least squared error over the expected values, with or without a zero point.
+    """Return the 8-bit type with the least squared error over a histogram, with or without a zero point.
 
-    An asymmetric range covers the interval `seen`.
+    An asymmetric range covers the interval `seen`; without it, values may be clipped.
     """
     if options.act_clipping != "MSE" or symmetric.bits != 8:
         return symmetric
     functions = [node.op.function for node in readers if isinstance(node.op, Activation)]
-    counts = ValueCounts.from_histogram(histogram, functions if len(functions) == len(readers) else ())
+    counts = ValueCounts.from_histogram(histogram, functions if len(functions) == len(readers) and seen is None else ())
     if counts.readers:
         symmetric = symmetric.with_scale(least_error_threshold(counts, symmetric) / symmetric.qmax)
-    if not (options.unsigned and options.zero_points and symmetric.signed) or any(
-        isinstance(node.op, Deconv) for node in readers
-    ):
+    if not may_have_zero_point(symmetric, readers, options):
         return symmetric
     low, high = least_error_interval(counts, symmetric.bits).interval
-    shifted = interval_type(symmetric.bits, min(low, seen[0]), max(high, seen[1]))
+    low, high = (min(low, seen[0]), max(high, seen[1])) if seen is not None else (low, high)
+    shifted = interval_type(symmetric.bits, low, high)
     return shifted if counts.error(shifted) < ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
 
 
@@ -304,7 +310,12 @@ def _probability_type(facts: _Facts, name: str) -> NumType | None:
 
 def _known_range_type(facts: _Facts, name: str) -> NumType | None:
     interval = facts.ranges.get(name)
-    return None if interval is None else facts.scaled(name, facts.kind(name), max(map(abs, interval)))
+    if interval is None:
+        return None
+    symmetric = facts.scaled(name, facts.kind(name), max(map(abs, interval)))
+    if facts.padding.get(name):
+        return symmetric
+    return finer_type(symmetric, *interval, facts.readers.get(name, ()), facts.options, share=1.0)
 
 
 def _sixteen_bit_type(facts: _Facts, name: str) -> NumType | None:
@@ -327,13 +338,13 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
     threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile, limit)
     known = histogram.largest if whole else facts.state_ranges.tensors.get(name, 0.0)
     symmetric = facts.scaled(name, kind, max(threshold, known))
-    is_output = name in facts.final and producer is not None
+    is_end = producer is None or name in facts.final
     limited = producer is not None and isinstance(producer.activation, ChannelClip)
-    if (whole and not is_output) or limited or facts.padding.get(name) or not histogram.largest:
+    if (whole and not is_end) or limited or facts.padding.get(name) or not histogram.largest:
         return symmetric
-    readers = () if is_output else facts.readers.get(name, ())
-    seen = (histogram.minimum, histogram.maximum) if is_output else (0.0, 0.0)
-    return _least_error_type(histogram.expected(limit), symmetric, readers, options, seen)
+    seen = (histogram.minimum, histogram.maximum) if is_end else None
+    expected = histogram if producer is None else histogram.expected(limit)
+    return _least_error_type(expected, symmetric, facts.readers.get(name, ()), options, seen)
 
 
 CALIBRATED = "calibrated"

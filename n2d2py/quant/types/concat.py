@@ -21,7 +21,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.quant.types.ranges import ZERO_POINT_GAIN, interval_type
+from n2d2py.quant.types.ranges import finer_type
 from n2d2py.quant.types.widths import is_sequence, requested_bits
 
 _JOIN_RATIO = 0.5
@@ -155,13 +155,10 @@ def _concat_type(
     symmetric: NumType, parts: Sequence[NumType], graph: Graph, copies: Sequence[str], options: QuantOptions
 ) -> NumType:
     """Return the type of a Concat: with a zero point if that makes its steps clearly finer, otherwise symmetric."""
-    fixed = any(name in graph.outputs for name in copies) or any(
-        isinstance(reader.op, Deconv) for name in copies for reader in graph.consumers(name)
-    )
-    if fixed or not (options.unsigned and options.zero_points and symmetric.signed and symmetric.bits == 8):
+    if any(name in graph.outputs for name in copies):
         return symmetric
-    shifted = interval_type(8, min(kind.interval[0] for kind in parts), max(kind.interval[1] for kind in parts))
-    return shifted if shifted.scale**2 < ZERO_POINT_GAIN * symmetric.scale**2 else symmetric
+    low, high = min(kind.interval[0] for kind in parts), max(kind.interval[1] for kind in parts)
+    return finer_type(symmetric, low, high, (reader for name in copies for reader in graph.consumers(name)), options)
 
 
 def _is_coarse(kind: NumType, share: float) -> bool:

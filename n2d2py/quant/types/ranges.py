@@ -7,7 +7,7 @@ their results, so values in a flat part of the function may be clipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,9 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import BINS, Histogram
+from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.graph import Node
+from n2d2py.operators.deconv import Deconv
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -70,6 +73,12 @@ class ValueCounts:
         return float(np.dot(self.p, lost))
 
 
+def may_have_zero_point(kind: NumType, readers: Iterable[Node], options: QuantOptions) -> bool:
+    """True if a tensor of this symmetric type and with these consumers may have a zero point instead."""
+    allowed = options.unsigned and options.zero_points and kind.signed and kind.bits == 8
+    return allowed and not any(isinstance(node.op, Deconv) for node in readers)
+
+
 def interval_type(bits: int, low: float, high: float) -> NumType:
     """Return the unsigned type over [low, high], low <= 0 <= high and not both 0; real 0 is an integer exactly.
 
@@ -79,6 +88,16 @@ def interval_type(bits: int, low: float, high: float) -> NumType:
     zero = int(np.clip(np.rint(-low * kind.qmax / (high - low)), 0, kind.qmax))
     scale = max(-low / zero if zero else 0.0, high / (kind.qmax - zero) if zero < kind.qmax else 0.0)
     return NumType(bits, signed=False, scale=float(scale), zero_point=zero)
+
+
+def finer_type(
+    symmetric: NumType, low: float, high: float, readers: Iterable[Node], options: QuantOptions, share: float = ZERO_POINT_GAIN
+) -> NumType:
+    """Return the type over [low, high] with a zero point if it is allowed and leaves less than `share` of the squared error."""
+    if not may_have_zero_point(symmetric, readers, options):
+        return symmetric
+    shifted = interval_type(symmetric.bits, min(low, 0.0), max(high, 0.0))
+    return shifted if shifted.scale**2 < share * symmetric.scale**2 else symmetric
 
 
 def least_error_interval(counts: ValueCounts, bits: int) -> NumType:

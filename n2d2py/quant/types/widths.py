@@ -41,7 +41,8 @@ def width(
     - tensors in `options.wide`, such as spectra (quant/types/spectra.py);
     - residual streams, attention weights and sequences of hidden states: no weights multiply them, and their errors accumulate;
     - inputs and magnitudes of spectra that 8 bits would spoil, or that only recurrent layers consume;
-    - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores.
+    - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores and for
+      outputs that 8 bits would spoil.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     requested = requested_bits(graph, holders)
@@ -68,7 +69,8 @@ def width(
             return 16
     last = (name in final and not readers) or feeds_output_softmax(graph, name)
     if options.bits == 8 and last and name not in graph.inputs:
-        return options.output_bits or (16 if _are_scores(graph, name) else 8)
+        spoiled = name in final and _is_spoiled_output(graph, name, histograms)
+        return options.output_bits or (16 if spoiled or _are_scores(graph, name) else 8)
     return options.bits
 
 
@@ -178,6 +180,14 @@ def _are_scores(graph: Graph, name: str) -> bool:
     if producer is None or not isinstance(producer.op, (Conv, Fc)):
         return False
     return elements(shape) == shape[1] or _are_hidden_states(graph, producer.inputs[0])
+
+
+def _is_spoiled_output(graph: Graph, name: str, histograms: Mapping[str, Histogram]) -> bool:
+    """True if 8 bits leave too little of an output, such as depths; probabilities of a Softmax keep 8 bits."""
+    producer, histogram = graph.producer(name), histograms.get(name)
+    if histogram is None or (producer is not None and isinstance(producer.op, Softmax)):
+        return False
+    return needs_16_bits(histogram.largest, histogram.deviation**2)
 
 
 def feeds_output_softmax(graph: Graph, name: str) -> bool:

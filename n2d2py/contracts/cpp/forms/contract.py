@@ -268,6 +268,8 @@ class CoreForm(KernelForm[np.ndarray]):
             return "its tensors are not 8-bit"
         if layer.node.residual is not None:
             return "it does the sum of another layer"
+        if max(*layer.input_shape, *layer.output_shape) >= 2**15:
+            return "a dimension exceeds 16 bits"  # of lanes::Shape
         if isinstance(rescale, DoublingRescale):
             if rescale.shifts.min() < 1 or rescale.multipliers.min() < 2**30 or output.bits != 8:
                 return "a factor of its rescale is 1 / 2 or more, or tiny"
@@ -280,6 +282,10 @@ class CoreForm(KernelForm[np.ndarray]):
     def problem(self, facts: KernelFacts) -> str | None:
         """Further reasons against it."""
         return "it has groups" if facts.dense and facts.groups != 1 else None
+
+    def enumerators(self, facts: KernelFacts) -> Mapping[str, int]:
+        """Return the enumerators of the config of a layer that it fits."""
+        return self.facts
 
     def stack(self, facts: KernelFacts) -> int:
         """Return the bytes of its buffers on the stack, and of the frames of its functions (see `exports.mcu.stack`)."""

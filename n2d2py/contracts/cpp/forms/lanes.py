@@ -6,6 +6,9 @@ products, exact while the sum of B is below 2^23.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import gcd
+
 import numpy as np
 
 from n2d2py.arithmetic import NumType
@@ -15,9 +18,9 @@ from n2d2py.contracts.cpp.isa import LANES, PAIRS, ROW_PAIRS
 from n2d2py.contracts.cpp.packing import joined_bytes, zero_padded
 
 _OUTPUTS = 4
-_INPUTS = {"convolution": 4, "fullyConnected": 8}
-"""Of a step of the kernel."""
 _LIMIT = 2**23
+_INPUTS = 8
+"""Of a step of the kernel of fully connected layers."""
 _CHUNK, _FEWEST_PIXELS = 24, 4
 """Columns of a chunk of `row_pair_depthwise.hpp`; outputs of a line from which on it is faster than by pairs of taps."""
 
@@ -30,24 +33,40 @@ def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
     return np.maximum(np.abs(low), np.abs(high))
 
 
-def _packed(weights: np.ndarray, bias: np.ndarray, kernel: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights (blocks, 4, K) with K a multiple of the kernel's step, and bias (blocks, 4), filled up with zeros."""
-    outputs, inputs = weights.shape
-    blocks, depth = -(-outputs // _OUTPUTS), round_up(inputs, _INPUTS[kernel])
-    padded, sums = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, depth), zero_padded(bias, blocks * _OUTPUTS)
-    return padded.reshape(blocks, _OUTPUTS, depth), sums.reshape(blocks, _OUTPUTS)
+def _blocks(values: np.ndarray) -> np.ndarray:
+    """Return values of outputs (O, ...) as (blocks, 4, ...), filled up with zeros."""
+    size = round_up(len(values), _OUTPUTS)
+    return zero_padded(values.astype(np.int64), size, *values.shape[1:]).reshape(-1, _OUTPUTS, *values.shape[1:])
 
 
-def lane_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray, kernel: str) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, K), biases (O) and `words` (1 or 2, O), as `lanes.hpp` describes it."""
-    rows, first = _packed(weights, bias, kernel)
-    factors = zero_padded(words, len(words), len(rows) * _OUTPUTS).reshape(len(words), len(rows), 2, 2).transpose(1, 2, 0, 3)
-    lanes = 256 * rows[:, 1::2] + rows[:, ::2]  # (blocks, AB and CD, K)
-    quads = lanes.reshape(len(rows), 2, -1, 4) & 0xFFFF
-    pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
-    products = pairs.reshape(len(rows), 2, -1).transpose(0, 2, 1).reshape(len(rows), -1)
-    begin = np.stack([first[:, 0], first[:, 0] + 256 * first[:, 1], first[:, 2], first[:, 2] + 256 * first[:, 3]], axis=1)
-    return joined_bytes(begin, products, factors.reshape(len(rows), -1))
+def _lanes(rows: np.ndarray) -> np.ndarray:
+    """Return the lanes (blocks, AB and CD, K) of weights (O, K)."""
+    blocks = _blocks(rows)
+    return 256 * blocks[:, 2:] + blocks[:, :2]
+
+
+def lane_stream(rows: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, K), biases (O) and `words` (1 or 2, O), as `lanes.hpp` describes it; K is even."""
+    lanes, first = _lanes(rows) & 0xFFFF, _blocks(bias)
+    blocks = len(first)
+    factors = zero_padded(words, len(words), blocks * _OUTPUTS).reshape(len(words), blocks, 2, 2).transpose(1, 2, 0, 3)
+    products = (lanes[..., ::2] | lanes[..., 1::2] << 16).transpose(0, 2, 1).reshape(blocks, -1)
+    begin = np.concatenate([first[:, :2], 256 * first[:, 2:] + first[:, :2]], axis=1)
+    return joined_bytes(begin, products, factors.reshape(blocks, -1))
+
+
+def _even_bytes_first(rows: np.ndarray) -> np.ndarray:
+    """Return weights (..., K) in the order of words that UXTB16 gives: inputs 0, 2, 1, 3 of every four."""
+    return rows.reshape(*rows.shape[:-1], -1, 4)[..., [0, 2, 1, 3]].reshape(rows.shape)
+
+
+def _columns(facts: KernelFacts) -> np.ndarray:
+    """Return the weights of a convolution (O, K) in the order of `lane_convolution.hpp`: columns of all lines, of an even number of inputs."""
+    outputs, lines, width, channels = facts.weights.shape
+    columns = facts.weights.transpose(0, 2, 1, 3).reshape(outputs, width, lines * channels)
+    if channels % 4 == 0 and facts.layer.word_pixels[0]:
+        return _even_bytes_first(columns).reshape(outputs, -1)
+    return zero_padded(columns, outputs, width, round_up(lines * channels, 2)).reshape(outputs, -1)
 
 
 def without_dead(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -66,6 +85,21 @@ def without_dead(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> tu
     return bias, multipliers[None]
 
 
+def _has_half_results(facts: KernelFacts, bias: np.ndarray, words: np.ndarray) -> bool:
+    """True if results fit 16 bits before they are clamped, for stored inputs of any value and zero points of bytes."""
+    factors, shift = (words[0], SHIFT) if len(words) == 1 else (facts.multipliers[0], SHIFT - 1 + facts.multipliers[1])
+    return bool(((_sums(facts.rows, bias, facts.input) * factors >> shift) + 512).max(initial=0) < 2**15)
+
+
+def _chunk_bytes(facts: KernelFacts, inputs: int) -> int:
+    """Return the bytes of the columns of a chunk, of `inputs` each, as ColumnsOf of `lane_convolution.hpp`."""
+    width, op = facts.weights.shape[2], facts.layer.op
+    pixel = 1 if width == 1 else op.stride[1] // gcd(op.stride[1], op.dilation[1])
+    room = (1024 if width == 1 else 2560) // (4 * inputs)
+    outputs = min(8, max(0, room - width) // pixel + 1, facts.layer.output_shape[3])
+    return 4 * inputs * ((outputs - 1) * pixel + width)
+
+
 @form
 class Lanes(CoreForm):
     """Dense layers, two weights in a 16-bit lane."""
@@ -76,27 +110,35 @@ class Lanes(CoreForm):
     def problem(self, facts: KernelFacts) -> str | None:
         if problem := super().problem(facts):
             return problem
-        rows, _ = _packed(facts.rows, np.zeros(len(facts.rows), np.int64), facts.kernel)
-        if (256 * rows[:, 1::2] + rows[:, ::2]).min() < -32768:
+        if _lanes(facts.rows).min() < -32768:
             return "a weight of -128 shares its lane with a negative one"
         bias, _ = without_dead(facts.rows, facts.bias, facts.high_words)
-        return "a sum may reach 2^23" if _sums(facts.rows, bias, facts.input)[1::2].max(initial=0) >= _LIMIT else None
+        upper = _blocks(_sums(facts.rows, bias, facts.input))[:, 2:]
+        return "a sum may reach 2^23" if upper.max(initial=0) >= _LIMIT else None
+
+    def enumerators(self, facts: KernelFacts) -> Mapping[str, int]:
+        """LaneHalves: whether results have 16 bits before they are clamped."""
+        bias, words = without_dead(facts.rows, facts.bias, facts.high_words)
+        return {**self.facts, "LaneHalves": int(facts.dense and _has_half_results(facts, bias, words))}
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.high_words), facts.kernel)
+        constants = without_dead(facts.rows, facts.bias, facts.high_words)
+        if facts.kernel == "convolution":
+            return lane_stream(_columns(facts), *constants)
+        depth = round_up(facts.rows.shape[1], _INPUTS)
+        return lane_stream(_even_bytes_first(zero_padded(facts.rows, len(facts.rows), depth)), *constants)
 
     def stack(self, facts: KernelFacts) -> int:
-        """As `lane_convolution.hpp`: a window in 16 bits, its bytes, results; `lane_fullyconnected.hpp`: the same of one pixel."""
+        """As `lane_convolution.hpp`: columns in 16 bits, results; `lane_fullyconnected.hpp`: one pixel, its bytes."""
         outputs, inputs = facts.rows.shape
-        depth, quads = round_up(inputs, _INPUTS[facts.kernel]), -(-outputs // _OUTPUTS)
-        input_aligned, output_aligned = facts.layer.word_pixels
+        quads, (input_aligned, output_aligned) = -(-outputs // _OUTPUTS), facts.layer.word_pixels
         direct = output_aligned and outputs % _OUTPUTS == 0
         if facts.kernel == "fullyConnected":
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
-            return 168 + 2 * depth + results + (facts.gathered_bytes if input_aligned else inputs)
-        _, lines, width, channels = facts.weights.shape
-        run = width * channels if input_aligned and channels % 4 == 0 else depth
-        return 328 + 8 * lines + 4 * depth + run + (4 if direct else 8 * quads)
+            return 168 + 2 * round_up(inputs, _INPUTS) + results + (facts.gathered_bytes if input_aligned else inputs)
+        _, lines, _, channels = facts.weights.shape
+        columns = _chunk_bytes(facts, round_up(lines * channels, 2))
+        return 424 + 16 * lines + columns + channels + (0 if direct else 8 * quads)
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
@@ -162,4 +204,4 @@ class PairsOfRows(CoreForm):
         outputs = min(pixels, _CHUNK // op.stride[1])
         columns = round_up(outputs, 3) + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
         line = facts.layer.copied_line_bytes if op.stride[0] == 1 else 0
-        return 592 + 32 * columns + line
+        return 608 + 32 * columns + line

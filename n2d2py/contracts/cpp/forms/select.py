@@ -108,7 +108,7 @@ def _stream(one: CoreForm, facts: KernelFacts) -> Stream:
     problem = one.fits(facts)
     if problem is not None:
         return Stream(one.name, one.sets, problem=problem)
-    return Stream(one.name, one.sets, one.pack(facts), facts=one.facts, stack=one.stack(facts))
+    return Stream(one.name, one.sets, one.pack(facts), facts=one.enumerators(facts), stack=one.stack(facts))
 
 
 # Kernels whose constants have one order in all instruction sets.

@@ -1,4 +1,4 @@
-"""Determinants, identity matrices and reversed sequences, as sums, constants and gathers."""
+"""Determinants, identity matrices, reversed sequences and updated caches, as sums, constants, gathers and scatters."""
 
 from __future__ import annotations
 
@@ -64,3 +64,41 @@ def _compress(parts: Parts) -> None:
     axis = parts.attribute("axis")
     x = parts.inputs[0] if axis is not None else parts.reshape(parts.inputs[0], -1)
     parts.add("Gather", x, parts.add_constant("places", places), axis=axis or 0, out=0)
+
+
+@expands("TensorScatter")
+def _tensor_scatter(parts: Parts) -> None:
+    """Add a ScatterElements of an update (N, ..., steps, ...) into a cache, from a position of each sample on."""
+    dims, update = parts.dims(0), parts.dims(1)
+    axis = parts.attribute("axis", -2) % len(dims)
+    lines = [-1 if index == axis else 1 for index in range(len(dims))]
+    places = parts.add_constant("steps", np.arange(update[axis]).reshape(lines))
+    if parts.has(2):
+        first = parts.reshape(parts.inputs[2], *(-1 if index == 0 else 1 for index in range(len(dims))))
+        places = parts.add("Add", parts.add("Cast", first, to=7), places)
+    if parts.attribute("mode", "linear") == "circular":
+        places = parts.add("Mod", places, parts.add_constant("length", np.array(dims[axis])))
+    places = parts.add("Expand", places, parts.add_constant("shape", np.array(update)))
+    parts.add("ScatterElements", parts.inputs[0], places, parts.inputs[1], axis=axis, out=0)
+
+
+@expands("ai.onnx.ml::ArrayFeatureExtractor")
+def _array_features(parts: Parts) -> None:
+    """Add a Gather along the last axis."""
+    parts.add("Gather", parts.inputs[0], parts.reshape(parts.inputs[1], -1), axis=len(parts.dims(0)) - 1, out=0)
+
+
+@expands("ai.onnx.ml::Binarizer")
+def _binarizer(parts: Parts) -> None:
+    """Add a comparison with a threshold."""
+    above = parts.add("Greater", parts.inputs[0], parts.number(parts.attribute("threshold", 0.0)))
+    parts.add("Cast", above, to=1, out=0)
+
+
+@expands("BitCast")
+def _bit_cast(parts: Parts) -> None:
+    """Add a Cast between integers of one width, which keeps the bits."""
+    kind, result = parts.kind(0), helper.tensor_dtype_to_np_dtype(parts.attribute("to"))
+    if not kind or result.kind not in "iu" or np.dtype(kind).itemsize != result.itemsize:
+        raise Unsupported("the bits of floating-point numbers are not available")
+    parts.add("Cast", parts.inputs[0], to=parts.attribute("to"), out=0)

@@ -44,13 +44,15 @@ def _dft(parts: Parts) -> None:
     if axis not in (*range(1, rank - 1), *range(1 - rank, -1)) or dims[-1] not in (1, 2):
         raise Unsupported(f"axis {axis} cannot be transformed in shape {'x'.join(map(str, dims))}")
     axis %= rank
-    length = dims[axis] if asked is None else asked
+    inverse, onesided = parts.attribute("inverse", 0), parts.attribute("onesided", 0)
+    to_real = inverse and onesided
+    length = (2 * dims[axis] - 2 if to_real else dims[axis]) if asked is None else asked
     if length < 1:
         raise Unsupported(f"length {length} is below 1")
-    inverse, onesided = parts.attribute("inverse", 0), parts.attribute("onesided", 0)
-    if onesided and (inverse or dims[-1] == 2):
-        raise Unsupported("onesided=1 is not supported for an inverse or complex transform")
-    bins, used = length // 2 + 1 if onesided else length, min(length, dims[axis])
+    if onesided and bool(inverse) != (dims[-1] == 2):
+        raise Unsupported("onesided=1 is not supported for a complex transform")
+    half = length // 2 + 1
+    bins, used = half if onesided and not inverse else length, min(half if to_real else length, dims[axis])
     _check_matrix_size(2 * bins * dims[axis] * dims[-1])
     turns = 2 * np.pi * (np.outer(np.arange(used), np.arange(bins)) % length) / length
     cosines, sines = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
@@ -58,6 +60,8 @@ def _dft(parts: Parts) -> None:
     matrix[:used, 0] = np.stack([cosines, sines], -1)
     if dims[-1] == 2:
         matrix[:used, 1] = np.stack([-sines, cosines], -1)
+    if to_real:  # the other half of the bins is conjugate
+        matrix = matrix[..., :1] * np.where((np.arange(dims[axis]) * 2) % length, 2, 1)[:, None, None, None]
     matrix /= length if inverse else 1
     order = [*(index for index in range(rank - 1) if index != axis), axis, rank - 1]
     front = [0, *(dims[index] for index in order[1:-2])]  # 0: the batch, unchanged
@@ -65,10 +69,10 @@ def _dft(parts: Parts) -> None:
     if order != [*range(rank)]:
         x = parts.add("Transpose", x, perm=order)
     flat = parts.reshape(x, *front, dims[axis] * dims[-1])
-    waves = parts.add_constant("waves", matrix.reshape(dims[axis] * dims[-1], 2 * bins).astype(np.float32))
+    waves = parts.add_constant("waves", matrix.reshape(dims[axis] * dims[-1], -1).astype(np.float32))
     result = parts.add("MatMul", flat, waves)
     plain = order == [*range(rank)]
-    result = parts.reshape(result, *front, bins, 2, out=0 if plain else None)
+    result = parts.reshape(result, *front, bins, matrix.shape[-1], out=0 if plain else None)
     if not plain:
         parts.add("Transpose", result, out=0, perm=[order.index(index) for index in range(rank)])
 

@@ -98,11 +98,9 @@ def _add_fc(a: Arrays, alpha: float, beta: float) -> bool:
 
 @onnx_array("Einsum")
 def _einsum(a: Arrays) -> None:
-    """Add a matrix product for each further operand, or sum and transpose a single one; no letter repeats in an operand."""
+    """Add a matrix product for each further operand, or sum and transpose a single one."""
     values = a.values()
     names, result = _terms(a.node.attribute("equation").replace(" ", ""), [len(value.dims) for value in values])
-    if any(len(set(name)) != len(name) for name in names):
-        raise Unsupported("a repeated letter within one operand (diagonal) is not supported")
     if [len(name) for name in names] != [len(value.dims) for value in values]:
         raise Unsupported("its equation does not match the number or the ranks of its inputs")
     if len(set(result)) != len(result) or not set(result) <= set("".join(names)):
@@ -111,6 +109,7 @@ def _einsum(a: Arrays) -> None:
         verb = "moves" if name[:1] and name[0] in result else "sums"
         a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])
     _check_batch_repeats(a, names, values)
+    names, values = zip(*(_take_diagonals(a, name, value) for name, value in zip(names, values, strict=True)), strict=True)
     name, value = names[0], values[0]
     for index, (other, factor) in enumerate(zip(names[1:], values[1:], strict=True), 2):
         needed = set(result).union(*names[index:])
@@ -121,6 +120,21 @@ def _einsum(a: Arrays) -> None:
     value = reduce_axes(a, "Sum", value, unused, keep=False) if unused else value
     needed = [c for c in name if c in result]
     a.bind(a.transpose(value, [needed.index(c) for c in result]))
+
+
+def _take_diagonals(a: Arrays, name: str, value: Value) -> tuple[str, Value]:
+    """Return an operand whose letters differ: the diagonal over the axes of a repeated one, as the last axis."""
+    for letter in sorted({letter for letter in name if name.count(letter) > 1}):
+        axes = [axis for axis, other in enumerate(name) if other == letter]
+        rest = [axis for axis, other in enumerate(name) if other != letter]
+        (size, *others), front = {value.dims[axis] for axis in axes}, [value.dims[axis] for axis in rest]
+        if others or 0 in axes:
+            raise Unsupported(f"the axes of '{letter}' differ in size, or one is the batch")
+        value = a.reshape(a.transpose(value, [*rest, *axes]), (*front, size ** len(axes)))
+        step = sum(size**power for power in range(len(axes)))
+        value = a.select(value, {len(rest): range(0, size ** len(axes), step)})
+        name = "".join(name[axis] for axis in rest) + letter
+    return name, value
 
 
 def _check_batch_repeats(a: Arrays, names: list[str], values: list[Value]) -> None:

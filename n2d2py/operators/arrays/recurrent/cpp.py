@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.forms.select import row_dots, row_panels
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
+from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, row_dots, row_panels
 
 _CTYPES = {
     "input_multipliers": "std::int32_t",

@@ -8,8 +8,7 @@ from n2d2py.arithmetic.recurrent import GATE_BITS, LARGEST_SHIFT, SMALLEST_SHIFT
 from n2d2py.arithmetic.weights import range_nearest
 from n2d2py.contracts.quant.forming import peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
-from n2d2py.graph import Node, QuantNode
-from n2d2py.graph.forms import Custom
+from n2d2py.graph import Custom, Node, QuantNode
 
 _STATE_PEAK = 2**STATE_BITS - 1
 _MIN_FRACTION = 8

@@ -10,8 +10,7 @@ from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, Shape
-from n2d2py.graph.forms import Custom
+from n2d2py.graph import Custom, Node, Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape

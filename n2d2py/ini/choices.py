@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from n2d2py.errors import Location, N2D2Error, suggest
+from n2d2py.ini.kinds import Kind, Unreadable
+from n2d2py.ini.schema import REQUIRED, Key
 
 Wrong = Callable[[str, str], N2D2Error]
 """The error for what is wrong with a text, and a remedy."""
@@ -21,24 +24,35 @@ def require_known(what: str, name: str, known: Collection[str], wrong: Wrong) ->
         raise wrong(f"the {what} '{name}' is unknown", suggest(name, known, f"use {', '.join(known)}"))
 
 
-def read_settings(text: str, kinds: Mapping[str, Collection[str]], wrong: Wrong) -> tuple[str, dict[str, str]]:
-    """Return the kind and the settings of `text`; `kinds` has the keys of each kind.
+_LISTS = (Kind.UINTS, Kind.INTS, Kind.FLOATS)
+"""Kinds whose items are separated by / in a setting."""
+
+
+def read_choice(text: str, kinds: Mapping[str, Sequence[Key]], wrong: Wrong) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the values of its keys; absent ones have their default. `kinds` has the keys of each kind.
 
     Raises:
-        N2D2Error: that of `wrong`, for an unknown kind or key, a key that is given twice, and a setting without a value.
+        N2D2Error: that of `wrong`, for an unknown kind or key, a key that is given twice or missing, and a wrong value.
     """
     kind, colon, rest = text.partition(":")
     require_known("kind", kind, kinds, wrong)
-    settings: dict[str, str] = {}
+    keys, values = {key.name: key for key in kinds[kind]}, {}
     for part in rest.split(",") if colon else ():
-        key, _, value = part.partition("=")
+        name, _, value = part.partition("=")
         if not value.strip():
             raise wrong(f"'{part}' is not KEY=VALUE", f"write {kind}:KEY=VALUE,... or {kind} alone")
-        if key in settings:
-            raise wrong(f"{key} is given twice", "give it once")
-        require_known("key", key, kinds[kind], wrong)
-        settings[key] = value
-    return kind, settings
+        if name in values:
+            raise wrong(f"{name} is given twice", "give it once")
+        if name not in keys and (others := [other for other in kinds if name in (key.name for key in kinds[other])]):
+            raise wrong(f"{name} has no effect on {kind}", f"remove it, or use {others[0]}")
+        require_known("key", name, keys, wrong)
+        try:
+            values[name] = keys[name].read(name, value.replace("/", " ") if keys[name].kind in _LISTS else value)[0]
+        except Unreadable as error:
+            raise wrong(error.what, error.remedy) from None
+    if missing := [name for name, key in keys.items() if key.default is REQUIRED and name not in values]:
+        raise wrong(f"{missing[0]} is missing", f"add {missing[0]}=...")
+    return kind, {name: values.get(name, key.default) for name, key in keys.items()}
 
 
 def without_defaults(text: str, read: Callable[[str], object]) -> str:
