@@ -258,30 +258,25 @@ struct InOrder {
     N2D2_INLINE int operator()(int v) const { return first + 4 * v; }
 };
 
-// sums + bias of Outputs outputs (modulo 2^32) of Pixels pixels, rescaled and stored; at(v): the first output of vector v, place(p): where
-// the outputs of pixel p are stored. Constants are loaded once for all pixels.
-template <int Outputs, class Epilogue, int Pixels, class At, class Place>
-N2D2_INLINE void finishAt(const int32x4_t (&sums)[Pixels][4], const std::int32_t* bias, const At& at, const Place& place) {
+// sums + bias of Outputs outputs (modulo 2^32) from `output` on, of Pixels pixels, rescaled and stored; at(p): the outputs of pixel p. Constants
+// are loaded once for all pixels.
+template <int Outputs, class Epilogue, int Pixels, class At>
+N2D2_INLINE void finish(const int32x4_t (&sums)[Pixels][4], const std::int32_t* bias, int output, const At& at) {
     typedef PanelEpilogue<Epilogue, Outputs> Panel;
-    const Panel epilogue(at);
+    const InOrder order = {output};
+    const Panel epilogue(order);
     int32x4_t biases[Panel::Vectors];
     N2D2_UNROLL
     for (int v = 0; v < Panel::Vectors; ++v)
-        biases[v] = four(bias + at(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4);
+        biases[v] = four(bias + order(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4);
     N2D2_UNROLL
     for (int p = 0; p < Pixels; ++p) {
         int32x4_t all[Panel::Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Panel::Vectors; ++v)
             all[v] = vaddq_s32(sums[p][v], biases[v]);
-        epilogue.store(all, place(p));
+        epilogue.store(all, at(p) + output);
     }
-}
-// A panel from `output` on; at(p): the outputs of pixel p.
-template <int Outputs, class Epilogue, int Pixels, class At>
-N2D2_INLINE void finish(const int32x4_t (&sums)[Pixels][4], const std::int32_t* bias, int output, const At& at) {
-    const InOrder order = {output};
-    finishAt<Outputs, Epilogue>(sums, bias, order, [=](int p) N2D2_INLINE_LAMBDA { return at(p) + output; });
 }
 
 }  // namespace neon

@@ -14,12 +14,4 @@ N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neondot::Microkernel>)
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neondot::Microkernel>)
 #endif
 
-#if defined(N2D2_BIND_DEPTHWISE)
-#undef N2D2_BIND_DEPTHWISE
-#include "n2d2/arm/neon_dot_depthwise.hpp"
-#include "n2d2/arm/neon_channels.hpp"
-#include "n2d2/panels/channel_columns.hpp"
-N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, neondot::Depthwise<Cfg>, ChannelColumns<Cfg, neon::Channels> >)
-#endif
-
 #include "n2d2/isa/neon.hpp"

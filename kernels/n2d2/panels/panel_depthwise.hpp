@@ -39,7 +39,6 @@ struct PanelDepthwise {
     struct Lines {
         const In* at[KH];
         int step[KH];
-        N2D2_INLINE const In* pixel(int u, int x, int channel) const { return at[u] + x * step[u] + (step[u] ? channel : 0); }
     };
 
     // The position, among the constants, of channels 4 j to 4 j + 3 of panel `panel`.
@@ -71,16 +70,14 @@ struct PanelDepthwise {
         }
         return taps;
     }
-    // Work of a line of a panel: a tap takes about twice as long as a product of the convolution.
-    static N2D2_INLINE constexpr long lineWork() {
-        return static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
-    }
 
     // Kernel::block<Channels>(lines, panel, out, w, bias) for each panel of each line.
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
                                   const Rows& rows) {
-        constexpr long work = lineWork();
+        // A tap takes about twice as long as a product of the convolution.
+        constexpr long work =
+            static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
         const Padding padding;
         LayerTasks<Cfg, Panels, work, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
             const Lines taps = window(in, y, padding);
