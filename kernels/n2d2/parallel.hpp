@@ -143,7 +143,7 @@ class WaitingTeam {
 public:
     // That of the calling thread, or null.
     static WaitingTeam*& current() {
-        static thread_local Crew* crew = nullptr;
+        static thread_local WaitingTeam* team = nullptr;
         return team;
     }
 
