@@ -69,7 +69,7 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         if source is not None and not asked and real.precision(source).target is TargetForm.REAL:
             why = "the target has no integers for it"
         elif not asked and reason is None and node.name in power:
-            why = "the power of a spectrum, of which a logarithm is made"
+            why = "the power of a spectrum, of which a logarithm or root is made"
         elif not asked and reason is None and node.name in divisors:
             why = "a division or logarithm uses it: integer steps are too coarse near zero"
         share = (row.parameter_bytes + row.activation_bytes) / size

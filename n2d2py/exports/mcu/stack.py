@@ -18,7 +18,7 @@ from n2d2py.graph.shapes import channels
 
 _CALLS, _CALLS_BY_ROWS = 48, 112
 """Frames of the C interface and of the function that calls the layers, or some rows of them."""
-_END = 18
+_END = 10
 """Bytes for the addresses of one more input or output."""
 _CONVOLUTION, _FULLY_CONNECTED, _POOL, _POINTWISE, _OTHER = 176, 96, 72, 720, 2048
 """Frames of portable kernels, and of all kernels of other operators. Their tiles are counted apart, but for those of the last two."""

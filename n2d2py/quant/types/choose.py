@@ -35,7 +35,7 @@ from n2d2py.quant.types.ranges import (
 )
 from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
 from n2d2py.quant.types.spectra import spectrum_tensors
-from n2d2py.quant.types.widths import decoding_tensors, feeds_output_softmax, width
+from n2d2py.quant.types.widths import decoding_tensors, feeds_output_softmax, is_spoiled_output, width
 
 _HEADROOM = 2.0
 """Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
@@ -222,6 +222,7 @@ class _Facts:
         self.states = StateTypes.of(graph, self.source)
         self.state_ranges = StateRanges.of(graph, self.source, histograms)
         self.final = {self.source[name] for name in graph.outputs if name in self.source}
+        self.readers = _computing_consumers(graph, self.source)
         if options.bits == 8:
             self.options = replace(options, wide=options.wide | self._tensors_of_16_bits())
         lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
@@ -234,16 +235,18 @@ class _Facts:
         self.positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
         self.declared = {name: port.type for name, port in ports if port.type is not None}
         self.padding = fill_values(graph, self.source)
-        self.readers = _computing_consumers(graph, self.source)
         self.types = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
         self.coarse: list[CoarseConcat] = []
 
     def _tensors_of_16_bits(self) -> frozenset[str]:
-        """Return the tensors with 16 bits in an 8-bit network: spectra, guarded divisors, states, inputs on request."""
+        """Return the tensors with 16 bits in an 8-bit network: spectra, guarded divisors, states, spoiled outputs, inputs on
+        request."""
         graph, options = self.graph, self.options
         wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
-        decoding = decoding_tensors(graph) - self.final if options.wide_concats and options.output_bits != 8 else frozenset()
+        spoiled = [] if options.output_bits else [name for name in graph.outputs if self._is_spoiled(name)]
+        decodes = options.wide_concats and options.output_bits != 8
+        decoding = decoding_tensors(graph, spoiled) - self.final if decodes else frozenset()
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
         asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
@@ -251,10 +254,18 @@ class _Facts:
             self.states.wide
             | spectra
             | decoding
+            | {self.source[name] for name in spoiled}
             | asked_inputs
             | ends.intersection(self.state_ranges.tensors)
             | self.state_ranges.changed
         )
+
+    def _is_spoiled(self, output: str) -> bool:
+        """True if 8 bits would spoil an output of the network that no layer computes with."""
+        origin = self.source.get(output)
+        if origin is None or self.readers.get(origin):
+            return False
+        return is_spoiled_output(self.graph, origin, self.source, self.histograms)
 
     def tensors_to_choose(self) -> list[str]:
         """Return the tensors to which the rules apply: all computed ones except Concats, whose type follows their inputs."""

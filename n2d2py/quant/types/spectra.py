@@ -2,7 +2,7 @@
 
 60 dB are a factor of 1,000 in amplitude, too much for 8 bits, and 1,000,000 in power, too much for 16. A spectrum whose
 magnitude or power is computed has 16 bits, and so have the samples before it. The layers from the power to its logarithm
-stay in floating point: squares, their sums, a filter bank, limits.
+stay in floating point: squares, their sums, a filter bank, limits. So do those from squared inputs to a root.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ _DEEPEST = 16
 
 
 def power_layers(graph: Graph) -> set[str]:
-    """Return the layers from the squares of a spectrum to the logarithm of its power; no chain that contains `Quantize=1`."""
+    """Return the layers from the squares of a spectrum to the logarithm of its power, or from the squares of network inputs to
+    the root; no chain that contains `Quantize=1`."""
     names: set[str] = set()
     for node in graph.nodes:
-        if _is_logarithm(node):
+        if _is_logarithm(node) or _is_root(node):
             chain = _layers_of_power(graph, node.inputs[0], {})
+            if _is_root(node) and not all(_is_input(graph, one.inputs[0]) for one in chain if is_square(one)):
+                continue
             if chain and not any(graph.precision(one).quantize for one in (*chain, node)):
                 names |= {node.name, *(one.name for one in chain)}
     return names
@@ -119,6 +122,19 @@ def _is_logarithm(node: Node) -> bool:
     return isinstance(node.op, ArrayMap) and node.op.function == "Log"
 
 
+def _is_root(node: Node) -> bool:
+    return isinstance(node.op, Activation) and node.op.function == Sqrt() and node.activation is None
+
+
+def _is_input(graph: Graph, name: str) -> bool:
+    """True if a tensor holds values of an input of the network."""
+    node = graph.producer(name)
+    while node is not None and node.op.moves_values:
+        name = node.inputs[0]
+        node = graph.producer(name)
+    return name in graph.inputs
+
+
 def _layers_of_power(graph: Graph, name: str, known: dict[str, list[Node]], depth: int = _DEEPEST) -> list[Node]:
     """Return the layers from the squares to a tensor; empty if it depends on anything else or on a chain longer than `depth`.
 
@@ -143,7 +159,7 @@ def _layers_of_magnitude(graph: Graph, name: str, known: dict[str, list[Node]], 
     while node is not None and node.op.moves_values:
         moved.insert(0, node)
         node = graph.producer(node.inputs[0])
-    if node is None or node.activation is not None or not (isinstance(node.op, Activation) and node.op.function == Sqrt()):
+    if node is None or not _is_root(node):
         return []
     power = _layers_of_power(graph, node.inputs[0], known, depth)
     return [*power, node, *moved] if power else []

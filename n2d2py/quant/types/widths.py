@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
@@ -16,7 +16,7 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.concat import Concat
+from n2d2py.operators.concat import Concat, is_real_concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
@@ -38,11 +38,10 @@ def width(
     """Return the bit width of a tensor.
 
     `QuantBits` of its layers comes first, then the width of the network. These have 16 bits in an 8-bit network:
-    - tensors in `options.wide`, such as spectra (quant/types/spectra.py);
+    - tensors in `options.wide`, such as spectra (quant/types/spectra.py) and outputs that 8 bits would spoil;
     - residual streams, attention weights and sequences of hidden states: no weights multiply them, and their errors accumulate;
     - inputs and magnitudes of spectra that 8 bits would spoil, or that only recurrent layers consume;
-    - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores and for
-      outputs that 8 bits would spoil.
+    - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     requested = requested_bits(graph, holders)
@@ -69,8 +68,7 @@ def width(
             return 16
     last = (name in final and not readers) or feeds_output_softmax(graph, name)
     if options.bits == 8 and last and name not in graph.inputs:
-        spoiled = name in final and _is_spoiled_output(graph, name, histograms)
-        return options.output_bits or (16 if spoiled or _are_scores(graph, name) else 8)
+        return options.output_bits or (16 if _are_scores(graph, name) else 8)
     return options.bits
 
 
@@ -79,23 +77,27 @@ _WORK_OF_ELEMENT = 750
 """Multiply-accumulates of the network for each element that gets 16 bits: 2 % of the instructions of a detector on x86."""
 
 
-def decoding_tensors(graph: Graph) -> frozenset[str]:
+def decoding_tensors(graph: Graph, spoiled: Collection[str]) -> frozenset[str]:
     """Return the tensors between the last weighted layers and the outputs, such as those that decode the boxes of a detector.
 
-    With 16 bits they cost little: each is at most half as large as the largest tensor, and all together are small compared with
-    the work of the network. The smallest come first, of equal ones those next to the outputs.
+    Those of the outputs `spoiled`, which 8 bits would spoil, are among them. With 16 bits the others cost little: each is at most
+    half as large as the largest tensor, and all together are small compared with the work of the network. The smallest come
+    first, of equal ones those next to the outputs.
     """
     counts: dict[str, int] = {}
-    decoded = set(graph.outputs)
+    decoded, needed = set(graph.outputs), set(spoiled)
     for node in reversed(graph.nodes):
         for name in node.outputs:
             readers = graph.consumers(name)
-            if name not in decoded and readers and all(_decodes(one) and one.output in decoded for one in readers):
-                decoded.add(name)
-                if not node.op.moves_values:
-                    counts[name] = elements(graph.shape(name))
+            if name in decoded or not readers or not all(_decodes(one) and one.output in decoded for one in readers):
+                continue
+            decoded.add(name)
+            if all(one.output in needed for one in readers):
+                needed.add(name)
+            if not node.op.moves_values:
+                counts[name] = elements(graph.shape(name))
     largest = max((elements(tensor.shape) for tensor in graph.tensors.values()), default=0)
-    left, chosen = sum(layer_macs(graph, node) for node in graph.nodes), set()
+    left, chosen = sum(layer_macs(graph, node) for node in graph.nodes), needed.intersection(counts)
     for name in sorted(counts, key=counts.__getitem__):
         left -= _WORK_OF_ELEMENT * counts[name]
         if left >= 0 and 2 * counts[name] <= largest:
@@ -182,12 +184,14 @@ def _are_scores(graph: Graph, name: str) -> bool:
     return elements(shape) == shape[1] or _are_hidden_states(graph, producer.inputs[0])
 
 
-def _is_spoiled_output(graph: Graph, name: str, histograms: Mapping[str, Histogram]) -> bool:
-    """True if 8 bits leave too little of an output, such as depths; probabilities of a Softmax keep 8 bits."""
-    producer, histogram = graph.producer(name), histograms.get(name)
-    if histogram is None or (producer is not None and isinstance(producer.op, Softmax)):
+def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> bool:
+    """True if 8 bits leave too little of an output, such as depths or spectra; probabilities of a Softmax keep 8 bits."""
+    producer = graph.producer(name)
+    if producer is not None and isinstance(producer.op, Softmax):
         return False
-    return needs_16_bits(histogram.largest, histogram.deviation**2)
+    parts = producer.inputs if producer is not None and is_real_concat(producer) else [name]
+    measured = [histograms.get(source.get(part, part)) for part in parts]
+    return all(one is not None and needs_16_bits(one.largest, one.deviation**2) for one in measured)
 
 
 def feeds_output_softmax(graph: Graph, name: str) -> bool:
