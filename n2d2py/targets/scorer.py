@@ -240,7 +240,7 @@ class Scorer:
     def _expected_outputs(self, labels: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
         """Return the expected outputs, -1 for ignored ones. Raise E451 for one beyond so many `outputs`."""
         if (most := int(labels.max(initial=-1))) >= outputs:
-            what = f"a sample has the expected output {most}, but '{self.target.tensor}' has {outputs} classes"
+            what = f"a sample has label {most}, but '{self.target.tensor}' has {outputs} classes"
             raise N2D2Error("E451", what, where=where, remedy="correct the model, or set LabelsMapping")
         return np.maximum(labels, -1)
 
