@@ -22,7 +22,7 @@ from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.quant.types.spectra import is_to_float
+from n2d2py.quant.types.spectra import copied_from, is_to_float
 
 _DEEPEST = 24
 """Longest chain of layers that computes a divisor, including layers that only move values."""
@@ -43,19 +43,12 @@ def coarse_tensors(graph: Graph) -> set[str]:
     tensors: set[str] = set()
     for layers in _division_chains(graph):
         for name in (name for one in layers for name in one.inputs):
-            node = graph.producer(_copied_from(graph, name))
+            node = graph.producer(copied_from(graph, name))
             if node is not None and is_to_float(node):
-                origin = _copied_from(graph, node.inputs[0])
+                origin = copied_from(graph, node.inputs[0])
                 if _is_only_converted(graph, origin):
                     tensors.add(origin)
     return tensors
-
-
-def _copied_from(graph: Graph, tensor: str) -> str:
-    """Return the tensor that the values of `tensor` are copied from."""
-    while (node := graph.producer(tensor)) is not None and node.op.moves_values:
-        tensor = node.inputs[0]
-    return tensor
 
 
 def _is_only_converted(graph: Graph, tensor: str) -> bool:

@@ -39,7 +39,8 @@ def power_layers(graph: Graph) -> set[str]:
     for node in graph.nodes:
         if _is_logarithm(node) or _is_root(node):
             chain = _layers_of_power(graph, node.inputs[0], {})
-            if _is_root(node) and not all(_is_input(graph, one.inputs[0]) for one in chain if is_square(one)):
+            squared = {copied_from(graph, one.inputs[0]) for one in chain if is_square(one)}
+            if _is_root(node) and not squared.issubset(graph.inputs):
                 continue
             if chain and not any(graph.precision(one).quantize for one in (*chain, node)):
                 names |= {node.name, *(one.name for one in chain)}
@@ -126,13 +127,11 @@ def _is_root(node: Node) -> bool:
     return isinstance(node.op, Activation) and node.op.function == Sqrt() and node.activation is None
 
 
-def _is_input(graph: Graph, name: str) -> bool:
-    """True if a tensor holds values of an input of the network."""
-    node = graph.producer(name)
-    while node is not None and node.op.moves_values:
-        name = node.inputs[0]
-        node = graph.producer(name)
-    return name in graph.inputs
+def copied_from(graph: Graph, tensor: str) -> str:
+    """Return the tensor that the values of `tensor` are copied from."""
+    while (node := graph.producer(tensor)) is not None and node.op.moves_values:
+        tensor = node.inputs[0]
+    return tensor
 
 
 def _layers_of_power(graph: Graph, name: str, known: dict[str, list[Node]], depth: int = _DEEPEST) -> list[Node]:
