@@ -280,13 +280,9 @@ def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str,
     for name, tensor in parents:
         kind = grid_type(graph, tensor)
         if kind is not None and not kind.signed and kind.zero_point == 0:
-            log.warning(
-                "W227",
-                f"the Softmax follows QAct of '{name}', which clips values to 0 .. {kind.scale * kind.qmax:.4g}, so classes "
-                "can become equal",
-                where=section.where("Input"),
-                remedy="train the last layer without QAct (QAct= in its section)",
-            )
+            clipped = f"QAct of '{name}', which clips values to 0 .. {kind.scale * kind.qmax:.4g}"
+            what, remedy = f"the Softmax follows {clipped}, so classes can become equal", "train the last layer without QAct"
+            log.warning("W227", what, where=section.where("Input"), remedy=f"{remedy} (QAct= in its section)")
 
 
 def _add_outputs(graph: Graph, first: int) -> None:

@@ -19,11 +19,16 @@ from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
 from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 
+_TEXTS = """
+Encodings: AIMET .encodings file with the quantization of the tensors. Same search path as File.
+ONNX_init: 0: initial weights from WeightsFiller and BiasFiller of the layers instead of the stored ones.
+"""
 ONNX_SECTION = Schema(
     "ONNX",
-    (
+    keys(
+        _TEXTS,
         Key("Input", Kind.NAMES, doc="Sections that feed the inputs of the ONNX graph, in order."),
         Key("Type", Kind.STRING, doc="ONNX"),
         Key("File", Kind.PATH, doc="Path of the ONNX or TFLite file, relative to the working directory or to the INI file."),
@@ -31,18 +36,8 @@ ONNX_SECTION = Schema(
         Key("Inputs", Kind.STRINGS, (), "Tensors of the file that become its inputs, as `-inputs` of the command line."),
         Key("Outputs", Kind.STRINGS, (), "Tensors of the file that become its outputs, as `-outputs` of the command line."),
         Key("IgnoreInputSize", Kind.BOOL, False, "Do not compare the input size with that of the stimuli provider."),
-        Key(
-            "Encodings",
-            Kind.PATH,
-            None,
-            "AIMET .encodings file with the quantization of the tensors. Same search path as File.",
-        ),
-        Key(
-            "ONNX_init",
-            Kind.BOOL,
-            True,
-            "0: initial weights from WeightsFiller and BiasFiller of the layers instead of the stored ones.",
-        ),
+        Key("Encodings", Kind.PATH, None),
+        Key("ONNX_init", Kind.BOOL, True),
         Key("CNTK", Kind.BOOL, False, "Accepted for compatibility. Bias additions are always merged."),
         Key("Transpose", Kind.BOOL, False, "Swap X and Y of the inputs: the file expects swapped axes."),
     ),

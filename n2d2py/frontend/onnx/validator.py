@@ -133,15 +133,8 @@ class Validator:
                 types[name] = helper.make_tensor_type_proto(element, tensors.dims_of(name))
             else:
                 return None
-        infer = partial(
-            shape_inference.infer_node_outputs,
-            schema,
-            node,
-            types,
-            data,
-            opset_imports=[helper.make_opsetid("", tensors.model.opset)],
-            ir_version=max(tensors.model.proto.ir_version, 4),
-        )
+        opsets, version = [helper.make_opsetid("", tensors.model.opset)], max(tensors.model.proto.ir_version, 4)
+        infer = partial(shape_inference.infer_node_outputs, schema, node, types, data, opset_imports=opsets, ir_version=version)
         is_wild = _has_implausible_numbers(node, data.values())
         if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
             check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))

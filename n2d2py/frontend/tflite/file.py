@@ -243,11 +243,7 @@ def _parse(data: bytes, path: str) -> TfliteFile:
         raise _unused_graphs_error(path, len(graphs))
     reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
     main = reader.graph(graphs[0])
-    once = {
-        operator.options.integer(0)
-        for operator in main.operators
-        if operator.code == "CALL_ONCE" and operator.options is not None
-    }
+    once = {one.options.integer(0) for one in main.operators if one.code == "CALL_ONCE" and one.options is not None}
     others = {index: reader.graph(graphs[index]) for index in range(1, len(graphs))}
     called, more = set(), main.called_graphs() & set(others)
     while more:
