@@ -392,11 +392,7 @@ class Graph(Ends):
                 if self.shape(name) != tuple(shape):
                     raise InternalError(f"{name}: shape {self.shape(name)}, operator says {tuple(shape)}")
                 known.add(name)
-        for name in self.outputs:
-            if name not in known:
-                raise InternalError(f"output {name} is never written")
-        if len(set(self.outputs)) != len(self.outputs):
-            raise InternalError(f"a tensor is an output twice: {', '.join(self.outputs)}")
+        self.verify_outputs(known)
 
     def dump(self) -> dict[str, Any]:
         """Return the graph as plain data, without parameter values."""

@@ -199,6 +199,25 @@ def _apply_sections(
     values = ONNX_LAYER.read(section, _CONFIG, model)
     if (asked := Precision.of(values.as_dict())) != Precision():
         graph.precisions[node.name] = asked
+    _check_keys(node, sections, values)
+    if weights is None:
+        return
+    _fill_parameters(node, section, values, weights, seed)
+    if weights.recipes is not None:
+        weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
+        return
+    if values["QWeight"] and "weights" in node.params:
+        weights.set_default(node.name, "weights", node.params["weights"])
+        shape = node.params["weights"].shape
+        rows = (prod(shape[1:]),) * shape[0]
+        trained, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
+        node.params = {**node.params, "weights": trained, **({} if scales is None else {"weight_scales": scales})}
+    if values["QAct"]:
+        quantize_output(graph, values, weights, node, node.name)
+
+
+def _check_keys(node: Node, sections: list[Section], values: Values) -> None:
+    """Refuse keys that would change a layer of the file; remove its activation if QAct replaces it."""
     has_weights = "weights" in node.params
     if values["NoBias"] is not None and not (has_weights and values["NoBias"] == node.unbiased):
         raise _FROM_FILE.error("NoBias", values.where("NoBias"))
@@ -212,8 +231,10 @@ def _apply_sections(
         if node.op.kind == "Activation":
             node.op = make_operator("Identity")
         node.activation = None
-    if weights is None:
-        return
+
+
+def _fill_parameters(node: Node, section: Section, values: Values, weights: WeightStore, seed: int | None) -> None:
+    """Replace the weights and the bias by initial values, if they are neither stored nor those of the file."""
     for key, role in (("Weights", "weights"), ("Bias", "biases")):
         if values[f"{key}Filler"] is None or ROLES[role] not in node.params or weights.has(node.name, role):
             continue
@@ -222,17 +243,6 @@ def _apply_sections(
         else:
             shape = node.params[ROLES[role]].shape
             node.params = {**node.params, ROLES[role]: fill(values, key, shape, seed=seed, name=node.name)}
-    if weights.recipes is not None:
-        weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
-        return
-    if values["QWeight"] and has_weights:
-        weights.set_default(node.name, "weights", node.params["weights"])
-        shape = node.params["weights"].shape
-        rows = (prod(shape[1:]),) * shape[0]
-        trained, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
-        node.params = {**node.params, "weights": trained, **({} if scales is None else {"weight_scales": scales})}
-    if values["QAct"]:
-        quantize_output(graph, values, weights, node, node.name)
 
 
 def _load_stored(nodes: list[Node], weights: WeightStore) -> None:

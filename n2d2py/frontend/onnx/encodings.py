@@ -90,14 +90,8 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
         for position, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, position))
     inputs = {value.name for value in graph.input} - set(weights)
-    missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
-    if len(missing) == len(encodings):
-        raise _error(path, "none of its tensors is in the model", "give the encodings exported with this model")
-    if missing:
-        count = f"{len(missing)} of {len(encodings)}"
-        what = f"{count} encodings belong to tensors that the model does not have: {join_names(missing)}"
-        log.warning("W306", what, where=Location(str(path)), remedy="give the encodings exported with this model")
     names = {*written, *weights, *inputs}
+    missing = _missing(encodings, names, path)
     helpers = _Quantizers(path, names)
     for name, encoding in encodings.items():
         if name in written:
@@ -110,7 +104,20 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - len(missing))
+    log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - missing)
+
+
+def _missing(encodings: dict[str, Encoding], names: set[str], path: Path) -> int:
+    """Return the number of encodings of tensors that the model does not have, with a warning; refuse it if none has one."""
+    missing = [name for name in encodings if name not in names]
+    remedy = "give the encodings exported with this model"
+    if len(missing) == len(encodings):
+        raise _error(path, "none of its tensors is in the model", remedy)
+    if missing:
+        count = f"{len(missing)} of {len(encodings)}"
+        what = f"{count} encodings belong to tensors that the model does not have: {join_names(missing)}"
+        log.warning("W306", what, where=Location(str(path)), remedy=remedy)
+    return len(missing)
 
 
 _Place = tuple[onnx.NodeProto, int]
