@@ -9,14 +9,10 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx
-from n2d2py.frontend.tflite.array_operators import ARRAY_LOWERINGS
 from n2d2py.frontend.tflite.control_flow import inline_graphs
 from n2d2py.frontend.tflite.dilations import mark_dilations
 from n2d2py.frontend.tflite.file import TfliteFile, damaged_error, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
-from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
-from n2d2py.frontend.tflite.real_operators import REAL_LOWERINGS
-from n2d2py.frontend.tflite.recurrent import RECURRENT_LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
 
 
@@ -31,7 +27,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
     try:
         file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
-        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **ARRAY_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
+        proto = translation.run()
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged_error(file.path, damage) from None
     model = load_onnx(proto, options)

@@ -12,7 +12,7 @@ from n2d2py.contracts.onnx.nodes import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import fused_limits
-from n2d2py.frontend.tflite.translation import Lowering, Translation
+from n2d2py.frontend.tflite.translation import Translation, lowers
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
 """ONNX's names of fused activations."""
@@ -142,6 +142,7 @@ def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str =
     return _recurrent_layer(t, operator, "RNN", constants, operator.inputs[4:5], major, **attributes)
 
 
+@lowers(RECURRENT_LOOP)
 def _loop(t: Translation, operator: TfliteOperator) -> None:
     """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = operator.cell, operator.outputs[0], operator.outputs[1:]
@@ -219,6 +220,7 @@ def _declare_states(t: Translation, operator: TfliteOperator, output: int, state
     t.result(output, lambda name: t.emit(kind, names, name, **attributes))
 
 
+@lowers("RNN")
 def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
     """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
@@ -237,6 +239,7 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, lambda output: t.emit("Identity", [result], output))
 
 
+@lowers("SVDF")
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
     """Add an SVDF layer. Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last
     steps.
@@ -282,15 +285,8 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, summed, fused_limits(operator, 1))
 
 
-RECURRENT_LOWERINGS: dict[str, Lowering] = {
-    "SVDF": _svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": partial(_sequence, _lstm, range(20, 25), (3, False)),
-    "BIDIRECTIONAL_SEQUENCE_LSTM": partial(
-        _bidirectional, _lstm, ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40), (4, True), 3
-    ),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": partial(_sequence, _rnn, range(5, 6), (0, False)),
-    "BIDIRECTIONAL_SEQUENCE_RNN": partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2),
-    "RNN": _rnn_step,
-    RECURRENT_LOOP: _loop,
-}
-"""Translations of recurrent operators by name."""
+_BOTH_LSTM = ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40)
+lowers("UNIDIRECTIONAL_SEQUENCE_LSTM")(partial(_sequence, _lstm, range(20, 25), (3, False)))
+lowers("BIDIRECTIONAL_SEQUENCE_LSTM")(partial(_bidirectional, _lstm, _BOTH_LSTM, (4, True), 3))
+lowers("UNIDIRECTIONAL_SEQUENCE_RNN")(partial(_sequence, _rnn, range(5, 6), (0, False)))
+lowers("BIDIRECTIONAL_SEQUENCE_RNN")(partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2))
