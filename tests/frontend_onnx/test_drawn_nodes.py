@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from support import onnx_array_forms, onnx_image_forms
+from support import onnx_array_forms as arrays
 from support.onnx_draws import DRAWS, draw
 from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
@@ -73,18 +73,14 @@ def test_more_drawn_nodes(operator):
     assert sum(check(operator, number) for number in range(COUNT, 5 * COUNT)) >= 2 * COUNT
 
 
-FORMS = {
-    f"{case}, set {opset}, {axes} axes": (forms.model, opset, body)
-    for axes, forms in ((4, onnx_image_forms), (5, onnx_array_forms))
-    for (opset, case), body in [*(((17, case), body) for case, body in forms.BODIES.items()), *forms.OTHER_SETS.items()]
+FORMS = {f"{case}, set {opset}": (opset, body) for (opset, case), body in arrays.OTHER_SETS.items()} | {
+    case: (17, body) for case, body in arrays.BODIES.items()
 }
 
 
 @every("form", FORMS)
 def test_a_form(check, form):
-    model, opset, body = FORMS[form]
-    is_free = model is onnx_image_forms.model and "size_" not in body  # sizes are those of the whole tensor
-    check(model(opset, body), batch=3 if is_free else 1)
+    check(arrays.model(*FORMS[form]))
 
 
 @every("rank", [1, 2])

@@ -1,13 +1,13 @@
 """Random networks as INI text: branches, concatenations, residuals, every operator, odd sizes. Seeded.
 
-Operators that only ONNX has come as sections of Type=ONNX with a small model each (`network_blocks.py`).
+Operators that only ONNX has come as sections of Type=ONNX with a small model each (`support.onnx_blocks`).
 """
 
 import random
 from dataclasses import dataclass, field, replace
 
-from network_blocks import draw_block, has_table, model_text
 from network_values import ValueLayers
+from support.onnx_blocks import draw_block, has_table, model_text
 
 __all__ = ["Layer", "Spec", "generate"]
 

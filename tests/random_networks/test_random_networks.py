@@ -6,9 +6,9 @@ from collections import Counter
 import network_chain
 import numpy as np
 import pytest
-from network_blocks import model_text, text_block
 from network_chain import Failure, report, run_batch
 from network_generator import Layer, Spec, generate
+from support.onnx_blocks import model_text, text_block
 from support.programs import needs
 
 from n2d2py.errors import N2D2Error

@@ -1,7 +1,6 @@
 """Small networks for whole chains: files, the words of their command lines, and the parameters that their memory is planned with."""
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -10,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from support import chain_texts as texts
 from support import onnx_array_forms as arrays
-from support import onnx_image_forms as images
 from support.ini_forms import LAYERS
+from support.onnx_blocks import OPERATORS, TEXTS, behind_convolution, node_block, text_block
 
 WORDS = (
     (),
@@ -72,26 +70,15 @@ def written(model: onnx.ModelProto, shape: tuple[int, ...]) -> Callable[[Path], 
 
 
 def form_cases() -> Iterator[tuple[str, Case]]:
-    """All forms of operators on images, behind a convolution, and on arrays."""
-    rng, at = np.random.default_rng(9), itertools.count()
-    front = rng.normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32)
-    given = (("front", front), ("bias", np.array([0.3, -0.2, 0.1, 0.7], np.float32)))
-    for opset, name, body in bodies(images):
-        inner = re.sub(r"(?<![\w])y(?=[ ,])", "t5", re.sub(r"(?<![\w])x(?=[ ,)])", "t1", body))
-        text = f"t0 = Conv (x, front, bias)\n t1 = Relu (t0)\n {inner}\n t6 = Relu (t5)\n y = Mul (t6, half)"
-        built = images.model(opset, text)
-        built.graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in given)
-        yield f"image, {name}", _calibrated(written(built, (4, 5, 6)), next(at))
-    for opset, name, body in bodies(arrays):
-        yield f"array, {name}", _calibrated(written(arrays.model(opset, body), (48,)), next(at))
-
-
-def bodies(forms: Any) -> Iterator[tuple[int, str, str]]:
-    """(operator set, name, text) of the forms of a module."""
-    for name, body in forms.BODIES.items():
-        yield 17, name, body
-    for (opset, name), body in forms.OTHER_SETS.items():
-        yield opset, f"{name}, set {opset}", body
+    """Nodes of images, behind a convolution, and all forms of operators on arrays."""
+    at, shape = itertools.count(), (5, 6, 4)
+    nodes = [(f"{name} {seed}", node_block(name, seed, shape)) for name in OPERATORS for seed in range(3)]
+    for name, block in [*nodes, *((text, text_block(text, [shape])) for text in TEXTS)]:
+        if block is not None:
+            yield f"image, {name}", _calibrated(written(behind_convolution(block), (4, 5, 6)), next(at))
+    bodies = [(17, name, body) for name, body in arrays.BODIES.items()]
+    for opset, name, body in [*bodies, *((opset, name, body) for (opset, name), body in arrays.OTHER_SETS.items())]:
+        yield f"array, {name}, set {opset}", _calibrated(written(arrays.model(opset, body), (48,)), next(at))
 
 
 def _calibrated(make: Callable[[Path], Path], at: int) -> Case:

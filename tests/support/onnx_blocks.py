@@ -1,4 +1,4 @@
-"""Small ONNX models as sections of a random network: operators that the INI has no layer type for.
+"""Small ONNX models from an image to an image, of operators that the INI has no layer type for: in random networks and in whole chains.
 
 A block reads one image (N, C, H, W), or two of the same size, and gives one. Single nodes are drawn as by `support.onnx_draws`;
 functions and products of several nodes are texts. The blocks for the input of a network, which is the same in every engine to the
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper, parser, printer
+
 from support.onnx_draws import draw_of_image
 from support.onnx_models import runtime_outputs
 
@@ -139,11 +140,38 @@ def has_table(block: Block) -> bool:
     return any(node.op_type in _TABLES for node in block.model.graph.node)
 
 
+def node_block(operator: str, seed: object, shape: Shape) -> Block | None:
+    """A node of an image and constants; None where the drawn one does not fit."""
+    height, width, channels = shape
+    model = draw_of_image(operator, seed, (1, channels, height, width)).model()
+    result = result_of(model, [shape]) if len(model.graph.input) == 1 else None
+    return None if result is None else Block(model, result)
+
+
 def draw_block(rng: random.Random, inputs: list[Shape], steps: bool = False) -> Block | None:
     """A block of these inputs; None where the drawn one does not fit them."""
     if len(inputs) > 1 or steps or rng.random() < 0.3:
         return text_block(rng.choice(PAIRS if len(inputs) > 1 else STEPS if steps else TEXTS), inputs)
-    operator, ((h, w, c),) = rng.choice(OPERATORS), inputs
-    model = draw_of_image(operator, rng.random(), (1, c, h, w)).model()
-    shape = result_of(model, inputs) if len(model.graph.input) == 1 else None
-    return None if shape is None else Block(model, shape)
+    return node_block(rng.choice(OPERATORS), rng.random(), inputs[0])
+
+
+def behind_convolution(block: Block) -> onnx.ModelProto:
+    """The block behind a convolution of an image of four channels, and a rectifier and a gain behind it."""
+    model = onnx.ModelProto()
+    model.CopyFrom(block.model)
+    graph, (source,), (result,) = model.graph, block.model.graph.input, block.model.graph.output
+    weights = np.random.default_rng(9).normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32)
+    bias = np.array([0.3, -0.2, 0.1, 0.7], np.float32)
+    for node in graph.node:
+        node.input[:] = ["front1" if name == source.name else name for name in node.input]
+    front = [("Conv", [source.name, "weights", "bias"], "front0"), ("Relu", ["front0"], "front1")]
+    for at, (kind, inputs, output) in enumerate(front):
+        graph.node.insert(at, helper.make_node(kind, inputs, [output]))
+    graph.node.append(helper.make_node("Relu", [result.name], ["last0"]))
+    graph.node.append(helper.make_node("Mul", ["last0", "gain"], ["last1"]))
+    graph.initializer.extend(
+        numpy_helper.from_array(*one) for one in ((weights, "weights"), (bias, "bias"), (np.array(0.5, np.float32), "gain"))
+    )
+    del graph.output[:], graph.value_info[:]
+    graph.output.append(helper.make_tensor_value_info("last1", onnx.TensorProto.FLOAT, None))
+    return model
