@@ -36,7 +36,7 @@ KERNELS = (
     (WEIGHTS_ON_STACK := "winograd on the stack"),  # the form whose weights are transformed on the stack
     (FLOATS := "floats"),  # vectors of float32
     (RUNS := "runs"),  # the epilogue of runs of accumulators
-    (TWO_BYTES := "sums of two bytes"),  # sums of two 8-bit tensors
+    (BYTE_SUMS := "sums of bytes"),  # of two 8-bit tensors, of the pixels of a window
     (TABLES := "tables"),  # tables of 256 bytes in registers
     (PRODUCT := "product"),  # matrix products of two activations
     (ROWS := "rows"),  # products of a vector with rows of weights, in recurrent layers
@@ -355,7 +355,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, TWO_BYTES, ROWS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, BYTE_SUMS, ROWS)),
         speed=4,
         microcontroller=True,
     ),
@@ -366,7 +366,7 @@ _TABLE = (
         "N2D2_DSP",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, BYTE_SUMS, ROWS)),
         speed=2,
         microcontroller=True,
     ),
