@@ -1,9 +1,8 @@
-"""Nodes of every operator with drawn attributes, ranks and inputs, and in all their forms: equal to ONNX Runtime and NumPy, or refused."""
+"""Nodes of every operator with drawn attributes, ranks and inputs: equal to ONNX Runtime and NumPy, or refused."""
 
 import numpy as np
 import onnx
 import pytest
-from support import onnx_array_forms as arrays
 from support.onnx_draws import DRAWS, draw
 from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
@@ -71,16 +70,6 @@ def test_a_drawn_node(operator):
 @pytest.mark.parametrize("operator", DRAWS)
 def test_more_drawn_nodes(operator):
     assert sum(check(operator, number) for number in range(COUNT, 5 * COUNT)) >= 2 * COUNT
-
-
-FORMS = {f"{case}, set {opset}": (opset, body) for (opset, case), body in arrays.OTHER_SETS.items()} | {
-    case: (17, body) for case, body in arrays.BODIES.items()
-}
-
-
-@every("form", FORMS)
-def test_a_form(check, form):
-    check(arrays.model(*FORMS[form]))
 
 
 @every("rank", [1, 2])

@@ -640,12 +640,12 @@ def _resize(rng: Numbers, name: str) -> Drawn:
             return Drawn(name, (Fed(shape),), {"mode": mode, "scales": plain}, 7, free=free)
         return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": mode}, 9, free=free)
     opset = rng.choice((10, 11, 13, 18, 19))
-    mode = rng.choice(("nearest", "nearest", "linear", "cubic")) if rank == 4 else "nearest"
+    mode = rng.choice(("nearest", "nearest", "linear", "cubic" if rank == 4 else "linear"))
     attributes: dict[str, Any] = {"mode": mode}
     if opset == 10:
         return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": "linear" if mode == "cubic" else mode}, 10, free=free)
     ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] + (
-        ["half_pixel_symmetric"] if opset >= 19 else []
+        ["half_pixel_symmetric"] if opset >= 19 else ["tf_half_pixel_for_nn"] if opset == 11 and mode == "nearest" else []
     )
     attributes |= _maybe(rng, coordinate_transformation_mode=rng.choice(ways))
     if (
