@@ -32,11 +32,9 @@ KERNELS = (
     (COLUMNS := "columns of taps"),  # depthwise, a channel along a line
     (OUTPUTS := "vectors of outputs"),  # dense and depthwise layers with vectors over outputs (`forms/vector_streams.py`)
     (WINOGRAD := "winograd"),  # the Winograd form of a convolution
-    (FOURS := "fours"),  # the same only in tiles of four by four
-    (WEIGHTS_ON_STACK := "winograd on the stack"),  # the form whose weights are transformed on the stack
     (FLOATS := "floats"),  # vectors of float32
     (RUNS := "runs"),  # the epilogue of runs of accumulators
-    (TWO_BYTES := "sums of two bytes"),  # sums of two 8-bit tensors
+    (BYTE_SUMS := "sums of bytes"),  # of two 8-bit tensors, of the pixels of a window
     (TABLES := "tables"),  # tables of 256 bytes in registers
     (PRODUCT := "product"),  # matrix products of two activations
     (ROWS := "rows"),  # products of a vector with rows of weights, in recurrent layers
@@ -208,7 +206,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {CHANNELS, FOURS, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
@@ -220,7 +218,7 @@ _TABLE = (
         ("avx2", "AVX2", "Avx2", "N2D2_AVX2"),
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
         present='supports("avx2")',
@@ -230,7 +228,7 @@ _TABLE = (
         ("sse4", "SSE4.1", "Sse41", "N2D2_SSE41"),
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, PRODUCT},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, PRODUCT},
         speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),
@@ -281,7 +279,7 @@ _TABLE = (
         ("neon", "NEON", "Neon", "N2D2_NEON"),
         "ARM with NEON, little-endian",
         _NEON,
-        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
         flags=("-march=armv8-a",),
@@ -317,7 +315,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, TWO_BYTES, ROWS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, BYTE_SUMS, ROWS)),
         speed=4,
         microcontroller=True,
     ),
@@ -325,7 +323,7 @@ _TABLE = (
         ("dsp", "DSP extension", "Dsp", "N2D2_DSP"),
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, BYTE_SUMS, ROWS)),
         speed=2,
         microcontroller=True,
     ),
