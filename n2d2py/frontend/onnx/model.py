@@ -208,15 +208,8 @@ def load_onnx(path: str | Path | onnx.ModelProto, options: ImportOptions = Impor
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
     inputs = _data_inputs(proto, name, set(constants))
     _check_ignored(proto, name, options.ignore)
-    log.detail(
-        "%s: IR version %d, opset %d, producer %s %s, %d nodes",
-        name,
-        proto.ir_version,
-        opset,
-        proto.producer_name or "unknown",
-        proto.producer_version,
-        len(proto.graph.node),
-    )
+    producer, count = f"{proto.producer_name or 'unknown'} {proto.producer_version}", len(proto.graph.node)
+    log.detail("%s: IR version %d, opset %d, producer %s, %d nodes", name, proto.ir_version, opset, producer, count)
     return OnnxModel(name, proto, opset, inputs, _common_batch(inputs), constants, options)
 
 
@@ -236,18 +229,12 @@ def _read(path: Path) -> onnx.ModelProto:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
         if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid_model_error(
-                str(path),
-                f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
-                "export the model with its weights as external data",
-            )
+            what = f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB"
+            raise _invalid_model_error(str(path), what, "export the model with its weights as external data")
         data = path.read_bytes()
     except OSError as error:
-        reason = (
-            "the ONNX file does not exist"
-            if isinstance(error, FileNotFoundError)
-            else f"the ONNX file cannot be read ({error.strerror})"
-        )
+        missing = isinstance(error, FileNotFoundError)
+        reason = "the ONNX file does not exist" if missing else f"the ONNX file cannot be read ({error.strerror})"
         raise N2D2Error("E301", reason, where=Location(str(path)), remedy="check the path") from None
     proto = onnx.ModelProto()
     try:
@@ -289,12 +276,8 @@ def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
         return MIN_OPSET
     if opset < MIN_OPSET or opset > newest:
-        raise N2D2Error(
-            "E303",
-            f"opset {opset} is not supported",
-            where=Location(path),
-            remedy=f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter",
-        )
+        remedy = f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter"
+        raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path), remedy=remedy)
     if opset > MAX_OPSET:
         what = f"opset {opset} is newer than {MAX_OPSET}, the newest tested one"
         log.warning("W303", what, where=Location(path), remedy="compare the result with ONNX Runtime")
@@ -323,9 +306,8 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
             raise _invalid_model_error(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
         values, positions = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
         try:  # places, or the index along each axis
-            positions = np.ravel_multi_index(
-                tuple(positions.T) if positions.ndim > 1 else (positions,), dims if positions.ndim > 1 else (prod(dims),)
-            )
+            axes, sizes = (tuple(positions.T), dims) if positions.ndim > 1 else ((positions,), (prod(dims),))
+            positions = np.ravel_multi_index(axes, sizes)
             dense = np.zeros(prod(dims), values.dtype)
             dense[positions] = values
         except (ValueError, IndexError, TypeError):
@@ -356,13 +338,10 @@ def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
-            if key in open_calls or len(open_calls) > _MAX_CALL_DEPTH:
-                raise _invalid_model_error(
-                    path,
-                    f"its function '{node.op_type}' calls itself"
-                    if key in open_calls
-                    else "its functions call each other too deeply",
-                )
+            if key in open_calls:
+                raise _invalid_model_error(path, f"its function '{node.op_type}' calls itself")
+            if len(open_calls) > _MAX_CALL_DEPTH:
+                raise _invalid_model_error(path, "its functions call each other too deeply")
             if key in bodies and key not in counts:
                 counts[key] = count(bodies[key], (*open_calls, key))
             total += counts.get(key, 1)
