@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.onnx.skeleton import skeleton
+from n2d2py.contracts.onnx.skeleton import skeleton, walk_nodes
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
@@ -244,8 +246,20 @@ def _read(path: Path) -> onnx.ModelProto:
     if not (proto.graph.node or proto.graph.output):
         raise _invalid_model_error(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
+    _sort_nodes(proto.graph)
     load_external_data(proto, path)
     return proto
+
+
+def _sort_nodes(graph: onnx.GraphProto) -> None:
+    """Put each node after those that produce its inputs, as ONNX Runtime does; a graph with a cycle keeps its order."""
+    producers = {name: position for position, node in enumerate(graph.node) for name in node.output if name}
+    read = [[producers[name] for each in walk_nodes([node]) for name in each.input if name in producers] for node in graph.node]
+    if all(max(positions, default=-1) < position for position, positions in enumerate(read)):
+        return
+    with suppress(CycleError):
+        order = {at: rank for rank, at in enumerate(TopologicalSorter(dict(enumerate(read))).static_order())}
+        graph.node.sort(key=lambda node: min((order[producers[name]] for name in node.output if name), default=0))
 
 
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
