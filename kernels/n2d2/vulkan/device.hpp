@@ -12,7 +12,7 @@
 namespace n2d2 {
 namespace vulkan {
 
-enum Status : int { Ready = 0, NoVulkan = 16, NoDevice = 17, NoMemory = 18, NoPipeline = 19, DeviceLost = 20, NotCreated = 21 };
+enum Status : int { Ready, NoVulkan = 16, NoDevice, NoMemory, NoPipeline, DeviceLost, NotCreated, OnCpu };
 
 inline const char* describe(int status) {
     switch (status) {
@@ -28,6 +28,8 @@ inline const char* describe(int status) {
             return "the driver does not accept a shader";
         case DeviceLost:
             return "the device was lost";
+        case OnCpu:
+            return "a layer without a shader runs on the CPU, so the application cannot submit the network";
         default:
             return "the device is not ready";
     }
