@@ -3,11 +3,8 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
-#include "n2d2/x86/pair_winograd.hpp"
-N2D2_KERNEL(Convolution, PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
-                                     PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
@@ -23,7 +20,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::Bytes
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 // In registers: 12 sums, two weight vectors, a word, a product.
-N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)

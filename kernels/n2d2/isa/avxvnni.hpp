@@ -3,12 +3,8 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
-#include "n2d2/x86/pair_winograd.hpp"
-N2D2_KERNEL(
-    Convolution,
-    PackedFours<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec, PanelConvolution<Cfg, avxvnni::Microkernel> >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, avxvnni::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
@@ -23,7 +19,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, avxvnni::Microkernel>)
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
-N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec>)
 #endif
 
 // Kernels without panels are those of AVX2.

@@ -23,7 +23,6 @@
     static N2D2_INLINE Ints right(Ints x) {                                                                          \
         return MM##_srai_epi32(x, Count);                                                                            \
     }                                                                                                                \
-    static N2D2_INLINE Ints plusQuarter(Ints a, Ints b) { return MM##_add_epi32(MM##_srai_epi32(b, 2), a); }         \
     static N2D2_INLINE Ints plus16(Ints a, Ints b) { return MM##_add_epi16(a, b); }                                  \
     static N2D2_INLINE Ints plus8(Ints a, Ints b) { return MM##_add_epi8(a, b); }                                    \
     static N2D2_INLINE Ints minus8(Ints a, Ints b) { return MM##_sub_epi8(a, b); }                                   \

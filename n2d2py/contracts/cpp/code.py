@@ -128,7 +128,7 @@ class LayerCode:
         form = self.winograd
         weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
         if form and weights and not form.on_stack:
-            form = replace(form, derivation=winograd_derivation(form.name, weights, form.tile))
+            form = replace(form, derivation=winograd_derivation(form.name, weights))
         return replace(self, arrays=arrays, selection=replace(self.selection, winograd=form))
 
     def with_weights_apart(self) -> LayerCode:

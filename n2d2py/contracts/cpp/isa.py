@@ -32,11 +32,9 @@ KERNELS = (
     (COLUMNS := "columns of taps"),  # depthwise, a channel along a line
     (OUTPUTS := "vectors of outputs"),  # dense and depthwise layers with vectors over outputs (`forms/vector_streams.py`)
     (WINOGRAD := "winograd"),  # the Winograd form of a convolution
-    (FOURS := "fours"),  # the same only in tiles of four by four
-    (WEIGHTS_ON_STACK := "winograd on the stack"),  # the form whose weights are transformed on the stack
     (FLOATS := "floats"),  # vectors of float32
     (RUNS := "runs"),  # the epilogue of runs of accumulators
-    (TWO_BYTES := "sums of two bytes"),  # sums of two 8-bit tensors
+    (BYTE_SUMS := "sums of bytes"),  # of two 8-bit tensors, of the pixels of a window
     (TABLES := "tables"),  # tables of 256 bytes in registers
     (PRODUCT := "product"),  # matrix products of two activations
     (ROWS := "rows"),  # products of a vector with rows of weights, in recurrent layers
@@ -216,7 +214,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {CHANNELS, FOURS, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
@@ -231,7 +229,7 @@ _TABLE = (
         "N2D2_AVX2",
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
         present='supports("avx2")',
@@ -244,7 +242,7 @@ _TABLE = (
         "N2D2_SSE41",
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, PRODUCT},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, PRODUCT},
         speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),
@@ -307,7 +305,7 @@ _TABLE = (
         "N2D2_NEON",
         "ARM with NEON, little-endian",
         _NEON,
-        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
         flags=("-march=armv8-a",),
@@ -355,7 +353,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, TWO_BYTES, ROWS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, BYTE_SUMS, ROWS)),
         speed=4,
         microcontroller=True,
     ),
@@ -366,7 +364,7 @@ _TABLE = (
         "N2D2_DSP",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, TWO_BYTES, ROWS)),
+        has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, BYTE_SUMS, ROWS)),
         speed=2,
         microcontroller=True,
     ),

@@ -106,6 +106,7 @@ def attach_section(
     require("onnx", "a section of Type=ONNX", "onnx")
     from n2d2py.frontend.onnx.attach import attach_onnx
     from n2d2py.frontend.onnx.cut import Cut
+    from n2d2py.frontend.onnx.model import ImportOptions
 
     values = ONNX_SECTION.read(section)
     tensors = [tensor for _, tensor in parents]
@@ -116,18 +117,10 @@ def attach_section(
     if values["Encodings"] is not None:
         encodings = _require_file(document, values, "Encodings", "E315", "the file of encodings")
     before, known = len(graph.nodes), set(graph.aliases)
-    outputs = attach_onnx(
-        graph,
-        path,
-        tensors,
-        ignore=tuple(values["Ignore"]),
-        ignore_input_size=values["IgnoreInputSize"],
-        load_weights=values["ONNX_init"],
-        seed=seed,
-        encodings=encodings,
-        cut=Cut(tuple(values["Inputs"]), tuple(values["Outputs"])),
-        where=values.section.location,
-    )
+    cut = Cut(tuple(values["Inputs"]), tuple(values["Outputs"]))
+    options = ImportOptions(tuple(values["Ignore"]), values["ONNX_init"], seed, encodings, cut)
+    where, ignore_input_size = values.section.location, values["IgnoreInputSize"]
+    outputs = attach_onnx(graph, path, tensors, options, ignore_input_size=ignore_input_size, where=where)
     for name in outputs if values["Transpose"] else ():
         if prod(graph.shape(name)[2:]) > 1:
             what = f"Transpose=1 is not supported for the output '{name}', which is a feature map"

@@ -37,7 +37,7 @@ def refuse_mixed_samples(model: OnnxModel) -> None:
     Raises:
         N2D2Error: E310 an output differs.
     """
-    if model.batch is not None or not model.load_weights or not _moves_first_axis(model.proto.graph):
+    if model.batch is not None or not model.options.load_weights or not _moves_first_axis(model.proto.graph):
         return
     if model.proto.ByteSize() > _MAX_BYTES or any(one.is_open or len(one.dims) < 2 for one in model.inputs):
         return

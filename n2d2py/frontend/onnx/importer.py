@@ -101,8 +101,8 @@ def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape]
     builder = Builder(model, Graph(title), whole, _has_plain_integers(model.proto.graph))
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
-    if not model.load_weights:
-        set_initial_values(builder.graph, model.seed)
+    if not model.options.load_weights:
+        set_initial_values(builder.graph, model.options.seed)
     set_outputs(builder)
     graph = builder.graph
     graph.states = len(model.states)
@@ -183,7 +183,7 @@ class _Walk:
         builder = self.builder
         if not any(builder.is_read(name) for name in proto.output):
             return
-        if proto.output[0] in builder.model.ignored:
+        if proto.output[0] in builder.model.options.ignore:
             self._skip(proto)
             return
         missing = [

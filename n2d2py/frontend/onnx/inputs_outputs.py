@@ -211,7 +211,7 @@ def _separate_outputs(builder: Builder) -> None:
         named_so = tensor in names and shared[names.index(tensor)] == tensor
         owner = names.index(tensor) if named_so else shared.index(tensor)
         if index == owner and tensor not in graph.inputs:
-            if not named_so and name not in graph.tensors and tensor not in {*builder.names, *builder.arrays}:
+            if not named_so and name not in graph.tensors:
                 _rename_tensor(builder, tensor, name)
                 shared = [name if each == tensor else each for each in shared]
             continue

@@ -75,6 +75,25 @@ class OnnxInput:
         return replace(self, shape=(1, *sizes), dims=(*self.dims[:first], *sizes))
 
 
+@dataclass(frozen=True)
+class ImportOptions:
+    """Options of the import of a model.
+
+    Attributes:
+        ignore: nodes to skip, named by their first outputs.
+        load_weights: False if layers get initial values instead of the stored weights.
+        seed: random seed of the initial values.
+        encodings: an AIMET file with quantization parameters, for ONNX only.
+        cut: tensors that become inputs and outputs.
+    """
+
+    ignore: tuple[str, ...] = ()
+    load_weights: bool = True
+    seed: int = 1
+    encodings: Path | None = None
+    cut: Cut = WHOLE
+
+
 @dataclass
 class OnnxModel:
     """A checked ONNX model with inlined functions.
@@ -86,9 +105,7 @@ class OnnxModel:
         inputs: the data inputs (graph inputs without initializer), in order.
         batch: static batch size of the file; None if it is symbolic.
         constants: the initializers by name.
-        ignored: nodes to skip, named by their first outputs.
-        load_weights: False if layers get initial values instead of the stored weights.
-        seed: random seed of the initial values.
+        options: those of the import.
         places: location shown in messages instead of a tensor name, for a translated model.
         stored: integer types of inputs that a translated file stores as integers; the model has real numbers there.
         states: (input, output) pairs of states, which are the last inputs and outputs.
@@ -101,9 +118,7 @@ class OnnxModel:
     inputs: list[OnnxInput]
     batch: int | None
     constants: dict[str, np.ndarray]
-    ignored: frozenset[str] = frozenset()
-    load_weights: bool = True
-    seed: int = 1
+    options: ImportOptions = ImportOptions()
     places: Mapping[str, str] = field(default_factory=dict)
     states: list[tuple[str, str]] = field(default_factory=list)
     stored: Mapping[str, NumType] = field(default_factory=dict)
@@ -165,21 +180,8 @@ class OnnxModel:
         return Location(self.path, None, self.places.get(section, section) if section else section)
 
 
-def load_onnx(
-    path: str | Path | onnx.ModelProto,
-    *,
-    ignore: Iterable[str] = (),
-    ignore_init: bool = False,
-    input_names: Sequence[str] | None = None,
-    seed: int = 1,
-    encodings: Path | None = None,
-    cut: Cut = WHOLE,
-) -> OnnxModel:
+def load_onnx(path: str | Path | onnx.ModelProto, options: ImportOptions = ImportOptions()) -> OnnxModel:
     """Return the model in the file `path` (or a model in memory), checked and with inlined functions.
-
-    `ignore` names nodes to skip by their first outputs. With `ignore_init`, layers get initial values from `seed` instead of
-    the stored weights. `input_names` reorders the data inputs. `encodings` is an AIMET file with quantization parameters. `cut`
-    names the tensors that become inputs and outputs.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 invalid model, E303 opset, E304 external data, E305 unusable inputs,
@@ -200,12 +202,12 @@ def load_onnx(
     if proto.functions:
         proto = _inline(proto, name)
     check_structure(proto, name, opset)
-    cut.apply(proto, name)
-    if encodings is not None:
-        quantize_by(proto, encodings)
+    options.cut.apply(proto, name)
+    if options.encodings is not None:
+        quantize_by(proto, options.encodings)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
-    inputs, batch = _data_inputs(proto, name, set(constants), input_names)
-    _check_ignored(proto, name, ignore)
+    inputs = _data_inputs(proto, name, set(constants))
+    _check_ignored(proto, name, options.ignore)
     log.detail(
         "%s: IR version %d, opset %d, producer %s %s, %d nodes",
         name,
@@ -215,7 +217,7 @@ def load_onnx(
         proto.producer_version,
         len(proto.graph.node),
     )
-    return OnnxModel(name, proto, opset, inputs, batch, constants, frozenset(ignore), not ignore_init, seed)
+    return OnnxModel(name, proto, opset, inputs, _common_batch(inputs), constants, options)
 
 
 def to_array(tensor: TensorProto, path: str) -> np.ndarray:
@@ -381,16 +383,8 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
         raise _invalid_model_error(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
 
 
-def _data_inputs(
-    proto: onnx.ModelProto, path: str, initialized: set[str], input_names: Sequence[str] | None
-) -> tuple[list[OnnxInput], int | None]:
+def _data_inputs(proto: onnx.ModelProto, path: str, initialized: set[str]) -> list[OnnxInput]:
     values = [value for value in proto.graph.input if value.name not in initialized]
-    if input_names is not None:
-        by_name = {value.name: value for value in values}
-        if sorted(input_names) != sorted(by_name):
-            what = f"the model has the inputs {', '.join(by_name)}, not {', '.join(input_names)}"
-            raise N2D2Error("E305", what, where=Location(path), remedy="name each input once")
-        values = [by_name[name] for name in input_names]
     if not values:
         remedy = "export it with at least one input without an initializer"
         raise N2D2Error("E305", "the model has no data input", where=Location(path), remedy=remedy)
@@ -408,7 +402,7 @@ def _data_inputs(
         dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _input_kind(proto.graph, value.name, tensor.elem_type)
         inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
-    return inputs, _common_batch(inputs)
+    return inputs
 
 
 def _common_batch(inputs: Sequence[OnnxInput]) -> int | None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import NumType, StepRescale
-from n2d2py.contracts.cpp import TWO_BYTES, Call, Expression, Layer, LayerCode, cpp, epilogue, vectors
+from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, cpp, epilogue, vectors
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.contracts.quant.file_rounding import sums_rescale
@@ -210,7 +210,7 @@ def _coefficients(layer: Layer) -> tuple[list, list]:
 
 @cpp("ElemWise")
 def lower(layer: Layer) -> LayerCode:
-    layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, TWO_BYTES)
+    layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, BYTE_SUMS)
     sum_type = "float" if layer.has("scales") else layer.sum_type()
     operands = [
         layer.constants(
