@@ -62,7 +62,7 @@ N2D2_KERNEL(Lookup, ByteLookup<Cfg, ShuffledTable<Bytes256> >)
 #include "n2d2/x86/row_dots.hpp"
 namespace n2d2 {
 template <>
-struct RowDots<Native> : VectorRowDots<PairRows256> {};
+struct RowDots<Native> : avx2::RowDots {};
 }  // namespace n2d2
 #endif
 

@@ -42,13 +42,12 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue,
 
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
-#include "n2d2/x86/row_dots512.hpp"
+#include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/row_panels.hpp"
 namespace n2d2 {
-template <>
-struct RowDots<Native> : RowDots512 {};
 template <class In, int Count, int Run, int All>
-struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<PanelRows512, In, Count, Run, All> {
-    using RowPanels<PanelRows512, In, Count, Run, All>::RowPanels;
+struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<avx512::Vec, 128, In, Count, Run, All> {
+    using RowPanels<avx512::Vec, 128, In, Count, Run, All>::RowPanels;
 };
 }  // namespace n2d2
 #endif
