@@ -74,13 +74,5 @@ class CppParameters(Settings, texts=_TEXTS):
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer of CPP",
-    (
-        Key(
-            "Tile",
-            Kind.STRING,
-            "",
-            "Tile sizes of a convolution with SIMD kernels per instruction set, as written by `-tune`. Other layers raise "
-            "E705.",
-        ),
-    ),
+    (Key("Tile", Kind.STRING, "", "Tile sizes of a convolution by instruction set, from `-tune`. Other layers raise E705."),),
 )
