@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -13,12 +15,22 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from n2d2py.commands.tune import machine as machine  # noqa: E402
+from n2d2py.concurrency import cores  # noqa: E402
+from n2d2py.exports.cpp.runner import cpu_info  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 T = TypeVar("T")
 TOOL = (sys.executable, "-m", "n2d2py")
 """The command, of this checkout where it runs in ROOT."""
+MOMENT = 0.15
+"""Seconds of one turn of a measurement."""
+
+
+def machine() -> str:
+    """Return processor, cores, compiler and Python in one line."""
+    compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    processor = cpu_info("model name") or platform.machine()
+    return f"{processor}, {cores()} cores, g++ {compiler}, Python {platform.python_version()}"
 
 
 def export_words(network: Path, folder: Path, options: str) -> list[str]:
@@ -74,6 +86,14 @@ def run_export(project: Path, *words: str, threads: int = 1) -> str:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(["bin/run_export", *words], cwd=project, env=environment, capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def bench(project: Path, threads: int, count: int) -> float:
+    """Return the seconds of the fastest of `count` inferences of a built export."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"}
+    words = ["bin/run_export", "-bench", str(count)]
+    done = subprocess.run(words, cwd=project, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["min_us"] / 1e6
 
 
 def input_shapes(model: Path) -> dict[str, list[int]]:

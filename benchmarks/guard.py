@@ -28,10 +28,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import ROOT, export_words, machine, row
+from common import MOMENT, ROOT, bench, export_words, machine, row
 from latency import instructions
-
-from n2d2py.commands.tune import MOMENT, bench
 
 LIMIT = 0.02
 """The share of the instructions, or of the time, from which on a change counts."""

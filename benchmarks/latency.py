@@ -35,10 +35,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from common import ROOT, build, export_words, in_turns, input_shapes, machine, ratio, row, run_tool, session
+from common import MOMENT, ROOT, bench, build, export_words, in_turns, input_shapes, machine, ratio, row, run_tool, session
 from static_quantization import write_static
-
-from n2d2py.commands.tune import MOMENT, bench
 
 
 # ---- peers: run in an interpreter of their own -------------------------------------------------

@@ -22,10 +22,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from common import ROOT, build, export_words, header, in_turns, machine, ratio, row, run_export, run_tool
+from common import MOMENT, ROOT, bench, build, export_words, header, in_turns, machine, ratio, row, run_export, run_tool
 from latency import instructions
-
-from n2d2py.commands.tune import MOMENT, bench
 
 NETWORKS = ("resnet8", "vww_96", "kws_dscnn", "mobilenet_v1")
 """Networks of tests/networks."""

@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from common import build, export_words, in_turns, ratio, run_tool
+from common import MOMENT, bench, build, export_words, in_turns, ratio, run_tool
 from support.memory_files import read_graph
 
 import n2d2py
-from n2d2py.commands.tune import MOMENT, bench
 from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["MODES", "Measured", "measure"]

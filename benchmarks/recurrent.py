@@ -22,11 +22,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from common import ROOT, TOOL, build, header, in_turns, machine, ratio, row
+from common import MOMENT, ROOT, TOOL, bench, build, header, in_turns, machine, ratio, row
 from latency import PEERS, fastest
 from onnx_net import Net
-
-from n2d2py.commands.tune import MOMENT, bench
 
 NETWORKS = (("LSTM", 50, 128, 256), ("GRU", 50, 128, 256), ("LSTM", 1, 128, 128), ("LSTM", 20, 40, 64), ("GRU", 20, 40, 64))
 """Cell, steps, inputs, hidden units; 128 and 128 of one step are Silero VAD's."""

@@ -10,16 +10,6 @@ def main() -> int:
     return _run("n2d2py.cli")
 
 
-def batch() -> int:
-    """Run `n2d2py-batch`."""
-    return _run("n2d2py.commands.batch")
-
-
-def tune() -> int:
-    """Run `n2d2py-tune`."""
-    return _run("n2d2py.commands.tune")
-
-
 def sweep() -> int:
     """Run `n2d2py-sweep`."""
     return _run("n2d2py.commands.sweep")

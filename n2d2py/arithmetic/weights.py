@@ -85,6 +85,18 @@ def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndar
     return best
 
 
+def stored_steps(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
+    """Return the steps (O) of weights (O, K): the one whose multiples, up to 127, they are, else the largest magnitude / levels."""
+    steps = np.zeros(len(rows))
+    for count in range(127, 0, -1):
+        left = np.flatnonzero((steps == 0) & (largest > 0))
+        for columns in (rows[:, :16], rows):  # a few weights exclude most counts
+            multiples = columns[left] * (count / largest[left, None])
+            left = left[(np.abs(multiples - np.rint(multiples)) < 1e-3).all(axis=1)]
+        steps[left] = largest[left] / count
+    return np.where(steps > 0, steps, largest / levels)
+
+
 _COARSER = 2.0
 """Largest increase of the scales (root mean square over the outputs) for 8-bit products that fit 16 bits: that of 7-bit
 weights."""
@@ -194,11 +206,6 @@ class LayerWeights:
                 break
             growth = _growth(excess, self.per_output)
             scales, reduced = scales * growth, reduced * growth
-        return QuantizedWeights(
-            quantized.reshape(self.weights.shape).astype(np.int8 if self.bits <= 8 else np.int16),
-            quantized_bias.astype(np.int64),
-            scales,
-            int(bounds.max()),
-            int(widened.sum()),
-            float(reduced.max()),
-        )
+        weights = quantized.reshape(self.weights.shape).astype(np.int8 if self.bits <= 8 else np.int16)
+        counts = int(bounds.max()), int(widened.sum()), float(reduced.max())
+        return QuantizedWeights(weights, quantized_bias.astype(np.int64), scales, *counts)

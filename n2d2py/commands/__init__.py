@@ -1,1 +1,1 @@
-"""Commands that run `n2d2py` many times: `n2d2py-batch`, `n2d2py-tune`."""
+"""Commands that run `n2d2py` many times: `n2d2py-sweep`."""

@@ -1,11 +1,11 @@
-"""Tries export parameters and options of a network, and shows which settings nothing else beats.
+"""Try networks, export parameters and options, and show the best trade-offs.
 
     n2d2py-sweep SWEEP.ini [-o DIR] [-workers N | -cluster ADDRESS]
 
 SWEEP.ini has a section [sweep] with Network, Options, Objectives, Sampler, Trials and Seed, and sections [parameters] and
-[options] with the values to try: docs/how-to/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a
-sweep that was stopped goes on where it was. DIR/sweep.csv holds the table, DIR/sweep.png the plot. The result is the same for
-every number of workers.
+[options] with the values to try: docs/how-to/sweep.md. Each finished setting is a file DIR/settings/NNNN/result.json, and a
+sweep that was stopped continues after them. DIR/sweep.csv holds the table, DIR/sweep.png the plot. The result is the same for
+every number of workers; a time is best measured with one.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.commands.cli_common import build_tools_missing, run_tool, weights_of
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters
@@ -35,23 +35,44 @@ from n2d2py.files import json_text, write_text
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Section, load_document
 from n2d2py.targets.table import text_table
 
-OBJECTIVES = {"score": ("score %", 1), "arena": ("arena B", -1), "weights": ("weights B", -1)}
-"""By name: title, and 1 where more is better, -1 where less is."""
+Summary = Mapping[str, Any]
+
+
+def _last(values: Mapping[str, float | None]) -> float | None:
+    """Return the figure of the compiled export, or of the simulated one if it was not built."""
+    return values.get("simulated") if values.get("compiled") is None else values["compiled"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A figure of the summary of an export: 1 as `sign` where more is better, -1 where less is; an option that measures it."""
+
+    title: str
+    sign: int
+    value: Callable[[Summary], float | None]
+    option: str = ""
+
+
+OBJECTIVES = {
+    "score": Objective("score %", 1, lambda summary: _last(summary["scores"]), "-test"),
+    "agreement": Objective("as float %", 1, lambda summary: _last(summary.get("agreement", {})), "-test"),
+    "arena": Objective("arena B", -1, lambda summary: summary["arena_bytes"]),
+    "weights": Objective("weights B", -1, lambda summary: summary["packed_weights_bytes"]),
+    "stack": Objective("stack B", -1, lambda summary: summary["memory"]["stack"], "-latency"),
+    "code": Objective("code B", -1, lambda summary: summary["memory"]["code"], "-latency"),
+    "time": Objective("time us", -1, lambda summary: summary.get("latency", {}).get("least_us"), "-latency"),
+}
+_REMARKS = ("W102", "W109", "W801")
+"""Warnings of parameters without effect and of missing build tools."""
 _BATCH = 8
 """Settings that Optuna proposes before it hears of results, whatever the number of workers."""
 _SWEEP = Schema(
     "sweep",
     (
-        Key("Network", Kind.STRING, REQUIRED, "The INI, ONNX or TFLite file, relative to the folder of the sweep file."),
+        Key("Network", Kind.STRING, REQUIRED, "INI, ONNX or TFLite files, relative to the folder of the sweep file."),
         Key("Options", Kind.STRING, "-seed 1 -calib -1 -db-export 100 -test", "Options of n2d2py for every trial."),
         Key("Objectives", Kind.STRINGS, ("score", "arena"), f"Metrics to optimize: {', '.join(OBJECTIVES)}."),
-        Key(
-            "Sampler",
-            Kind.ENUM,
-            "grid",
-            "grid: try every combination. optuna: try Trials combinations that Optuna proposes.",
-            ("grid", "optuna"),
-        ),
+        Key("Sampler", Kind.ENUM, "grid", "grid: every combination. optuna: Trials proposals of Optuna.", ("grid", "optuna")),
         Key("Trials", Kind.UINT, 50, "Number of combinations that Optuna proposes.", minimum=1),
         Key("Seed", Kind.UINT, 0, "Seed of Optuna."),
     ),
@@ -62,9 +83,9 @@ Tried = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Sweep:
-    """Values to try, by name of export parameters and of options; `network` is a file, `options` go to every run."""
+    """Values to try, by name of export parameters and of options; `options` go to every run."""
 
-    network: Path
+    networks: tuple[Path, ...]
     options: tuple[str, ...]
     parameters: Tried
     words: Tried
@@ -75,7 +96,7 @@ class Sweep:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of what is tried; those of options with a dash."""
+        """The names of what is tried, without the network; those of options with a dash."""
         return (*self.parameters, *(f"-{name}" for name in self.words))
 
 
@@ -131,23 +152,55 @@ def read_sweep(path: Path) -> Sweep:
         for name in parameters
         if name not in known
     ]
-    objectives = tuple(values["Objectives"])
+    networks, objectives = _networks(path, values["Network"]), tuple(values["Objectives"])
     wrong = [name for name in objectives if name not in OBJECTIVES]
     where = section.where("Objectives") if section.has("Objectives") else section.location
     options = tuple(shlex.split(values["Options"]))
-    network = (path.parent / values["Network"]).resolve()
-    unknown = f"Objectives={' '.join(objectives)} contains an unknown objective"
-    untested = "score" in objectives and "-test" not in options
-    empty = not parameters and not words
+    unmeasured = [name for name in objectives if name not in wrong and OBJECTIVES[name].option not in ("", *options)]
+    option = OBJECTIVES[unmeasured[0]].option if unmeasured else ""
+    missing = [network for network in networks if not network.is_file()]
+    named = section.where("Network")
     checks = (
-        (wrong or not objectives, "E122", unknown, where, f"use {', '.join(OBJECTIVES)}"),
-        (untested, "E122", "the objective score requires -test in Options", where, "add -test to Options, or remove score"),
-        (empty, "E122", "the sweep has no values to try", section.location, "add [parameters] or [options] with values"),
-        (not network.is_file(), "E101", f"the model {network} does not exist", section.where("Network"), "correct Network"),
+        (
+            wrong or not objectives,
+            "E122",
+            f"Objectives={' '.join(objectives)} contains an unknown objective",
+            where,
+            f"use {', '.join(OBJECTIVES)}",
+        ),
+        (unmeasured, "E122", f"{' '.join(unmeasured)} in Objectives requires {option}", where, f"add {option} to Options"),
+        (
+            not parameters and not words,
+            "E122",
+            "no values to try",
+            section.location,
+            "add [parameters] or [options] with values",
+        ),
+        (
+            parameters and "export-parameters" in words,
+            "E122",
+            "[parameters] excludes export-parameters in [options]",
+            section.location,
+            "use one of them",
+        ),
+        (missing, "E101", f"the model {' '.join(map(str, missing))} does not exist", named, "correct Network"),
+        (
+            len(networks) > 1 and values["Sampler"] == "optuna",
+            "E122",
+            "Sampler=optuna takes one network",
+            named,
+            "use Sampler=grid, or a sweep for each network",
+        ),
     )
     problems += [N2D2Error(code, what, where=place, remedy=remedy) for fails, code, what, place, remedy in checks if fails]
     ErrorList.raise_if(problems)
-    return Sweep(network, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
+    return Sweep(networks, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
+
+
+def _networks(path: Path, text: str) -> tuple[Path, ...]:
+    """Return the files that `Network` names: one file, or several separated by blanks."""
+    names = [text] if (path.parent / text).is_file() else text.split()
+    return tuple((path.parent / name).resolve() for name in names)
 
 
 def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
@@ -159,13 +212,13 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
     values = [*sweep.parameters.values(), *sweep.words.values()]
     number = 0
 
-    def setting(chosen: Sequence[str]) -> Setting:
+    def setting(network: Path, chosen: Sequence[str]) -> Setting:
         nonlocal number
         number += 1
-        return Setting(sweep.network, sweep.options, tuple(zip(sweep.names, chosen, strict=True)), folder / f"{number - 1:04d}")
+        return Setting(network, sweep.options, tuple(zip(sweep.names, chosen, strict=True)), folder / f"{number - 1:04d}")
 
     if sweep.sampler == "grid":
-        yield [setting(chosen) for chosen in product(*values)]
+        yield [setting(network, chosen) for network in sweep.networks for chosen in product(*values)]
         return
     try:
         import optuna
@@ -173,7 +226,7 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
         raise N2D2Error("E454", "Sampler=optuna requires Optuna", remedy="pip install 'n2d2py[sweep]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     kinds = optuna.study.StudyDirection
-    directions = [kinds.MAXIMIZE if OBJECTIVES[name][1] > 0 else kinds.MINIMIZE for name in sweep.objectives]
+    directions = [kinds.MAXIMIZE if OBJECTIVES[name].sign > 0 else kinds.MINIMIZE for name in sweep.objectives]
     study = optuna.create_study(directions=directions, sampler=optuna.samplers.TPESampler(seed=sweep.seed))
     space: dict[str, optuna.distributions.BaseDistribution] = {
         name: optuna.distributions.CategoricalDistribution(tried) for name, tried in zip(sweep.names, values, strict=True)
@@ -181,7 +234,7 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
     while number < sweep.trials:
         first = number
         trials = [study.ask(space) for _ in range(min(_BATCH, sweep.trials - number))]
-        yield [setting([trial.params[name] for name in sweep.names]) for trial in trials]
+        yield [setting(sweep.networks[0], [trial.params[name] for name in sweep.names]) for trial in trials]
         for at, trial in enumerate(trials, first):
             outcome = outcomes[at]
             if outcome.problem:
@@ -197,13 +250,16 @@ def run_setting(setting: Setting) -> Outcome:
         return known
     shutil.rmtree(setting.folder, ignore_errors=True)
     setting.folder.mkdir(parents=True)
-    parameters = setting.folder / "params.ini"
-    lines = [f"{name} = {value}\n" for name, value in setting.values if not name.startswith("-")]
-    parameters.write_text("".join(lines), encoding="utf-8")
-    words = [str(setting.network), "-w", weights_of(setting.network)]
+    weights = setting.network.with_suffix(".npz")
+    words = [str(setting.network), "-w", str(weights) if weights.is_file() else "/dev/null"]
     words += [] if "-export" in setting.options else ["-export", "CPP"]
     words += [word for name, value in setting.values if name.startswith("-") for word in (name, value)]
-    done = run_tool([*words, "-export-parameters", str(parameters), "-o", str(setting.folder), "-quiet", *setting.options])
+    if lines := [f"{name} = {value}\n" for name, value in setting.values if not name.startswith("-")]:
+        parameters = setting.folder / "params.ini"
+        parameters.write_text("".join(lines), encoding="utf-8")
+        words += ["-export-parameters", str(parameters)]
+    command = [sys.executable, "-m", "n2d2py", *words, "-o", str(setting.folder), "-quiet", *setting.options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     (setting.folder / "run.log").write_text(done.stdout, encoding="utf-8")
     outcome = _outcome(done.returncode, done.stdout, setting.folder)
     for export in setting.folder.glob("export_*"):
@@ -230,10 +286,9 @@ def _outcome(status: int, text: str, folder: Path) -> Outcome:
         lines = [line for line in text.splitlines() if line.startswith("error ")] or ["error: see run.log"]
         return Outcome({}, lines[0].removeprefix("error ").replace(str(folder) + os.sep, ""))
     summary = json.loads(summaries[0].read_text(encoding="utf-8"))
-    scores = summary["scores"]
-    score = scores.get("compiled") if scores.get("compiled") is not None else scores.get("simulated")
-    figures = {"score": score, "arena": summary["arena_bytes"], "weights": summary["packed_weights_bytes"]}
-    lines = [line.split(": ", 2) for line in text.splitlines() if line.startswith(("warning N2D2-W109", "warning N2D2-W102"))]
+    figures = {name: objective.value(summary) for name, objective in OBJECTIVES.items()}
+    warnings = tuple(f"warning N2D2-{code}" for code in _REMARKS)
+    lines = [line.split(": ", 2) for line in text.splitlines() if line.startswith(warnings)]
     remarks = tuple(dict.fromkeys(line[-1] for line in lines))
     return Outcome({name: value for name, value in figures.items() if value is not None}, "", remarks)
 
@@ -260,27 +315,29 @@ def run_sweep(sweep: Sweep, folder: Path, executor: Executor) -> list[tuple[Sett
 
 
 def best(rows: Sequence[tuple[Setting, Outcome]], objectives: Sequence[str]) -> list[bool]:
-    """For each row whether no other is at least as good in all objectives and better in one."""
-    signs = [OBJECTIVES[name][1] for name in objectives]
-    points = [None if row.problem else [s * row.figures[n] for s, n in zip(signs, objectives, strict=True)] for _, row in rows]
+    """Return for each row True if no other of its network is at least as good in all objectives and better in one."""
+    points = [
+        (setting.network, None if row.problem else [OBJECTIVES[name].sign * row.figures[name] for name in objectives])
+        for setting, row in rows
+    ]
 
-    def beaten(point: list[float]) -> bool:
-        return any(
-            other is not None and other != point and all(a >= b for a, b in zip(other, point, strict=True)) for other in points
-        )
+    def beaten(network: Path, point: list[float]) -> bool:
+        others = [other for one, other in points if one == network and other is not None and other != point]
+        return any(all(a >= b for a, b in zip(other, point, strict=True)) for other in others)
 
-    return [point is not None and not beaten(point) for point in points]
+    return [point is not None and not beaten(network, point) for network, point in points]
 
 
 def table(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]]) -> list[list[str]]:
-    """Return the titles and cells: number, values, figures, "*" for a setting that none beats, the problem."""
-    titles = ["number", *sweep.names, *(OBJECTIVES[name][0] for name in sweep.objectives), "best", "problem"]
-    lines = [titles]
+    """Return the titles and cells: number, network if several, values, figures, "*" for a setting that none beats, the problem."""
+    several = len(sweep.networks) > 1
+    titles = [OBJECTIVES[name].title for name in sweep.objectives]
+    lines = [["number", *(["network"] if several else []), *sweep.names, *titles, "best", "problem"]]
     for (setting, outcome), front in zip(rows, best(rows, sweep.objectives), strict=True):
+        network = [setting.network.name] if several else []
+        values = [value for _, value in setting.values]
         figures = [_figure(outcome.figures.get(name)) for name in sweep.objectives]
-        lines.append(
-            [setting.folder.name, *(value for _, value in setting.values), *figures, "*" if front else "", outcome.problem]
-        )
+        lines.append([setting.folder.name, *network, *values, *figures, "*" if front else "", outcome.problem])
     return lines
 
 
@@ -313,8 +370,8 @@ def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> 
         for across_at, down_at, name in points:
             how = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": 7, "color": colour}
             axes.annotate(name.lstrip("0") or "0", (across_at, down_at), **how)
-    axes.set_xlabel(OBJECTIVES[across][0])
-    axes.set_ylabel(OBJECTIVES[down][0])
+    axes.set_xlabel(OBJECTIVES[across].title)
+    axes.set_ylabel(OBJECTIVES[down].title)
     axes.legend(loc="lower right")
     axes.grid(alpha=0.3)
     figure.savefig(path, metadata={"Software": None})
@@ -332,9 +389,6 @@ def main(words: list[str] | None = None) -> int:
     executor = of_options(parser, chosen)
     try:
         sweep = read_sweep(chosen.sweep)
-        if missing := build_tools_missing() if "-test" in sweep.options else None:
-            print(f"error: {missing}", file=sys.stderr)
-            return 1
         folder = chosen.o.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         rows = run_sweep(sweep, folder, executor)

@@ -6,7 +6,6 @@ import contextlib
 import io
 import sys
 import warnings
-from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,36 +13,25 @@ from typing import Any
 import onnx
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.frontend.onnx.cut import WHOLE, Cut
-from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
+from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx
 from n2d2py.frontend.tflite.model import load_tflite
 
 Source = Path | onnx.ModelProto
 """A network: its file, or an ONNX model in memory."""
 
 
-def load_model(
-    path: str | Source,
-    *,
-    ignore: Iterable[str] = (),
-    ignore_init: bool = False,
-    seed: int = 1,
-    encodings: Path | None = None,
-    cut: Cut = WHOLE,
-) -> OnnxModel:
+def load_model(path: str | Source, options: ImportOptions = ImportOptions()) -> OnnxModel:
     """Return the model of an ONNX or TFLite file, or of ONNX in memory; errors as `load_onnx` and `load_tflite`.
-
-    `cut` names tensors that become inputs and outputs. `encodings` is an AIMET file, for ONNX only.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.
     """
     if isinstance(path, onnx.ModelProto) or Path(path).suffix != ".tflite":
-        return load_onnx(path, ignore=ignore, ignore_init=ignore_init, seed=seed, encodings=encodings, cut=cut)
-    if encodings is not None:
+        return load_onnx(path, options)
+    if options.encodings is not None:
         remedy = "remove them; a TFLite file contains its own"
-        raise N2D2Error("E315", "encodings apply to ONNX files only", where=Location(str(encodings)), remedy=remedy)
-    return load_tflite(path, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
+        raise N2D2Error("E315", "encodings apply to ONNX files only", where=Location(str(options.encodings)), remedy=remedy)
+    return load_tflite(path, options)
 
 
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,66 +68,95 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     Raises:
         N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training, E006 not exactly one network.
     """
-    table = {option.name: option for option in OPTIONS}
-    values = {option.key: option.default for option in OPTIONS}
-    keys: set[str] = set()
-    networks: list[str] = []
-    ignored: list[str] = []
-    fused: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-") or word == "-":
-            networks.append(word)
-            continue
-        name, equals, value = (word[2:] if word.startswith("--") else word[1:]).partition("=")
-        if equals:
-            word = word.partition("=")[0]
-            if name in table and table[name].kind == "flag":
-                raise _error("E003", f"-{name} takes no value, but is followed by ={value}", f"write -{name} alone")
-            rest.insert(0, value)
-        if name in ("help", "version"):
-            name = name[0]
-        if name in IGNORED:
-            ignored.append(name)
-            if IGNORED[name] and rest and _NUMBER.fullmatch(rest[0]):
-                rest.pop(0)
-            continue
-        if name in FUSED:
-            modes, _why = FUSED[name]
-            if modes and (not rest or rest[0] not in modes):
-                raise _error("E004", f"-{name} {' '.join(rest[:1])} is not a valid value", f"give one of {', '.join(modes)}")
-            fused.append(f"{name} {rest.pop(0)}" if modes else name)
-            continue
-        if name in REFUSED:
-            why, remedy = REFUSED[name]
-            raise _error("E005", f"-{name} {why}", remedy)
-        if name not in table:
-            raise _error("E002", f"option {word} is unknown", suggest(name, table, "run n2d2py -h all", form="-{}"))
-        option = table[name]
-        keys.add(option.key)
-        if option.kind == "flag":
-            values[option.key] = True
-            if rest and _NUMBER.fullmatch(rest[0]):
-                remedy = f"-{option.name} takes no value, but is followed by {rest[0]}"
-                raise _error("E003", remedy, f"write -{option.name} alone")
-        elif option.kind == "optional-int":
-            values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
-        elif option.kind == "optional-text":
-            if name == "h" and len(rest) == 1 and rest[0].lstrip("-") in option.choices:
-                rest[0] = rest[0].lstrip("-")
-            unknown = rest and not rest[0].startswith("-") and not rest[0].endswith((".ini", *MODEL_ENDINGS))
-            if rest and rest[0] not in option.choices and (equals or (unknown and not Path(rest[0]).exists())):
-                refuse(option, rest[0])
-            values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
-        elif not rest or (not equals and rest[0].lstrip("-") in table and rest[0].startswith("-")):
-            remedy = f"-{option.name} requires a value" + (f", but is followed by the option {rest[0]}" if rest else "")
-            raise _error("E003", remedy, f"give -{option.name} {option.metavar}")
-        else:
-            value = _convert(option, rest.pop(0))
-            values[option.key] = (*values[option.key], value) if option.repeated else value
+    parser = _Parser(words)
+    while parser.rest:
+        parser.read_word()
+    networks, values = parser.networks, parser.values
     if len(networks) > 1:
         raise _error("E006", f"several models are given: {', '.join(networks)}", "give one INI, ONNX or TFLite file")
     if not networks and not (values["h"] or values["v"] or values["completion"]):
         raise _error("E006", "no model is given", "give an INI, ONNX or TFLite file; n2d2py -h shows examples")
-    return Arguments(networks[0] if networks else "", values, frozenset(keys), tuple(ignored), tuple(fused))
+    network = networks[0] if networks else ""
+    return Arguments(network, values, frozenset(parser.keys), tuple(parser.ignored), tuple(parser.fused))
+
+
+class _Parser:
+    """The words of a command line that are still to be read, `rest`, and the results of those before."""
+
+    def __init__(self, words: Sequence[str]):
+        self.table = {option.name: option for option in OPTIONS}
+        self.rest = list(words)
+        self.values = {option.key: option.default for option in OPTIONS}
+        self.keys: set[str] = set()
+        self.networks: list[str] = []
+        self.ignored: list[str] = []
+        self.fused: list[str] = []
+
+    def read_word(self) -> None:
+        """Read a network, or an option with its value."""
+        word = self.rest.pop(0)
+        if not word.startswith("-") or word == "-":
+            self.networks.append(word)
+            return
+        name, equals, value = (word[2:] if word.startswith("--") else word[1:]).partition("=")
+        if equals:
+            if name in self.table and self.table[name].kind == "flag":
+                raise _error("E003", f"-{name} takes no value, but is followed by ={value}", f"write -{name} alone")
+            self.rest.insert(0, value)
+        if name in ("help", "version"):
+            name = name[0]
+        if name in IGNORED:
+            self.ignored.append(name)
+            if IGNORED[name] and self._has_number():
+                self.rest.pop(0)
+        elif name in FUSED:
+            self._read_fused(name, FUSED[name][0])
+        elif name in REFUSED:
+            why, remedy = REFUSED[name]
+            raise _error("E005", f"-{name} {why}", remedy)
+        elif name not in self.table:
+            what = f"option {word.partition('=')[0]} is unknown"
+            raise _error("E002", what, suggest(name, self.table, "run n2d2py -h all", form="-{}"))
+        else:
+            option = self.table[name]
+            self.keys.add(option.key)
+            self.values[option.key] = self._read_value(option, bool(equals))
+
+    def _has_number(self) -> bool:
+        return bool(self.rest and _NUMBER.fullmatch(self.rest[0]))
+
+    def _read_fused(self, name: str, modes: Collection[str]) -> None:
+        if modes and (not self.rest or self.rest[0] not in modes):
+            what = f"-{name} {' '.join(self.rest[:1])} is not a valid value"
+            raise _error("E004", what, f"give one of {', '.join(modes)}")
+        self.fused.append(f"{name} {self.rest.pop(0)}" if modes else name)
+
+    def _read_value(self, option: Option, after_equals: bool) -> Any:
+        """Return the value of an option; `after_equals`: its word follows a `=`."""
+        rest, name = self.rest, option.name
+        if option.kind == "flag":
+            if self._has_number():
+                what = f"-{name} takes no value, but is followed by {rest[0]}"
+                raise _error("E003", what, f"write -{name} alone")
+            return True
+        if option.kind == "optional-int":
+            return _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
+        if option.kind == "optional-text":
+            return self._read_choice(option, after_equals)
+        if not rest or (not after_equals and rest[0].startswith("-") and rest[0].lstrip("-") in self.table):
+            what = f"-{name} requires a value" + (f", but is followed by the option {rest[0]}" if rest else "")
+            raise _error("E003", what, f"give -{name} {option.metavar}")
+        value = _convert(option, rest.pop(0))
+        return (*self.values[option.key], value) if option.repeated else value
+
+    def _read_choice(self, option: Option, after_equals: bool) -> str:
+        """Return the next word if it is a choice, else the first choice; refuse a word that is meant as one."""
+        rest = self.rest
+        if option.name == "h" and len(rest) == 1 and rest[0].lstrip("-") in option.choices:
+            rest[0] = rest[0].lstrip("-")
+        if rest and rest[0] in option.choices:
+            return rest.pop(0)
+        is_other = rest and not rest[0].startswith("-") and not rest[0].endswith((".ini", *MODEL_ENDINGS))
+        if rest and (after_equals or (is_other and not Path(rest[0]).exists())):
+            refuse(option, rest[0])
+        return option.choices[0]

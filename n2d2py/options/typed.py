@@ -220,40 +220,48 @@ def _target_options(name: str) -> tuple[str, ...]:
 
 def _check_together(a: Arguments) -> None:
     """Raise E003 and E007 for what single options cannot know, and the stages need not."""
-    if "testQAT" in a.fused and not a.test:
-        raise N2D2Error("E007", "-testQAT requires -test", remedy="add -test, which scores the integers of an export")
-    if a.streams is not None and not a.test:
-        raise N2D2Error("E007", "-streams requires -test", remedy="add -test, -audio and -post scores")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
-    if a.find_lr and (a.learn or a.learn_epoch or a.export or a.test):
-        raise N2D2Error("E007", "-find-lr ends when the rates are written", remedy="run it alone, then train")
-    if a.learn and a.learn_epoch:
-        raise N2D2Error("E007", "-learn and -learn-epoch exclude each other", remedy="remove one of them")
-    if (a.learn or a.learn_epoch) and (a.describe or a.memory_report or a.calib_reload):
-        other = "describe" if a.describe else "memory-report" if a.memory_report else "calib-reload"
-        raise N2D2Error("E007", f"-{other} cannot be combined with training", remedy="train first, then run it separately")
-    if a.calibOnly and a.nbbits not in (8, 16):
-        raise N2D2Error("E007", "-calibOnly requires integers", remedy="use -nbbits 8 or 16")
-    for name, count in (("compare", a.compare), ("latency", a.latency)):
-        if count and not a.export:
-            raise N2D2Error("E007", f"-{name} requires an export", remedy=f"add -export {_an_export()}")
-    if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
-        what = "-sensitivity requires an integer export"
-        raise N2D2Error("E007", what, remedy=f"add -export {_an_export()} and -nbbits 8 or 16")
-    if a.pre_samples >= 0 and not a.network.endswith(".ini"):
-        raise N2D2Error("E007", "-pre-samples requires an INI file", remedy="remove -pre-samples")
-    if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
-        raise N2D2Error("E007", "-input-range requires -calib-data", remedy="add -calib-data PATH")
-    own_data = ("class-names", "post", *(() if a.network.endswith(MODEL_ENDINGS) else ("input-format",)))
-    alone = [
-        option.name for option in OPTIONS if option.group == DATA and option.key in a.given and option.name not in own_data
+    trains, integer = bool(a.learn or a.learn_epoch), a.nbbits in (8, 16)
+    is_ini, is_model = a.network.endswith(".ini"), a.network.endswith(MODEL_ENDINGS)
+    separate = [name for name in ("describe", "memory-report", "calib-reload") if a.values[name.replace("-", "_")]]
+    measured = [name for name in ("compare", "latency") if a.values[name]]
+    own_data = ("class-names", "post", *(() if is_model else ("input-format",)))
+    data = [option.name for option in OPTIONS if option.group == DATA and option.key in a.given and option.name not in own_data]
+    export = "" if a.export else f"add -export {_an_export()}"
+    checks: list[tuple[object, str, str]] = [
+        ("testQAT" in a.fused and not a.test, "-testQAT requires -test", "add -test, which scores the integers of an export"),
+        (a.streams is not None and not a.test, "-streams requires -test", "add -test, -audio and -post scores"),
+        (a.find_lr and (trains or a.export or a.test), "-find-lr ends when the rates are written", "run it alone, then train"),
+        (a.learn and a.learn_epoch, "-learn and -learn-epoch exclude each other", "remove one of them"),
+        (
+            trains and separate,
+            f"-{''.join(separate[:1])} cannot be combined with training",
+            "train first, then run it separately",
+        ),
+        (a.calibOnly and not integer, "-calibOnly requires integers", "use -nbbits 8 or 16"),
+        (measured and not a.export, f"-{''.join(measured[:1])} requires an export", export),
+        (
+            a.sensitivity and not (a.export and integer),
+            "-sensitivity requires an integer export",
+            f"add -export {a.export or _an_export()} and -nbbits 8 or 16",
+        ),
+        (a.pre_samples >= 0 and not is_ini, "-pre-samples requires an INI file", "remove -pre-samples"),
+        (
+            a.input_range is not None and not a.calib_data and is_ini,
+            "-input-range requires -calib-data",
+            "add -calib-data PATH",
+        ),
+        (data and not a.calib_data, f"-{''.join(data[:1])} requires -calib-data", "add -calib-data PATH"),
+        (
+            a.w not in (None, "/dev/null") and is_model,
+            f"-w {a.w} has no effect on an ONNX or TFLite file",
+            "remove -w; the file contains its weights, and an INI can refer to it",
+        ),
     ]
-    if alone and not a.calib_data:
-        raise N2D2Error("E007", f"-{alone[0]} requires -calib-data", remedy="add -calib-data PATH")
-    if a.w not in (None, "/dev/null") and a.network.endswith(MODEL_ENDINGS):
-        what = f"-w {a.w} has no effect on an ONNX or TFLite file"
-        raise N2D2Error("E007", what, remedy="remove -w; the file contains its weights, and an INI can refer to it")
+    for is_so, what, remedy in checks:
+        if is_so:
+            raise N2D2Error("E007", what, remedy=remedy)
 
 
 def _an_export() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -89,14 +90,13 @@ def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "
         svg.rect(left, top, x(min(plot.threshold, reach)) - left, bottom - top, "kept")
     svg.path(_steps(plot, x, y, bottom), "bars")
     svg.line(side, bottom, width - side, bottom, "axis")
+    signs = (1, -1) if low < 0 else (1,)
     for mode, value in plot.candidates.items():
-        for at in (value, -value) if low < 0 else (value,):
-            if low <= at <= reach:
-                style = f"candidate {CANDIDATE_CLASSES[mode]}"
-                svg.line(x(at), top, x(at), top + 0.3 * (bottom - top), style, title=f"{mode} {value:.4g}")
-    if plot.threshold is not None:
-        for at in (plot.threshold, -plot.threshold) if low < 0 else (plot.threshold,):
-            svg.line(x(at), top, x(at), bottom, "threshold", title=f"threshold {plot.threshold:.6g}")
+        for at in (sign * value for sign in signs if low <= sign * value <= reach):
+            style = f"candidate {CANDIDATE_CLASSES[mode]}"
+            svg.line(x(at), top, x(at), top + 0.3 * (bottom - top), style, title=f"{mode} {value:.4g}")
+    for at in () if plot.threshold is None else (sign * plot.threshold for sign in signs):
+        svg.line(x(at), top, x(at), bottom, "threshold", title=f"threshold {plot.threshold:.6g}")
     ticks = [(low, "start"), (reach, "end")] + ([(0.0, "middle")] if low < 0 else [])
     for value, anchor in ticks:
         svg.text(x(value), bottom + 11, f"{value:.3g}", "tick", anchor=anchor)
@@ -104,13 +104,16 @@ def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "
         svg.text(side, 19, shorten(title, 60), "title", anchor="start")
         if plot.threshold is not None:
             svg.text(width - side, 19, f"threshold {plot.threshold:.6g}", "note", anchor="end")
-        at = float(side)
-        for mode, value in plot.candidates.items():
-            svg.line(at, height - 9, at + 14, height - 9, f"candidate {CANDIDATE_CLASSES[mode]}")
-            text = f"{mode} {value:.4g}"
-            svg.text(at + 19, height - 5, text, "tick", anchor="start")
-            at += 36 + 6.0 * len(text)
+        _draw_legend(svg, plot.candidates, float(side), height)
     return svg.finish()
+
+
+def _draw_legend(svg: Svg, candidates: Mapping[str, float], x: float, height: int) -> None:
+    for mode, value in candidates.items():
+        svg.line(x, height - 9, x + 14, height - 9, f"candidate {CANDIDATE_CLASSES[mode]}")
+        text = f"{mode} {value:.4g}"
+        svg.text(x + 19, height - 5, text, "tick", anchor="start")
+        x += 36 + 6.0 * len(text)
 
 
 _SHOWN_BINS = 128

@@ -1,20 +1,105 @@
-"""The drawing of a network: boxes with name, operator, shape and number type; edges downwards."""
+"""The drawing of a network: boxes with name, operator, shape and number type, in columns and in the order of execution.
+
+An edge to the next layer is straight. Other edges share a lane next to the column of their source, one for each tensor.
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import dataclass
+from math import ceil
 
 from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.pool import Pool
 from n2d2py.report.layers import layer_type, stored_parameters
-from n2d2py.report.layout import Item, Layout, lay_out
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import grouped, shorten
 
-_BOX = (212.0, 46.0)
-_END = (212.0, 34.0)
-_LANE = 5.0
+_WIDTH, _LAYER, _PORT = 212.0, 46.0, 34.0
+"""Width of the boxes, height of those of layers, and of inputs and outputs, in pixels."""
+_GAP, _MARGIN, _LANE = 22.0, 30.0, 6.0
+"""Pixels between rows, around the drawing, and between lanes."""
+_ROWS = 26
+"""Boxes of a column; 1.2 times as many are still one column."""
+
+
+@dataclass
+class Box:
+    """A box in the drawing; (x, y) is its left upper corner."""
+
+    column: int
+    y: float
+    height: float
+    x: float = 0.0
+
+    @property
+    def middle(self) -> float:
+        """The y of the centre."""
+        return self.y + self.height / 2
+
+    @property
+    def bottom(self) -> float:
+        """The y of the lower edge."""
+        return self.y + self.height
+
+
+class Layout:
+    """Places of boxes of some heights, in order, with edges (from, to) to later boxes; `paths`: line and arrow of each edge, in SVG."""
+
+    def __init__(self, heights: list[float], edges: list[tuple[int, int]]):
+        columns = ceil(len(heights) / _ROWS) if len(heights) > 1.2 * _ROWS else 1
+        rows = ceil(len(heights) / columns)
+        self.boxes = [Box(k // rows, 0.0, height) for k, height in enumerate(heights)]
+        bent = [edge for edge in edges if not self._is_next(*edge)]
+        far = dict.fromkeys(a for a, b in bent if self.boxes[b].column > self.boxes[a].column + 1)
+        self._above = {source: _MARGIN + _LANE * k for k, source in enumerate(far)}
+        for k, box in enumerate(self.boxes):
+            box.y = self.boxes[k - 1].bottom + _GAP if k % rows else _MARGIN + _LANE * len(far)
+        lanes = [self._free_lanes(column, bent) for column in range(columns)]
+        left, self._lane_x = _MARGIN, dict[tuple[int, int], float]()
+        for column, numbers in enumerate(lanes):
+            for box in self.boxes[column * rows : (column + 1) * rows]:
+                box.x = left
+            left += _WIDTH + _MARGIN
+            self._lane_x |= {(column, source): left - _MARGIN / 2 + _LANE * lane for source, lane in numbers.items()}
+            left += _MARGIN + _LANE * (max(numbers.values(), default=-1) + 1)
+        self.width, self.height = left - _MARGIN, max(box.bottom for box in self.boxes) + _MARGIN
+        self.paths = [self._straight(*edge) if self._is_next(*edge) else self._bent(*edge) for edge in edges]
+
+    def _is_next(self, a: int, b: int) -> bool:
+        return b == a + 1 and self.boxes[a].column == self.boxes[b].column
+
+    def _free_lanes(self, column: int, edges: list[tuple[int, int]]) -> dict[int, int]:
+        """Return the lane of each source (box) next to a column, short ones first, such that no two in a lane meet."""
+        spans: dict[int, list[float]] = {}
+        for a, b in edges:
+            first, last = self.boxes[a].column, max(self.boxes[a].column, self.boxes[b].column - 1)
+            if column in (first, last):
+                ends = self.boxes[a].middle if column == first else 0.0, self.boxes[b].middle if column == last else 0.0
+                spans[a] = [*spans.get(a, ()), *ends]
+        lanes: dict[int, int] = {}
+        occupied: list[list[tuple[float, float]]] = []
+        for source, ends in sorted(spans.items(), key=lambda item: max(item[1]) - min(item[1])):
+            low, high = min(ends), max(ends)
+            free = (k for k, spans in enumerate(occupied) if all(high < begin or end < low for begin, end in spans))
+            lane = next(free, len(occupied))
+            occupied[lane:] = occupied[lane:] or [[]]
+            occupied[lane].append((low, high))
+            lanes[source] = lane
+        return lanes
+
+    def _straight(self, a: int, b: int) -> tuple[str, str]:
+        x, y = number(self.boxes[a].x + _WIDTH / 2), number(self.boxes[b].y)
+        return f"M{x} {number(self.boxes[a].bottom)}V{y}", f"M{x} {y}l-3.5 -7h7z"
+
+    def _bent(self, a: int, b: int) -> tuple[str, str]:
+        source, target = self.boxes[a], self.boxes[b]
+        path = f"M{number(source.x + _WIDTH)} {number(source.middle)}H{number(self._lane_x[source.column, a])}"
+        if target.column > source.column + 1:
+            path += f"V{number(self._above[a])}H{number(self._lane_x[target.column - 1, a])}"
+        from_left = target.column > source.column
+        x, y = number(target.x if from_left else target.x + _WIDTH), number(target.middle)
+        return f"{path}V{y}H{x}", f"M{x} {y}l{-7 if from_left else 7} -3.5v7z"
 
 
 def _tensor_text(graph: QuantGraph, tensor: str) -> str:
@@ -48,19 +133,18 @@ def _style(node: QuantNode) -> str:
     return {"Fc": "k-fc", "Pool": "k-pool", "ElemWise": "k-join", "Concat": "k-join"}.get(kind, "k-other")
 
 
-def _parts(graph: QuantGraph) -> tuple[list[tuple[float, float]], list[tuple[int, int]]]:
-    """Return the sizes of the inputs, layers and outputs, in this order, and the edges between them."""
+def _parts(graph: QuantGraph) -> tuple[list[float], list[tuple[int, int]]]:
+    """Return the heights of the inputs, layers and outputs, in this order, and the edges between them."""
     producer = {name: k for k, name in enumerate(graph.inputs)}
-    sizes, edges = [_END] * len(graph.inputs), []
+    heights, edges = [_PORT] * len(graph.inputs), []
     for node in graph.nodes:
-        first = len(sizes)
-        sizes.append(_BOX)
-        edges += [(producer[name], first) for name in node.inputs]
-        producer.update(dict.fromkeys(node.outputs, first))
+        edges += [(producer[name], len(heights)) for name in node.inputs]
+        producer.update(dict.fromkeys(node.outputs, len(heights)))
+        heights.append(_LAYER)
     for name in graph.outputs:
-        edges.append((producer[name], len(sizes)))
-        sizes.append(_END)
-    return sizes, edges
+        edges.append((producer[name], len(heights)))
+        heights.append(_PORT)
+    return heights, edges
 
 
 def draw_network(graph: QuantGraph, *, standalone: bool = True) -> str:
@@ -68,69 +152,38 @@ def draw_network(graph: QuantGraph, *, standalone: bool = True) -> str:
 
     In a page the box of layer k is the element `node-k` and leads to the element `layer-k`.
     """
-    sizes, edges = _parts(graph)
-    layout = lay_out(sizes, edges)
+    layout = Layout(*_parts(graph))
     svg = Svg(layout.width, layout.height, "network", standalone=standalone, title="" if standalone else "network")
-    _draw_edges(svg, layout)
-    inputs = len(graph.inputs)
-    for k, name in enumerate(graph.inputs):
-        _draw_end(svg, layout.items[k], f"input {name}", f"{_dims(graph, name)} · {_tensor_text(graph, name)}")
-    for k, node in enumerate(graph.nodes, inputs):
+    for path, tip in layout.paths:
+        svg.path(path, "edge")
+        svg.path(tip, "arrow")
+    boxes = iter(layout.boxes)
+    for name in graph.inputs:
+        _draw_port(svg, next(boxes), f"input {name}", f"{_dims(graph, name)} · {_tensor_text(graph, name)}")
+    for row, node in enumerate(graph.nodes):
         if standalone:
-            _draw_layer(svg, layout.items[k], graph, node)
+            _draw_layer(svg, next(boxes), graph, node)
             continue
-        row = k - inputs
         with svg.link(f"layer-{row}", f"node-{row}", row, f"{node.name}, {_operator_text(node)}: go to its row in the table"):
-            _draw_layer(svg, layout.items[k], graph, node)
-    for k, name in enumerate(graph.outputs, inputs + len(graph.nodes)):
-        _draw_end(svg, layout.items[k], f"output {name}", _dims(graph, name))
+            _draw_layer(svg, next(boxes), graph, node)
+    for name in graph.outputs:
+        _draw_port(svg, next(boxes), f"output {name}", _dims(graph, name))
     return svg.finish()
 
 
-def _draw_layer(svg: Svg, item: Item, graph: QuantGraph, node: QuantNode) -> None:
-    x, y = item.x - item.width / 2, item.y - item.height / 2
-    out = node.outputs[0]
+def _draw_layer(svg: Svg, box: Box, graph: QuantGraph, node: QuantNode) -> None:
+    x, y, out = box.x, box.y, node.outputs[0]
     macs = int(node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(out), node))
     count = sum(int(array.size) for array in stored_parameters(node))
     title = f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters"
-    svg.rect(x, y, item.width, item.height, "box", 4, title=title)
-    svg.rect(x, y, 5, item.height, _style(node), 2)
+    svg.rect(x, y, _WIDTH, _LAYER, "box", 4, title=title)
+    svg.rect(x, y, 5, _LAYER, _style(node), 2)
     svg.text(x + 13, y + 15, shorten(node.name, 27), "name", anchor="start")
     svg.text(x + 13, y + 28, shorten(f"{_operator_text(node)} → {_dims(graph, out)}", 36), "info", anchor="start")
     svg.text(x + 13, y + 40, _tensor_text(graph, out), "info", anchor="start")
 
 
-def _draw_end(svg: Svg, item: Item, title: str, text: str) -> None:
-    svg.rect(item.x - item.width / 2, item.y - item.height / 2, item.width, item.height, "end", item.height / 2)
-    svg.text(item.x, item.y - 3, shorten(title, 24), "name")
-    svg.text(item.x, item.y + 10, shorten(text, 34), "info")
-
-
-def _draw_edges(svg: Svg, layout: Layout) -> None:
-    lanes: dict[tuple[int, int], int] = {}
-    for route in layout.edges:
-        items = [layout.items[index] for index in route]
-        parts = [f"M{number(items[0].x)} {number(items[0].y + items[0].height / 2)}"]
-        for upper, lower in pairwise(items):
-            y0, y1 = upper.y + upper.height / 2, lower.y - lower.height / 2
-            if lower.column != upper.column:
-                lane = lanes.setdefault((upper.column, route[0]), sum(1 for column, _ in lanes if column == upper.column))
-                parts.append(_over(layout, upper, lower, y0, y1, lane))
-            elif abs(upper.x - lower.x) < 0.05:
-                parts.append(f"V{number(y1)}")
-            else:
-                middle = number((y0 + y1) / 2)
-                parts.append(f"C{number(upper.x)} {middle} {number(lower.x)} {middle} {number(lower.x)} {number(y1)}")
-            if lower.key is None:
-                parts.append(f"V{number(lower.y + lower.height / 2)}")
-        svg.path("".join(parts), "edge")
-        end = items[-1]
-        tip = end.y - end.height / 2
-        svg.path(f"M{number(end.x)} {number(tip)}l-3.5 -7h7z", "arrow")
-
-
-def _over(layout: Layout, upper: Item, lower: Item, y0: float, y1: float, lane: int) -> str:
-    """Return the way from the foot of a column, through the gutter, to the head of the next one."""
-    right = max(item.x + item.width / 2 for item in layout.items if item.column == upper.column)
-    gutter, foot, head = right + 22 + lane * _LANE, y0 + 9 + lane * _LANE, y1 - 13 - lane * _LANE
-    return f"V{number(foot)}H{number(gutter)}V{number(head)}H{number(lower.x)}V{number(y1)}"
+def _draw_port(svg: Svg, box: Box, title: str, text: str) -> None:
+    svg.rect(box.x, box.y, _WIDTH, _PORT, "end", _PORT / 2)
+    svg.text(box.x + _WIDTH / 2, box.middle - 3, shorten(title, 24), "name")
+    svg.text(box.x + _WIDTH / 2, box.middle + 10, shorten(text, 34), "info")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
@@ -80,20 +80,18 @@ def grouped(value: int) -> str:
 
 def short_bytes(value: int) -> str:
     """Return the bytes in B, KiB or MiB with about three digits."""
-    for unit, size in (("MiB", 2**20), ("KiB", 2**10)):
-        if value >= size:
-            amount = value / size
-            return f"{amount:.2f} {unit}" if amount < 10 else f"{amount:.1f} {unit}"
-    return f"{value} B"
+    return _short(value, {"MiB": 2**20, "KiB": 2**10}) or f"{value} B"
 
 
 def short_count(value: int) -> str:
     """Return a count with k, M or G and about three digits."""
-    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if value >= size:
-            amount = value / size
-            return f"{amount:.2f} {unit}" if amount < 10 else f"{amount:.1f} {unit}"
-    return str(value)
+    return _short(value, {"G": 10**9, "M": 10**6, "k": 10**3}) or str(value)
+
+
+def _short(value: int, units: Mapping[str, int]) -> str:
+    """Return a number in the largest unit that it reaches; "" if it reaches none."""
+    unit = next((unit for unit, size in units.items() if value >= size), "")
+    return unit and f"{value / units[unit]:.{2 if value < 10 * units[unit] else 1}f} {unit}"
 
 
 def shorten(text: str, length: int) -> str:

@@ -20,7 +20,7 @@ from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.score import expected_labels
+from n2d2py.stages.score import expected_outputs
 from n2d2py.targets.pixels import fit_labels
 from n2d2py.targets.target import ScoreTarget
 
@@ -54,7 +54,7 @@ def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli |
 def check_labels(network: LoadedNetwork, stimuli: Stimuli) -> None:
     """Raise E451 for a label beyond the outputs of a target, before calibration."""
     for target in network.targets:
-        _expected_outputs(network, target, network.graph.shape(target.tensor), stimuli.labels)
+        expected_outputs(network, target, stimuli.labels)
 
 
 def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> None:
@@ -84,19 +84,6 @@ def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> N
             raise N2D2Error("E707", f"-app {app}: {what}", where=network.place, remedy=remedy)
 
 
-def _expected_outputs(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
-    """Return the expected outputs of a target for label ids; E451 beyond its outputs."""
-    expected = expected_labels(network, target.name, labels)
-    if not target.as_data and expected.max(initial=-1) >= channels(shape):
-        in_ini = network.document is not None
-        what = f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes"
-        remedy = "correct the model, or set LabelsMapping"
-        if not in_ini:
-            remedy = "give labels of these classes with -labels, or one folder a class"
-        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
-    return expected
-
-
 def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """Return the expected output at each position of a target, int32 (N, positions).
 
@@ -106,7 +93,7 @@ def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, la
     Raises:
         N2D2Error: E451 a label beyond the outputs.
     """
-    expected = _expected_outputs(network, target, shape, labels)
+    expected = expected_outputs(network, target, labels)
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
         at = fit_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))

@@ -480,11 +480,13 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
     from n2d2py.frontend.onnx.cut import Cut
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
     from n2d2py.frontend.onnx.importer import import_onnx
+    from n2d2py.frontend.onnx.model import ImportOptions
     from n2d2py.frontend.onnx.states import find_states, fix_inputs
     from n2d2py.stages.input_sizes import size_inputs
 
     encodings = None if options.encodings is None else Path(options.encodings)
-    model = load_model(path, encodings=encodings, cut=Cut.of(options.inputs, options.outputs))
+    cut = Cut.of(options.inputs, options.outputs)
+    model = load_model(path, ImportOptions(encodings=encodings, cut=cut))
     fix_inputs(model, options.constants or params["Constants"])
     find_states(model, params["States"])
     size_inputs(model, options)

@@ -78,6 +78,19 @@ def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray
     return labels if mapping is None else mapping.targets(labels)
 
 
+def expected_outputs(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
+    """Return `expected_labels` of a target; raise E451 for a label beyond its classes. A single output has two classes."""
+    expected = expected_labels(network, target.name, labels)
+    classes = max(channels(network.graph.shape(target.tensor)), 2)
+    if not target.as_data and expected.max(initial=-1) >= classes:
+        what = f"a sample has label {expected.max()}, but '{target.tensor}' has {classes} classes"
+        remedy = "correct the model, or set LabelsMapping"
+        if network.document is None:
+            remedy = "give labels of these classes with -labels, or one folder a class"
+        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
+    return expected
+
+
 def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
     """Return the names of the outputs of a target: of the labels that mean each."""
     mapping = network.mappings.get(target.name)

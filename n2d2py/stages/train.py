@@ -16,12 +16,12 @@ from n2d2py.contracts.functions import Logistic
 from n2d2py.contracts.ini.recipes import LayerRecipe
 from n2d2py.errors import ErrorList, N2D2Error, join_names
 from n2d2py.files import write_text
-from n2d2py.graph import Graph, Node, channels
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.softmax import Softmax
 from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.options import RunOptions
-from n2d2py.stages.score import expected_labels
+from n2d2py.stages.score import expected_outputs
 from n2d2py.targets.target import ScoreTarget
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if path.suffix != ".ini":
         raise not_trained(path)
     require_torch()
-    from n2d2py.training.loop import Schedule, explore_rates, train
+    from n2d2py.training.loop import LearnSet, Schedule, explore_rates, train
     from n2d2py.training.module import build_module
 
     chosen = options.training
@@ -64,10 +64,10 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     _check_device(device)
     schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers, chosen.metric)
     if chosen.find_rate:
-        _write_rates(explore_rates(module, store.recipes, goals, learn, schedule, draw), options.folder)
+        _write_rates(explore_rates(module, store.recipes, goals, LearnSet(learn, draw), schedule), options.folder)
         return options
     log.notice("training: %d stimuli from a set of %d, batch size %d", total, len(learn), network.batch_size)
-    progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, draw)
+    progress = train(module, store.recipes, goals, LearnSet(learn, draw), validation, schedule, options.folder)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
         log.notice("best validation score in epoch %d: %s", progress.best_epoch, best)
@@ -179,15 +179,10 @@ def _with_loss(network: LoadedNetwork, node: Node) -> bool:
 
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
-    ids = np.asarray(expected_labels(network, target.name, labels), np.int64)
+    ids = np.asarray(expected_outputs(network, target, labels), np.int64)
     if ids.ndim == 1 and ids.min(initial=0) < 0:
         what = f"target '{target.name}' has stimuli without a label"
         raise N2D2Error("E431", what, where=target.location, remedy="label every stimulus of the Learn set")
-    outputs = max(channels(network.graph.shape(target.tensor)), 2)
-    if not target.as_data and ids.max(initial=-1) >= outputs:
-        what = f"a stimulus has label {ids.max()}, but '{target.tensor}' has {outputs} classes"
-        remedy = "correct the outputs of the network, or set LabelsMapping"
-        raise N2D2Error("E451", what, where=target.location or f"[{target.name}]", remedy=remedy)
     return ids
 
 

@@ -96,6 +96,18 @@ class Progress:
         return scores.index(max(scores)) + 1 if scores else 0
 
 
+@dataclass(frozen=True)
+class LearnSet:
+    """Training samples; `of_epoch` returns those of an epoch, if they differ between epochs."""
+
+    stimuli: Stimuli
+    of_epoch: Callable[[int], Stimuli] | None = None
+
+    def source(self, workers: int) -> Source:
+        """Return the samples by position, read by so many processes."""
+        return Source(self.stimuli, self.of_epoch, workers)
+
+
 class _Solvers:
     """Optimizers of all parameters: one PyTorch optimizer for each solver type, with one group for each setting."""
 
@@ -124,13 +136,7 @@ class _Solvers:
         `batches`: number of batches since training began. If given, only parameters whose IterationSize divides it are updated,
         by the mean of their gradients.
         """
-        waiting: dict[nn.Parameter, Tensor | None] = {}
-        for solver, parameters in self.groups.items():
-            for parameter in parameters:
-                if batches % solver.iteration_size:
-                    waiting[parameter], parameter.grad = parameter.grad, None
-                elif batches and solver.iteration_size > 1 and parameter.grad is not None:
-                    parameter.grad /= solver.iteration_size
+        waiting = self._accumulated_gradients(batches)
         for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
             for group, solver in zip(optimizer.param_groups, settings, strict=True):
                 group["lr"] = rate(solver)
@@ -143,6 +149,17 @@ class _Solvers:
                         parameter.clamp_(*solver.clamping)
         for parameter, gradient in waiting.items():
             parameter.grad = gradient
+
+    def _accumulated_gradients(self, batches: int) -> dict[nn.Parameter, Tensor | None]:
+        """Take the gradients of parameters that wait for further batches, and average those of the others."""
+        waiting: dict[nn.Parameter, Tensor | None] = {}
+        for solver, parameters in self.groups.items():
+            for parameter in parameters:
+                if batches % solver.iteration_size:
+                    waiting[parameter], parameter.grad = parameter.grad, None
+                elif batches and solver.iteration_size > 1 and parameter.grad is not None:
+                    parameter.grad /= solver.iteration_size
+        return waiting
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the optimizer state for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
@@ -208,16 +225,15 @@ def train(
     module: GraphModule,
     recipes: Mapping[str, LayerRecipe],
     goals: list[Goal],
-    learn: Stimuli,
+    learn: LearnSet,
     validation: Stimuli | None,
     schedule: Schedule,
     folder: Path,
-    epoch_stimuli: Callable[[int], Stimuli] | None = None,
 ) -> Progress:
     """Train a module. Write `weights` (last epoch), `weights_validation` (best epoch) and a checkpoint into `folder`.
 
-    `epoch_stimuli` returns the training samples of an epoch, if they differ between epochs. Every process of torchrun calls
-    this function; the first one writes. The same seed and kind of machine give the same weights.
+    Every process of torchrun calls this function; the first one writes. The same seed and kind of machine give the same
+    weights.
 
     Raises:
         N2D2Error: E431 for settings that cannot be trained, E432 for a loss that is not finite, E433 for a wrong checkpoint.
@@ -227,13 +243,13 @@ def train(
         solvers = _Solvers(module, recipes)
         checkpoint = folder / "training" / "checkpoint.npz"
         progress = _restore(checkpoint, module, solvers) if schedule.resume else Progress()
-        _check_batches(module, min(schedule.batch, len(learn)) // count)
+        _check_batches(module, min(schedule.batch, len(learn.stimuli)) // count)
         folder.mkdir(parents=True, exist_ok=True)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
-        source, checked = Source(learn, epoch_stimuli, schedule.workers), None if validation is None else Source(validation)
-        epochs = ceil(schedule.stimuli / len(learn))
+        source, checked = learn.source(schedule.workers), None if validation is None else Source(validation)
+        epochs = ceil(schedule.stimuli / len(learn.stimuli))
         while progress.seen < schedule.stimuli:
-            loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
+            loss = _epoch(wrapped, solvers, goals, source, schedule, progress, (rank, count))
             module.clamp_parameters()
             score = float("nan") if checked is None else _score(module, goals, checked, schedule)
             progress.history.append((loss, score))
@@ -268,10 +284,10 @@ def _epoch(
     source: Source,
     schedule: Schedule,
     progress: Progress,
-    rank: int,
-    count: int,
+    process: tuple[int, int],
 ) -> float:
-    """Train for one epoch, or for the remaining samples of the schedule; return the mean loss."""
+    """Train for one epoch, or for the remaining samples of the schedule; return the mean loss. `process`: rank and number."""
+    rank, count = process
     module.train()
     torch.manual_seed(schedule.seed + (progress.epoch << 32))  # a resumed training draws what an uninterrupted one draws
     order = np.random.Generator(np.random.PCG64([schedule.seed, progress.epoch])).permutation(len(source.stimuli))
@@ -307,12 +323,7 @@ def _scheduled_rate(progress: Progress, schedule: Schedule, solver: SolverSettin
 
 
 def explore_rates(
-    module: GraphModule,
-    recipes: Mapping[str, LayerRecipe],
-    goals: list[Goal],
-    learn: Stimuli,
-    schedule: Schedule,
-    epoch_stimuli: Callable[[int], Stimuli] | None = None,
+    module: GraphModule, recipes: Mapping[str, LayerRecipe], goals: list[Goal], learn: LearnSet, schedule: Schedule
 ) -> list[tuple[float, float]]:
     """Return (rate, loss) of each step while one rate of all solvers rises exponentially from 1e-6 to 10, as with -find-lr of
     N2D2.
@@ -321,11 +332,11 @@ def explore_rates(
     """
     module.to(schedule.device).train()
     torch.manual_seed(schedule.seed)
-    solvers, source = _Solvers(module, recipes), Source(learn, epoch_stimuli, schedule.workers)
-    _check_batches(module, min(schedule.batch, len(learn)))
+    solvers, source, size = _Solvers(module, recipes), learn.source(schedule.workers), len(learn.stimuli)
+    _check_batches(module, min(schedule.batch, size))
     count, losses = max(schedule.stimuli // schedule.batch, 2), []
-    for epoch in range(ceil(count * schedule.batch / len(learn))):
-        order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(len(learn))
+    for epoch in range(ceil(count * schedule.batch / size)):
+        order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(size)
         parts = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
         for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
             rate = 1e-6 * 1e7 ** (len(losses) / (count - 1))

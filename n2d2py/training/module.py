@@ -320,32 +320,28 @@ def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Mod
     return _Parameterless(_forward_function(node), activation)
 
 
+_FUNCTIONS: dict[type, Callable[[Any], Callable[..., Tensor] | None]] = {
+    Dropout: lambda op: nn.Dropout(op.ratio),
+    Identity: lambda op: nn.Identity(),
+    Pool: lambda op: partial(_pool, op),
+    Concat: lambda op: None if op.slots or op.rows > 1 else lambda *inputs: torch.cat(inputs, op.axis),
+    Reshape: lambda op: lambda x: x.reshape(len(x), *op.dims),
+    Transpose: lambda op: lambda x: x.permute(op.perm),
+    Padding: lambda op: lambda x: functional.pad(x, (op.pads[1], op.pads[3], op.pads[0], op.pads[2])),
+    Softmax: lambda op: partial(_softmax, op),
+    Normalize: lambda op: None if op.part else partial(_normalize, op),
+    ElemWise: lambda op: partial(_elementwise, op) if op.operation in ("Sum", "Prod", "Max") else None,
+}
+"""Function of an operator without weights, by its type; None for a form that has no gradient here."""
+
+
 def _forward_function(node: Node) -> Callable[..., Tensor]:
-    op = node.op
-    if isinstance(op, Dropout):
-        return nn.Dropout(op.ratio)
-    if isinstance(op, Activation):
-        return _differentiable(node, op.function)
-    if isinstance(op, Identity):
-        return lambda x: x
-    if isinstance(op, Pool):
-        return partial(_pool, op)
-    if isinstance(op, Concat) and not op.slots and op.rows == 1:
-        return lambda *inputs: torch.cat(inputs, op.axis)
-    if isinstance(op, Reshape):
-        return lambda x: x.reshape(len(x), *op.dims)
-    if isinstance(op, Transpose):
-        return lambda x: x.permute(op.perm)
-    if isinstance(op, Padding):
-        top, left, bottom, right = op.pads
-        return lambda x: functional.pad(x, (left, right, top, bottom))
-    if isinstance(op, Softmax):
-        return partial(_softmax, op)
-    if isinstance(op, Normalize) and not op.part:
-        return partial(_normalize, op)
-    if isinstance(op, ElemWise) and op.operation in ("Sum", "Prod", "Max"):
-        return partial(_elementwise, op)
-    raise _cannot_train_error(node, f"{op.kind} has no gradient here")
+    if isinstance(node.op, Activation):
+        return _differentiable(node, node.op.function)
+    function = _FUNCTIONS[type(node.op)](node.op) if type(node.op) in _FUNCTIONS else None
+    if function is None:
+        raise _cannot_train_error(node, f"{node.op.kind} has no gradient here")
+    return function
 
 
 def _softmax(op: Softmax, x: Tensor) -> Tensor:

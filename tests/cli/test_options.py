@@ -193,6 +193,26 @@ def test_the_only_message(fully_convolutional, monkeypatch, capsys, options, cod
     assert line.startswith(f"error N2D2-{code}")
 
 
+def test_a_single_output_has_two_classes(tmp_path, monkeypatch, capsys):
+    """A logistic output is class 1 above 0.5; label 2 is none of its classes."""
+    weights = numpy_helper.from_array(np.array([[1.0], [-2.0], [0.5]], np.float32), "w")
+    ends = [helper.make_tensor_value_info(n, 1, ["N", size]) for n, size in (("x", 3), ("y", 1))]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Sigmoid", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "n", ends[:1], ends[1:], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx")
+    x = np.random.default_rng(2).normal(size=(12, 3)).astype(np.float32)
+    labels = (x @ [1.0, -2.0, 0.5] > 0).astype(np.int64)
+    monkeypatch.chdir(tmp_path)
+    for y, status in ((labels, 0), (labels + 1, 1)):
+        np.savez(tmp_path / "d.npz", x=x, y=y)
+        words = ["n.onnx", "-export", "TFLite", "-calib-data", "d.npz", "-quality", "fast", "-quiet", "-force"]
+        assert main(words) == status
+    assert "E451" in capsys.readouterr().err
+    np.savez(tmp_path / "d.npz", x=x, y=labels)
+    assert main(["n.onnx", "-test", "-calib-data", "d.npz", "-quiet"]) == 0
+    assert "100.00%" in capsys.readouterr().out
+
+
 def test_a_missing_compiler_is_said_first(fully_convolutional, monkeypatch, capsys):
     monkeypatch.chdir(fully_convolutional)
     monkeypatch.setenv("CXX", "no-such-compiler")

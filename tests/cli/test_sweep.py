@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from support.errors import error_line
 
-from n2d2py.commands.batch import main as batch
 from n2d2py.commands.sweep import Outcome, Setting, best, main, read_sweep, run_sweep
 from n2d2py.executor import Executor
 
@@ -76,18 +75,21 @@ def test_finished_settings_are_not_done_again(finished, tmp_path):
 
 
 def test_what_none_beats():
-    setting = Setting(Path("net.ini"), (), (), Path("0000"))
+    setting, alone = (Setting(Path(name), (), (), Path("0000")) for name in ("net.ini", "other.ini"))
     points = [(90.0, 100), (80.0, 50), (80.0, 60), (90.0, 100)]
     found = [(setting, Outcome({"score": a, "arena": b})) for a, b in points] + [(setting, Outcome({}, "error"))]
-    assert best(found, ("score", "arena")) == [True, True, False, True, False]
+    found.append((alone, Outcome({"score": 1.0, "arena": 1000})))
+    assert best(found, ("score", "arena")) == [True, True, False, True, False, True]
 
 
 @pytest.mark.parametrize(
     ("tried", "more", "code", "words"),
     [
         ("[parameters]\nMemoryMod=Speed\n", "", "E122", "did you mean 'MemoryMode'"),
-        ("[parameters]\nMemoryMode=Speed\n", "Objectives=size", "E122", "score, arena, weights"),
+        ("[parameters]\nMemoryMode=Speed\n", "Objectives=size", "E122", "score, agreement"),
         ("[parameters]\nMemoryMode=Speed\n", "Objectives=score arena", "E122", "-test"),
+        ("[parameters]\nMemoryMode=Speed\n", "Objectives=time arena", "E122", "-latency"),
+        ("[parameters]\nMemoryMode=Speed\n[options]\nexport-parameters=small\n", "", "E122", "export-parameters"),
         ("[other]\nMemoryMode=Speed\n", "Objectives=arena", "E122", "[other]"),
         ("", "Objectives=arena", "E122", "[parameters]"),
         ("[parameters]\nMemoryMode=Speed\n", "Sampler=random", "E122", "grid"),
@@ -139,16 +141,26 @@ def test_24_settings_on_two_workers_killed_and_resumed_equal_those_of_one(tmp_pa
 
 
 @pytest.mark.compiles
-def test_a_batch_says_on_how_many_samples_it_scores(tmp_path, capsys):
-    """10 samples test; 5 of them are exported."""
-    (tmp_path / "net.ini").write_text(
-        "[database]\nType=Random_Database\nNbStimuli=40\nLearn=0.4\nValidation=0.3\n[sp]\nSizeX=6\nSizeY=6\n"
-        "[fc]\nInput=sp\nType=Fc\nNbOutputs=10\nWeightsFiller=HeFiller\n[fc.Target]\n"
+def test_networks_and_presets_with_the_figures_of_compiled_exports(tmp_path):
+    """The best settings are those of each network; a figure of each kind is positive and equal in all presets where it must be."""
+    for name, size in (("small net", 6), ("large", 9)):
+        (tmp_path / f"{name.replace(' ', '_')}.ini").write_text(
+            f"[database]\nType=Random_Database\nNbStimuli=40\nLearn=0.4\nValidation=0.3\n[sp]\nSizeX={size}\nSizeY={size}\n"
+            "[fc]\nInput=sp\nType=Fc\nNbOutputs=10\nWeightsFiller=HeFiller\n[fc.Target]\n"
+        )
+    path = tmp_path / "sweep.ini"
+    path.write_text(
+        "[sweep]\nNetwork=small_net.ini large.ini\nOptions=-seed 1 -calib -1 -db-export 5 -test -latency 5\n"
+        "Objectives=agreement arena weights stack code time\n[options]\nexport-parameters=default no_reuse\n"
     )
-    words = ["-m", str(tmp_path / "net.ini"), "-p", "default", "-o", str(tmp_path / "out")]
-    assert batch([*words, "--", "-seed", "1", "-calib", "-1", "-db-export", "5"]) == 0
-    titles, row = ((tmp_path / "out" / "summary.tsv").read_text().splitlines()[k].split("\t") for k in (0, 1))
-    found = dict(zip(titles, row, strict=True))
-    counts = {name: found[name].rpartition(" of ")[2] for name in titles[5:9]}
-    assert counts == {"float %": "10", "simulated %": "10", "compiled %": "5", "as float %": "5"}
-    assert float(found["as float %"].split()[0]) in (0, 20, 40, 60, 80, 100)
+    assert main([str(path), "-o", str(tmp_path / "out")]) == 0
+    table = rows(tmp_path / "out")
+    assert [(row["network"], row["-export-parameters"]) for row in table] == [
+        (network, preset) for network in ("small_net.ini", "large.ini") for preset in ("default", "no_reuse")
+    ]
+    assert not any(row["problem"] for row in table)
+    assert all(float(row["as float %"]) in (0, 20, 40, 60, 80, 100) for row in table), "5 samples are compiled"
+    assert all(float(row[title]) > 0 for row in table for title in ("arena B", "stack B", "code B", "time us"))
+    assert table[0]["weights B"] == table[1]["weights B"] < table[2]["weights B"]
+    for network in (table[:2], table[2:]):
+        assert any(row["best"] for row in network)

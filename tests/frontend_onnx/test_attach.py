@@ -17,7 +17,7 @@ from n2d2py.contracts.functions import Gelu
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.attach import attach_onnx
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.frontend.onnx.model import load_onnx
+from n2d2py.frontend.onnx.model import ImportOptions, load_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import describe
 from n2d2py.operators.softmax import Softmax
@@ -168,14 +168,14 @@ def test_an_ignored_layer_is_another_name_of_what_it_read(model, tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model("float[N,4] x => float[N,4] y", "a = Relu(x)\n b = Sigmoid(a)\n c = Relu(b)\n y = Tanh(c)"), path)
     graph = provider(4)
-    attach_onnx(graph, path, ["sp"], ignore=["a", "c"])
+    attach_onnx(graph, path, ["sp"], ImportOptions(ignore=("a", "c")))
     assert {name: graph.resolve(name) for name in "xac"} == {"x": "sp", "a": "sp", "c": "b"}
     assert [(node.name, node.inputs) for node in graph.nodes] == [("b", ["sp"]), ("y", ["b"])]
 
 
 def test_unknown_ignored_name_is_a_warning(small):
     log.setup(quiet=True)
-    attach_onnx(provider(3, 8, 8), small, ["sp"], ignore=["rr"])
+    attach_onnx(provider(3, 8, 8), small, ["sp"], ImportOptions(ignore=("rr",)))
     assert [warning.code for warning in log.warnings_seen()] == ["W304"]
     assert "did you mean 'r'" in log.warnings_seen()[0].line()
 

@@ -1,9 +1,8 @@
-"""Nodes of every operator with drawn attributes, ranks and inputs, and in all their forms: equal to ONNX Runtime and NumPy, or refused."""
+"""Nodes of every operator with drawn attributes, ranks and inputs: equal to ONNX Runtime and NumPy, or refused."""
 
 import numpy as np
 import onnx
 import pytest
-from support import onnx_array_forms, onnx_image_forms
 from support.onnx_draws import DRAWS, draw
 from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
@@ -71,20 +70,6 @@ def test_a_drawn_node(operator):
 @pytest.mark.parametrize("operator", DRAWS)
 def test_more_drawn_nodes(operator):
     assert sum(check(operator, number) for number in range(COUNT, 5 * COUNT)) >= 2 * COUNT
-
-
-FORMS = {
-    f"{case}, set {opset}, {axes} axes": (forms.model, opset, body)
-    for axes, forms in ((4, onnx_image_forms), (5, onnx_array_forms))
-    for (opset, case), body in [*(((17, case), body) for case, body in forms.BODIES.items()), *forms.OTHER_SETS.items()]
-}
-
-
-@every("form", FORMS)
-def test_a_form(check, form):
-    model, opset, body = FORMS[form]
-    is_free = model is onnx_image_forms.model and "size_" not in body  # sizes are those of the whole tensor
-    check(model(opset, body), batch=3 if is_free else 1)
 
 
 @every("rank", [1, 2])

@@ -18,19 +18,6 @@ def kinds(graph) -> list[str]:
     return [node.op.kind for node in graph.nodes]
 
 
-@pytest.mark.parametrize(
-    "slope, expected",
-    [
-        ((0.1, 0.5, -0.3), ["Affine", "ElemWise"]),
-        ((0.1, 2.5, -0.3), ["Activation", "Activation", "Affine", "ElemWise"]),
-        ((0.2, 0.2, 0.2), ["Activation"]),
-    ],
-)
-def test_prelu_per_channel(one_node, check, slope, expected):
-    graph = check(one_node("PRelu", ["N", 3, 5, 4], {"s": np.array(slope, F).reshape(3, 1, 1)}), batch=2)
-    assert kinds(graph) == expected
-
-
 @pytest.mark.parametrize("size, alpha, beta, bias", [(3, 0.0, 0.75, 2.0), (2, 0.5, -1.0, 1.0), (5, 0.0, 0.0, 1e-6)])
 def test_lrn_of_which_a_part_is_off(one_node, size, alpha, beta, bias):
     """ONNX Runtime takes neither an alpha nor a beta of 0 and less; the standard does."""

@@ -71,18 +71,11 @@ FORMS = {
         8,
         {each: array(3) for each in "abcd"},
     ),
-    "layer with its mean": (f"{ROWS}, float m", "y, m = LayerNormalization <axis = 2> (x, g)", 17, {"g": array(8)}),
     "layer with its deviation": (
         f"{ROWS}, float i",
         "y, , i = LayerNormalization <axis = 1> (x, g, b)",
         17,
         {"g": array(5, 8), "b": array(5, 8)},
-    ),
-    "squeeze of the first axis, images": (
-        "float[1,1,3,4] x => float y",
-        "r = Relu (x) y = Squeeze (r, a)",
-        13,
-        {"a": sizes(0)},
     ),
     "roll by nothing": (
         ROWS,
@@ -90,17 +83,6 @@ FORMS = {
         13,
         {"a": sizes(5), "z": sizes(0), "e": sizes(2**63 - 1), "i": sizes(1)},
     ),
-    # sums and products by letters
-    "einsum of one, turned": (ROWS, 'y = Einsum <equation = "bij -> jb"> (x)'),
-    "einsum without result": (ROWS, 'y = Einsum <equation = "bji"> (x)'),
-    "einsum of two, one summed alone": (ROWS, 'y = Einsum <equation = "bij,bkj->bk"> (x, w)', 13, {"w": array(1, 4, 8)}),
-    "einsum of three": (
-        ROWS,
-        'r = Einsum <equation = "bij,bj,j->b"> (x, v, w) y = Relu (r)',
-        13,
-        {"v": array(1, 8), "w": array(8)},
-    ),
-    "einsum, outer": (ROWS, 'y = Einsum <equation = "bij,k->bijk"> (x, w)', 13, {"w": array(4)}),
     # lengths whose floor is computed
     "length above a computed floor": (
         "float[1,6] x => float y",
@@ -108,9 +90,6 @@ FORMS = {
         13,
         {"a": sizes(0, 1)},
     ),
-    # outputs without a name
-    "largest places alone": ("float[1,6] x => int64 j", "v, j = TopK <axis = 1> (x, k)", 13, {"k": sizes(2)}),
-    "mask of a dropout": ("float[1,6] x => float y, bool m", "y, m = Dropout (x)"),
     # recurrent layers
     "a given cell": (f"{STEPS}, float[2,1,3] c => float y", f"y = LSTM <{TWO}> (x, w, r, , , , c)", 14, LSTM),
     # other sizes

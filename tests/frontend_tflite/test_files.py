@@ -281,7 +281,7 @@ def test_damaged_files_end_with_an_error(tmp_path):
 
 def test_damaged_options_end_with_an_error(tmp_path):
     """Fields of options are read when their operator is translated: each byte of their tables is changed."""
-    m, out = REALS["batch_matmul_3_10"]()
+    m, out = REALS["batch_matmul"]()
     path = m.write(tmp_path, out)
     whole, place = path.read_bytes(), read_tflite(path).operators[-1].options._at
     lines = []

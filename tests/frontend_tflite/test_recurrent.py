@@ -29,8 +29,16 @@ def _real(m: Small, *shape: int) -> int:
     return m.tensor("constant", shape, values=m.rng.normal(0, 0.7, shape).astype(np.float32))
 
 
-def _lstm(m: Small, leave: tuple[int, ...] = (), peepholes: bool = False, more: dict[int, int] | None = None, **options) -> int:
+def _lstm(
+    m: Small,
+    leave: tuple[int, ...] = (),
+    peepholes: bool = False,
+    more: dict[int, int] | None = None,
+    sizes: tuple[int, int] = (BATCH, STEPS),
+    **options,
+) -> int:
     """`leave`: inputs that are left out, `more`: further ones."""
+    batch, steps = sizes
     inputs = [-1] * 24
     inputs[0] = m.x
     for at in range(1, 5):
@@ -38,13 +46,13 @@ def _lstm(m: Small, leave: tuple[int, ...] = (), peepholes: bool = False, more: 
         inputs[at + 11] = _real(m, HIDDEN)
     for at in (9, 10, 11) if peepholes else ():
         inputs[at] = _real(m, HIDDEN)
-    inputs[18], inputs[19] = _variable(m, "h"), _variable(m, "c")
+    inputs[18], inputs[19] = (_variable(m, name, batch=batch) for name in "hc")
     for at in leave:
         inputs[at] = -1
     for at, index in (more or {}).items():
         inputs[at] = index
     options = {"fusedActivationFunction": TANH, **options}
-    shape = (STEPS, BATCH, HIDDEN) if options.get("timeMajor") else (BATCH, STEPS, HIDDEN)
+    shape = (steps, batch, HIDDEN) if options.get("timeMajor") else (batch, steps, HIDDEN)
     return m.add("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, shape, None, "UnidirectionalSequenceLSTMOptions", **options)
 
 
@@ -119,19 +127,34 @@ def test_real_layers(tmp_path, make, options):
         np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=2e-6)
 
 
-def test_an_rnn_keeps_its_states_from_call_to_call(tmp_path):
-    m = Small((1, SIZE), None)
+def _rnn_of_one_step(m: Small, code: str = "RNN", table: str = "RNNOptions", lead: tuple[int, ...] = (1,)) -> int:
     inputs = [m.x, _real(m, HIDDEN, SIZE), _real(m, HIDDEN, HIDDEN), _real(m, HIDDEN), _variable(m, "h", batch=1)]
-    path = written(m, tmp_path, m.add("RNN", inputs, (1, HIDDEN), None, "RNNOptions", fusedActivationFunction=TANH))
-    graph, reference = n2d2py.load(path).network.graph, Reference(path, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
-    state = np.zeros(graph.shape(graph.inputs[1]))
-    for x in m.rng.normal(size=(4, 1, SIZE)).astype(np.float32):
-        reference.interpreter.set_tensor(reference.inputs[0]["index"], x)
+    return m.add(code, inputs, (*lead, HIDDEN), None, table, fusedActivationFunction=TANH)
+
+
+STREAMED = {
+    "RNN": ((1,), _rnn_of_one_step),
+    "RNN over a sequence": ((1, 1), lambda m: _rnn_of_one_step(m, "UNIDIRECTIONAL_SEQUENCE_RNN", "SequenceRNNOptions", (1, 1))),
+    "LSTM": ((1, 1), lambda m: _lstm(m, sizes=(1, 1))),
+    "LSTM, time first": ((1, 1), lambda m: _lstm(m, sizes=(1, 1), timeMajor=True, peepholes=True, cellClip=0.4)),
+}
+
+
+@every(("lead", "make"), STREAMED.values(), ids=STREAMED)
+def test_one_step_keeps_its_states_from_call_to_call(tmp_path, lead, make):
+    m = Small((*lead, SIZE), None)
+    path = written(m, tmp_path, make(m))
+    model, reference = n2d2py.load(path), Reference(path, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+    graph, x = model.network.graph, m.rng.normal(size=(4, *lead, SIZE)).astype(np.float32)
+    states = {name: np.zeros(graph.shape(name), np.float32) for name in graph.state_inputs}
+    assert states
+    for each in x:
+        reference.interpreter.set_tensor(reference.inputs[0]["index"], each)
         reference.interpreter.invoke()
         wanted = reference.interpreter.get_tensor(reference.outputs[0]["index"])
-        given = {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0])), graph.inputs[1]: state}
-        found, state = run_graph(graph, given).values()
-        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=2e-6)
+        found = run_graph(graph, {graph.inputs[0]: each.reshape(graph.shape(graph.inputs[0])), **states})
+        states = {name: found[result] for name, result in zip(graph.state_inputs, graph.state_outputs, strict=True)}
+        np.testing.assert_allclose(found[graph.outputs[0]].reshape(wanted.shape), wanted, atol=2e-6)
 
 
 def _begun(m: Small) -> int:

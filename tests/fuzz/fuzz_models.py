@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import onnx
 from onnx import parser
+from support.onnx_draws import DRAWS, draw
 
 __all__ = ["models", "node_tests"]
 
@@ -36,68 +37,13 @@ net (float[1,2,4,4] x) => (float[1,3,4,4] y)
 
 _IMAGE = "net (float[1,4,6,6] x) => (float[N,M,H,W] y)"
 _NODES = (  # (signature, constants, body)
-    (_IMAGE, "float[2,4,3,3] w = {%72}", "y = Conv <pads = [1,1,1,1], strides = [2,2], dilations = [1,1], group = 1> (x, w)"),
-    (_IMAGE, "float[4,2,3,3] w = {%72}", "y = ConvTranspose <strides = [2,2], output_padding = [1,1], group = 1> (x, w)"),
-    (_IMAGE, "", "y = MaxPool <kernel_shape = [3,3], strides = [2,2], pads = [0,0,1,1], ceil_mode = 1, dilations = [1,1]> (x)"),
-    (_IMAGE, "", "y = AveragePool <kernel_shape = [2,2], strides = [2,2], count_include_pad = 1> (x)"),
-    (_IMAGE, "", "y = LpPool <kernel_shape = [2,2], p = 2> (x)"),
-    (_IMAGE, "", "y = GlobalAveragePool (x)"),
-    (_IMAGE, "", "y = LRN <size = 3, alpha = 0.001, beta = 0.75, bias = 1.0> (x)"),
-    (_IMAGE, "", "y = DepthToSpace <blocksize = 2, mode = \"CRD\"> (x)"),
-    (_IMAGE, "", "y = SpaceToDepth <blocksize = 2> (x)"),
-    (_IMAGE, "float[4] s = {1,1,1,1}", "y = BatchNormalization <epsilon = 0.001> (x, s, s, s, s)"),
-    (_IMAGE, "float[4] s = {1,1,1,1}", "y = InstanceNormalization (x, s, s)"),
-    (_IMAGE, "float[4] s = {1,1,2,2}, float[0] r = {}", 'y = Resize <mode = "nearest"> (x, r, s)'),
-    (_IMAGE, "int64[4] s = {1,4,9,9}", 'y = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, , , s)'),
-    (_IMAGE, "int64[2] s = {9,9}", 'y = Resize <mode = "cubic", axes = [2,3], antialias = 0> (x, , , s)'),
-    (_IMAGE, "int64[8] p = {0,0,1,1,0,0,1,1}, float v = {0.5}", 'y = Pad <mode = "constant"> (x, p, v)'),
-    (_IMAGE, "int64[4] r = {1,1,2,2}", "y = Tile (x, r)"),
-    (_IMAGE, "int64[4] e = {1,4,6,6}", "y = Expand (x, e)"),
-    (_IMAGE, "int64[1] a = {2}, int64[1] b = {1}, int64[1] c = {5}, int64[1] d = {2}", "y = Slice (x, b, c, a, d)"),
-    (_IMAGE, "int64[2] s = {1,3}", "y, z = Split <axis = 1> (x, s)"),
-    (_IMAGE, "", "y = Transpose <perm = [0,2,3,1]> (x)"),
-    (_IMAGE, "int64[3] s = {1,4,-1}", "y = Reshape <allowzero = 0> (x, s)"),
-    (_IMAGE, "", "y = Flatten <axis = 1> (x)"),
-    (_IMAGE, "int64[1] a = {0}", "z = Squeeze (x, a)\n y = Unsqueeze (z, a)"),
-    (_IMAGE, "int64[3] i = {0,2,1}", "y = Gather <axis = 1> (x, i)"),
-    (_IMAGE, "int64[1,2] i = {0,1}", "y = GatherND <batch_dims = 0> (x, i)"),
-    (_IMAGE, "int64[1,4,6,1] i = {%24i}", "y = GatherElements <axis = 3> (x, i)"),
-    (_IMAGE, "int64[1,4,6,1] i = {%24i}, float[1,4,6,1] u = {%24}", "y = ScatterElements <axis = 3> (x, i, u)"),
-    (_IMAGE, "int64[1,2] i = {0,1}, float[1,6,6] u = {%36}", "y = ScatterND (x, i, u)"),
-    (_IMAGE, "int64[1] k = {2}", "y, i = TopK <axis = -1, largest = 1, sorted = 1> (x, k)"),
-    (_IMAGE, "int64 a = {2}", "y = CumSum <exclusive = 0, reverse = 1> (x, a)"),
-    (_IMAGE, "int64[2] a = {2,3}", "y = ReduceMean <keepdims = 1> (x, a)"),
-    (_IMAGE, "", "y = ReduceL2 <keepdims = 0> (x)"),
-    (_IMAGE, "", "y = ArgMax <axis = 1, keepdims = 1, select_last_index = 0> (x)"),
-    (_IMAGE, "", "y = Softmax <axis = 1> (x)"),
-    (_IMAGE, "", "y = LogSoftmax <axis = -1> (x)"),
-    (_IMAGE, "", "y = Hardmax <axis = 1> (x)"),
-    (_IMAGE, "", "y = Concat <axis = 1> (x, x)"),
-    (_IMAGE, "float[6] c = {1,2,3,4,5,6}", "y = Mul (x, c)"),
-    (_IMAGE, "float[4,1,1] c = {1,2,3,4}", "y = Div (x, c)"),
-    (_IMAGE, "float[4,1,1] c = {1,2,3,4}", "y = PRelu (x, c)"),
-    (_IMAGE, "float l = {0.0}, float h = {6.0}", "y = Clip (x, l, h)"),
-    (_IMAGE, "", "y = LeakyRelu <alpha = 0.1> (x)"),
-    (_IMAGE, "", "y = HardSigmoid <alpha = 0.2, beta = 0.5> (x)"),
-    (_IMAGE, "", "y = Elu <alpha = 1.0> (x)"),
-    (_IMAGE, "", "y = Cast <to = 6> (x)"),
-    (_IMAGE, "", 'y = Gelu <approximate = "tanh"> (x)'),
-    (_IMAGE, "", "y = Mean (x, x, x)"),
-    (_IMAGE, "", "y = Trilu <upper = 1> (x)"),
     (_IMAGE, "float[1,3,3,2] g = {%18}", 'y = GridSample <mode = "bilinear", align_corners = 1> (x, g)'),
-    (_IMAGE, "float[6,2] w = {%12}", "y = MatMul (x, w)"),
-    (_IMAGE, "float[6,2] w = {%12}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)'),
-    (_IMAGE, "float[4] s = {1,1,1,1}", "y = GroupNormalization <num_groups = 2, epsilon = 0.001> (x, s, s)"),
-    (_IMAGE, "float[6] s = {1,1,1,1,1,1}", "y = LayerNormalization <axis = -1> (x, s)"),
-    (_IMAGE, "", "y = MeanVarianceNormalization <axes = [0,2,3]> (x)"),
     (_IMAGE, "int64[2] s = {3,5}", "c = ConstantOfShape (s)\n z = Shape <start = 0> (c)\n e = Cast <to = 1> (z)\n m = ReduceSum (e)\n y = Add (x, m)"),
     (_IMAGE, "int64 a = {0}, int64 b = {6}, int64 c = {1}", "r = Range (a, b, c)\n f = Cast <to = 1> (r)\n y = Add (x, f)"),
     (_IMAGE, "float[6,6] e = {%36}", "i = EyeLike <k = 1, dtype = 1> (e)\n y = MatMul (x, i)"),
     (_IMAGE, "int64[2] i = {0,1}, int64 d = {3}, float[2] v = {0,1}", "o = OneHot <axis = -1> (i, d, v)\n m = ReduceMax <keepdims = 0> (o)\n y = Mul (x, m)"),
-    (_IMAGE, "float[6] c = {1,2,3,4,5,6}", "z = Greater (x, c)\n y = Where (z, x, c)"),
     (_IMAGE, "", "z = Identity (x)\n y = Dropout (z)"),
     (_IMAGE, "float s = {0.02}, uint8 z = {3}", "q = QuantizeLinear (x, s, z)\n y = DequantizeLinear (q, s, z)"),
-    (_IMAGE, "float[4] s = {0.1,0.2,0.1,0.2}", "q = QuantizeLinear <axis = 1> (x, s)\n y = DequantizeLinear <axis = 1> (q, s)"),
     (_IMAGE, "", "q, s, z = DynamicQuantizeLinear (x)\n y = DequantizeLinear (q, s, z)"),
     (_IMAGE, "", "y, i = MaxPool <kernel_shape = [2,2]> (x)\n z = MaxUnpool <kernel_shape = [2,2]> (y, i)"),
     (_IMAGE, "", 'y = DFT <axis = 2> (x)'),
@@ -137,11 +83,15 @@ def _filled(text: str) -> str:
 
 @lru_cache
 def models() -> list[tuple[str, bytes]]:
-    """(name, bytes) of every model written here."""
+    """(name, bytes) of every model written here, and of one drawn node for each way to draw."""
     texts = [_NETWORK % (_numbers(108), _numbers(320)), _QUANTIZED]
     texts += [f"{head}\n" + (f"<{_filled(given)}>" if given else "") + f"\n{{\n {body}\n}}" for head, given, body in _NODES]
     made = [parser.parse_model(_HEADER + text) for text in texts]
-    return [(model.graph.node[-1].op_type, model.SerializeToString()) for model in made]
+    drawn = [(name, draw(name, 0).model()) for name in {function: name for name, function in DRAWS.items()}.values()]
+    return [
+        (name, model.SerializeToString())
+        for name, model in [*((model.graph.node[-1].op_type, model) for model in made), *drawn]
+    ]
 
 
 @lru_cache

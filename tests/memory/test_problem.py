@@ -8,7 +8,6 @@ import pytest
 from support.errors import error_of, refused
 from support.memory_execute import run
 from support.memory_files import read_graph
-from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.tables import every
 
@@ -23,7 +22,6 @@ from n2d2py.memory.plan import Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.stream import plan_streamed
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
@@ -217,20 +215,6 @@ def test_unpooling(op, size):
         (n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:], strict=True)
     ]
     assert_tables(op, [(1, 2, *pooled), (1, 2, *size)])
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_networks_with_tables(seed):
-    problem = random_problem(seed, ops=10, tables=True)
-    expected = run(problem, None)
-    for plan in (
-        plan_memory(problem, Settings(buffer_alignment=1)),
-        plan_memory(problem, strategy="OptimizeAuto"),
-        plan_streamed(problem, Settings()),
-        plan_streamed(problem, Settings(stream_input=True)),
-    ):
-        assert check_plan(problem, plan) == [] == check_plan(in_known_terms(problem, plan), plan)
-        assert run(problem, plan, seed) == expected
 
 
 def window(lines: list[list[int]]) -> MemoryProblem:

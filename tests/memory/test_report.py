@@ -1,17 +1,12 @@
 """The memory report beside real exports: what it says an export needs is what the written project says it has."""
 
-import csv
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from support.memory_compiled import ROOT, needs_tools
 from support.onnx_models import text_model
 from support.tables import few_fast
 
@@ -77,42 +72,3 @@ def test_what_a_calibration_decides_is_said(tmp_path, capsys):
 def test_a_target_that_places_its_memory_is_refused(capsys):
     assert main([str(MODELS / "LeNet.ini"), "-memory-report", "-export", "ONNX"]) == 2
     assert "E007" in capsys.readouterr().err
-
-
-SCRIPT = ROOT / "bin" / "tune_params"
-
-
-def run(*words: object, cwd: Path) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "OPT": "-O1"}
-    return subprocess.run([SCRIPT, *map(str, words)], cwd=cwd, capture_output=True, text=True, env=environment)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    done = run(ROOT / "models" / "LeNet.ini", "-params", "nowhere.ini", cwd=tmp_path)
-    assert done.returncode == 2 and "E101" in done.stderr and "low_memory" in done.stderr and not list(tmp_path.iterdir())
-
-
-@needs_tools
-@pytest.mark.slow
-def test_the_table_of_two_files_and_a_budget_that_cannot_be_met(tmp_path):
-    files = {"speed": "MemoryMode=Speed\n", "small": "MemoryMode=Small\n", "tiny": "MemoryBudget=10\n"}
-    for name, text in files.items():
-        (tmp_path / f"{name}.ini").write_text(text)
-    done = run(
-        ROOT / "models" / "LeNet_mapping.ini",
-        "-params",
-        *(f"{name}.ini" for name in files),
-        "-rounds",
-        2,
-        "-o",
-        "out",
-        cwd=tmp_path,
-    )
-    assert done.returncode == 1
-    rows = list(csv.DictReader((tmp_path / "out" / "tune_params.csv").open()))
-    assert [(row["network"], row["params"]) for row in rows] == [("LeNet_mapping", name) for name in files]
-    fast, small, tiny = rows
-    assert int(small["arena"]) < int(fast["arena"]) and float(fast["ratio"]) == 1.0 and float(small["ms"]) > 0
-    assert all(int(row[key]) > 100 for row in (fast, small) for key in ("stack", "constants", "code"))
-    assert tiny["arena"] == "" and "E607" in tiny["note"]
-    assert f"{int(fast['arena']):,}" in done.stdout and "E607" in done.stdout

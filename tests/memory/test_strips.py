@@ -13,6 +13,7 @@ from support.e2e_run import assert_compiled_is_simulated
 from support.memory_compiled import arena_symbol, export, memory_map, needs_tools
 from support.memory_execute import run
 from support.memory_files import read_graph
+from support.memory_graphs import strip_chain
 from support.memory_networks import Net
 from support.memory_strips import with_strips
 from support.tables import every, few_fast
@@ -109,27 +110,7 @@ def test_the_curve_gives_memory_for_work():
 
 def _random(seed: int) -> tuple[MemoryProblem, list[StripCut]]:
     """A chain of windows and sums with a cut at a random place."""
-    rng = random.Random(seed)
-    net = Net(rng.randint(3, 9), rng.randint(6, 14), rng.randint(1, 3), rng.choice((1, 1, 2)))
-    x, shapes = net.input, {}
-    for _ in range(rng.randint(2, 6)):
-        t = net.tensors[x]
-        shapes[t.shape] = x
-        kind = rng.choice(("conv", "conv", "dw", "pool", "add", "ew"))
-        kernel, stride = rng.choice((1, 2, 3)), rng.choice((1, 1, 2)) if min(t.height, t.width) > 4 else 1
-        pads = (0, rng.randint(0, kernel - 1), kernel - 1, rng.randint(0, kernel - 1))
-        if kind == "conv":
-            x = net.conv(x, rng.randint(1, 4), kernel, stride, pads)
-        elif kind == "dw":
-            x = net.dw(x, kernel, stride, pads)
-        elif kind == "pool":
-            x = net.pool(x, kernel, stride, pads)
-        elif kind == "ew":
-            x = net.ew(x)
-        else:
-            inner = net.conv(x, t.channels, 3, 1, 1)
-            x = net.add(x, inner)
-    problem = net.done(net.conv(x, 2, 1))
+    rng, problem = random.Random(seed), strip_chain(seed)
     stop = rng.randint(2, len(problem.ops))
     first = rng.randrange(stop - 1)
     inside = {op.output for op in problem.ops[first : stop - 1]}

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.nvdla_files import SHARED, change, loadable, needs_shared, of_op, of_surface
-from support.nvdla_networks import RELU, Net, compiled, typed
+from support.nvdla_networks import compiled, typed
+from support.small_graphs import RELU, Net
 
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.concat import Concat

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from support.errors import error_line
-from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
+from support.nvdla_networks import compiled, cosine, expected, run
+from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Logistic, Tanh
 from n2d2py.operators.activation import Activation

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 from support.errors import refused
-from support.nvdla_networks import RELU, Net, cosine, expected, run, typed
+from support.nvdla_networks import cosine, expected, run, typed
+from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Logistic, Swish
 from n2d2py.operators.activation import Activation

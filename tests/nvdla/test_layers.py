@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from support.errors import refused
-from support.nvdla_networks import RELU, Net, compiled, cosine, expected, run
+from support.nvdla_networks import compiled, cosine, expected, run
 from support.nvdla_random import random_network
+from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.errors import N2D2Error

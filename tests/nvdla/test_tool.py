@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.nvdla_networks import RELU, Net, samples, typed
+from support.nvdla_networks import samples, typed
+from support.small_graphs import RELU, Net
 
 from n2d2py_nvdla import Program, read_loadable, write_loadable
 from n2d2py_nvdla.__main__ import main

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from support.nvdla_networks import RELU, Net, compiled, half_error, samples, steps
+from support.nvdla_networks import compiled, half_error, samples, steps
+from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error

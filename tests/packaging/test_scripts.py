@@ -13,20 +13,13 @@ COREUTILS = tuple("basename bash cat chmod cmp cp dirname env make mkdir nproc p
 
 # Stands for the tool: notes its arguments and writes what the scripts read of an export.
 TOOL = r'''
-import json, pathlib, sys
+import pathlib, sys
 arguments = sys.argv[1:]
 with open(pathlib.Path(__file__).parent.parent / "calls.txt", "a") as calls:
     calls.write(" ".join(arguments) + "\n")
-if "broken.ini" in " ".join(arguments):
-    sys.exit("error N2D2-E101: broken")
 where = pathlib.Path(arguments[arguments.index("-o") + 1] if "-o" in arguments else ".")
 export = where / "export_CPP_int8"
 (export / "statistics").mkdir(parents=True)
-name = pathlib.Path([word for word in arguments if word.endswith(".ini")][0]).stem
-summary = {"network": name, "nbbits": 8, "arena_bytes": 4096, "weights_bytes": 61706, "macs": 1,
-           "scores": {"float": 98.5, "simulated": 98.25, "compiled": None}, "samples": {"float": 400, "simulated": 400},
-           "shared_samples": {"simulated": 400}, "agreement": {"simulated": 99.5}}
-(export / "statistics" / "summary.json").write_text(json.dumps(summary))
 (export / "statistics" / "report.html").write_text("<p>report</p>")
 (export / "Makefile").write_text("""all:
 \t@mkdir -p bin
@@ -126,13 +119,12 @@ def test_the_environment_holds_the_plugins_of_the_checkout(ready, tools):
     assert len(installed) == 1 and installed[0].endswith(f"-e {ready}[onnx,plots,test] -e {ready}/plugins/some")
 
 
-@pytest.mark.parametrize("name", ["demo", "batch_export"])
 @pytest.mark.parametrize("missing", ["g++", "make"])
-def test_no_build_tools(ready, tools, name, missing):
+def test_no_build_tools(ready, tools, missing):
     if missing == "make":
         script(tools / "g++", "true")
         (tools / "make").unlink()
-    done = run(ready / "bin" / name, tools=tools)
+    done = run(ready / "bin" / "demo", tools=tools)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {missing} is missing: install ")
     assert done.stderr.count("\n") == 1
@@ -155,47 +147,3 @@ def test_the_demo_exports_builds_runs_and_names_the_report(ready, tools, tmp_pat
     )
     assert "Score: 99%" in done.stdout
     assert done.stdout.endswith(f"{ready}/export_CPP_int8/statistics/report.html\n")
-
-
-def test_the_batch_shows_a_line_per_run(ready, tools, tmp_path):
-    script(tools / "g++", "true")
-    done = run(ready / "bin" / "batch_export", "-o", "out put", tools=tools, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0].split("  ")[0] == "model"
-    assert [line.split()[:2] for line in lines[2:]] == [["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
-    assert lines[2].split()[:5] == ["LeNet", "a", "8", "4096", "61706"]
-    assert lines[2].split()[5:] == ["98.50", "of", "400", "98.25", "of", "400", "-", "99.50", "of", "400"]
-    first, *_, last = (ready / "calls.txt").read_text().splitlines()
-    assert f"-w {ready}/models/LeNet.npz" in first
-    assert first.endswith("-seed 1 -calib -1 -db-export 100")
-    assert "-w /dev/null" in last and f"-export-parameters {ready}/params/b.ini" in last
-    assert (tmp_path / "out put" / "summary.tsv").read_text().count("\n") == 5
-
-
-def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, tmp_path):
-    script(tools / "g++", "true")
-    for name in ("broken.ini", "good.ini", "p.ini"):
-        (tmp_path / name).write_text("")
-    done = run(
-        ready / "bin" / "batch_export",
-        "-m",
-        "broken.ini good.ini",
-        "-p",
-        "p.ini",
-        "-n",
-        "8 16",
-        "--",
-        "-seed",
-        "2",
-        tools=tools,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 1
-    assert done.stderr.endswith("error: 2 of the runs failed\n")
-    lines = done.stdout.splitlines()
-    assert "failed: see batch_export/broken__p__8/run.log" in lines[2]
-    assert lines[4].split()[:4] == ["good", "p", "8", "4096"] and lines[5].split()[2] == "16"
-    log = (tmp_path / "batch_export" / "broken__p__8" / "run.log").read_text()
-    assert log == "error N2D2-E101: broken\n"
-    assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")

@@ -15,7 +15,7 @@ from support.programs import need, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
-UNWANTED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "export_CPP_*", "batch_export")
+UNWANTED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "export_CPP_*")
 
 pytestmark = pytest.mark.slow
 
@@ -188,19 +188,19 @@ def test_the_first_tutorial_runs_after_the_installation(installed: dict[str, str
 
 
 def test_presets_and_the_commands_beside_it_are_installed(installed: dict[str, str], foreign: Path):
-    words = "-o out -- -seed 1 -calib 10 -db-export 2 -nb-test 20"
+    (foreign / "sweep.ini").write_text(
+        "[sweep]\nNetwork=models/LeNet.ini\nOptions=-seed 1 -calib 10 -db-export 2 -nb-test 20 -test\n"
+        "Objectives=agreement arena\n[options]\nexport-parameters=low_memory lowmemory\n"
+    )
     table = run_block(
-        f'cp -r "$(python -c \'from n2d2py.resources import folder; print(folder("models"))\')" models; '
-        f"n2d2py-batch -m models/LeNet.ini -p low_memory {words}",
+        'cp -r "$(python -c \'from n2d2py.resources import folder; print(folder("models"))\')" models; n2d2py-sweep sweep.ini',
         foreign,
         installed,
     )
-    row = table.splitlines()[-1].split()
-    assert row[:3] == ["LeNet", "low_memory", "8"] and row[-3:] == ["100.00", "of", "2"]
-    done = subprocess.run(
-        ["n2d2py-tune", "models/LeNet.ini", "-params", "lowmemory"], cwd=foreign, env=installed, text=True, capture_output=True
+    first, second = (line.split() for line in table.splitlines()[-2:])
+    assert (
+        first[:3] == ["0000", "low_memory", "100.00"] and first[-1] == "*" and "did you mean 'low_memory'?" in " ".join(second)
     )
-    assert done.returncode == 2 and "did you mean 'low_memory'?" in done.stderr
     assert "no_reuse" in run_block(
         "n2d2py models/LeNet.ini -export CPP -export-parameters nothing 2>&1 || true", foreign, installed
     )

@@ -22,6 +22,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.encodings import read_encodings
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.model import ImportOptions
 from n2d2py.passes import fuse
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -31,7 +32,7 @@ NETWORK = DATA / "net.onnx"
 
 
 def typed(encodings: Path):
-    graph, _ = fuse(import_onnx(load_model(NETWORK, encodings=encodings)), integer=True)
+    graph, _ = fuse(import_onnx(load_model(NETWORK, ImportOptions(encodings=encodings))), integer=True)
     return quantize_prequantized(graph, QuantOptions(unsigned=True))[0]
 
 
@@ -133,7 +134,7 @@ def _entry(data, name):
 )
 def test_what_cannot_be_used(change, message, tmp_path):
     path = _with(tmp_path, change)
-    line = error_line(load_model, NETWORK, encodings=path)
+    line = error_line(load_model, NETWORK, ImportOptions(encodings=path))
     assert "E315" in line and message in line and str(path) in line
 
 
@@ -147,7 +148,7 @@ def _linear(tmp_path, axis: int) -> Path:
 
 
 def test_an_axis_counts_from_either_end(tmp_path):
-    first, last = (import_onnx(load_model(NETWORK, encodings=_linear(tmp_path, axis))) for axis in (0, -4))
+    first, last = (import_onnx(load_model(NETWORK, ImportOptions(encodings=_linear(tmp_path, axis)))) for axis in (0, -4))
     for one, other in zip(first.nodes, last.nodes, strict=True):
         assert one.op == other.op and set(one.params) == set(other.params)
         assert all(np.array_equal(array, other.params[role]) for role, array in one.params.items())
@@ -156,7 +157,7 @@ def test_an_axis_counts_from_either_end(tmp_path):
 @every("axis", [1, -1, 4, -5])
 def test_an_axis_of_other_channels_is_refused(axis, tmp_path):
     with pytest.raises(N2D2Error, match="E315.*has 6 channels, which do not fit the tensor"):
-        load_model(NETWORK, encodings=_linear(tmp_path, axis))
+        load_model(NETWORK, ImportOptions(encodings=_linear(tmp_path, axis)))
 
 
 def test_files_that_are_no_encodings(tmp_path):
@@ -188,7 +189,7 @@ def test_channels_lie_where_the_layer_has_them(layer, axis, tmp_path):
     (tmp_path / "net.encodings").write_text(
         json.dumps({"version": "1.0.0", "activation_encodings": entries[1:], "param_encodings": entries[:1]})
     )
-    model = load_model(tmp_path / "net.onnx", encodings=tmp_path / "net.encodings")
+    model = load_model(tmp_path / "net.onnx", ImportOptions(encodings=tmp_path / "net.encodings"))
     (quantizer,) = [each for each in model.proto.graph.node if each.op_type == "Quant" and each.input[0] == "w"]
     assert model.constants[quantizer.input[1]].shape == tuple(4 if each == axis else 1 for each in range(len(shape)))
     assert [each.version for each in model.proto.opset_import if each.domain == quantizer.domain] == [1]

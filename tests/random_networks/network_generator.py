@@ -1,13 +1,13 @@
 """Random networks as INI text: branches, concatenations, residuals, every operator, odd sizes. Seeded.
 
-Operators that only ONNX has come as sections of Type=ONNX with a small model each (`network_blocks.py`).
+Operators that only ONNX has come as sections of Type=ONNX with a small model each (`support.onnx_blocks`).
 """
 
 import random
 from dataclasses import dataclass, field, replace
 
-from network_blocks import BLOCKS, PAIRS, STEPS, draw_block, has_table, model_text
 from network_values import ValueLayers
+from support.onnx_blocks import draw_block, has_table, model_text
 
 __all__ = ["Layer", "Spec", "generate"]
 
@@ -282,18 +282,18 @@ class _Maker(ValueLayers):
         rng, shape = self.rng, self.shapes[x]
         if x in self.flat:
             return None
-        kinds = STEPS if x == "sp" and rng.random() < 0.5 else BLOCKS
-        parents = (x,)
+        steps, parents = x == "sp" and rng.random() < 0.5, (x,)
         same = [
             name for name, other in self.shapes.items() if other == shape and name not in ("sp", x) and name not in self.flat
         ]
-        if same and kinds is not STEPS and rng.random() < 0.2:
-            kinds, parents = PAIRS, (x, rng.choice(same))
-        found = next((found for _ in range(4) if (found := draw_block(kinds, rng, shape)) is not None), None)
+        if same and not steps and rng.random() < 0.2:
+            parents = (x, rng.choice(same))
+        inputs = [self.shapes[one] for one in parents]
+        found = next((found for _ in range(4) if (found := draw_block(rng, inputs, steps)) is not None), None)
         if found is None or (has_table(found) and not self.tables and self.bits > 0):
             return None
         name = f"onnx{len(self.layers)}"
-        self.layers.append(Layer(name, "ONNX", parents, {}, model_text(name, found, [self.shapes[one] for one in parents])))
+        self.layers.append(Layer(name, "ONNX", parents, {}, model_text(name, found)))
         self.shapes[name] = found.shape
         return name
 

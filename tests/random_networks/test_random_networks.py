@@ -4,10 +4,11 @@ import logging
 from collections import Counter
 
 import network_chain
+import numpy as np
 import pytest
-from network_blocks import Block, model_text
 from network_chain import Failure, report, run_batch
 from network_generator import Layer, Spec, generate
+from support.onnx_blocks import model_text, text_block
 from support.programs import needs
 
 from n2d2py.errors import N2D2Error
@@ -38,19 +39,12 @@ def test_a_few(tmp_path):
     assert assert_all_correct(range(6), tmp_path)["correct"] >= 5
 
 
+def _block(name: str, node: str, *parents: str, shape: tuple[int, int, int] = (2, 5, 4), **constants) -> Layer:
+    return Layer(name, "ONNX", parents, {}, model_text(name, text_block(f"z = {node}", [shape] * len(parents), constants)))
+
+
 def _summed(name: str, parent: str) -> Layer:
-    block = Block("z = CumSum(x, axis)", (2, 3, 2), "int64 axis = {2}")
-    return Layer(name, "ONNX", (parent,), {}, model_text(name, block, [(2, 3, 2)]))
-
-
-def _multiplied(name: str, parent: str) -> Layer:
-    block = Block("z = MatMul(x, w)", (3, 1, 3), "float[1,3] w = {-0.8850, 0.1988, -0.6046}")
-    return Layer(name, "ONNX", (parent,), {}, model_text(name, block, [(1, 1, 3)]))
-
-
-def _block(name: str, node: str, *parents: str) -> Layer:
-    shape = (2, 5, 4)
-    return Layer(name, "ONNX", parents, {}, model_text(name, Block(f"z = {node}", shape), [shape] * len(parents)))
+    return _block(name, "CumSum (x, axis)", parent, shape=(2, 3, 2), axis=np.array(2))
 
 
 _SAME = """<ir_version: 9, opset_import: ["" : 18]> same_model (float[N, 1, 12, 1] x) => (float[N, 1, 12, 1] same)
@@ -98,7 +92,7 @@ FOUND = (  # networks that failed once
         "one Softmax conv NbOutputs=1",
     ),
     # rows of one element, of an image of one pixel
-    Spec(1, (1, 1, 3), (_multiplied("product", "sp"),)),
+    Spec(1, (1, 1, 3), (_block("product", "MatMul (x, w)", "sp", shape=(1, 1, 3), w=np.array([[-0.8850, 0.1988, -0.6046]])),)),
     # a Concat of real numbers that were moved in integers
     _network(
         (5, 4, 2),

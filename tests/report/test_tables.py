@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from support import report_networks as networks
 from support.errors import error_line
+from support.small_graphs import Net
 
 from n2d2py import log
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import KernelChoice
 from n2d2py.files import json_text
-from n2d2py.graph import Graph, Node, Precision
+from n2d2py.graph import Graph, Precision
 from n2d2py.operators.lrn import LRN
 from n2d2py.quant.calibration import prepare, quantize
 from n2d2py.quant.observe.compare import LayerComparison
@@ -154,7 +155,7 @@ def test_calibration_files(data, tmp_path):
 
 def test_thresholds_name_their_mode_and_their_cost(data):
     ranges = {r.tensor: r for r in tensor_ranges(data)}
-    assert ranges["dw"].mode == "MSE" and ranges["data"].mode == "None" and ranges["data"].clipped == 0.0
+    assert ranges["dw"].mode == "MSE" and ranges["x"].mode == "None" and ranges["x"].clipped == 0.0
     counts, edges = data.histograms["conv1"].magnitudes()
     threshold = ranges["conv1"].threshold
     exact = counts[edges[:-1] >= threshold].sum() / counts.sum()
@@ -168,10 +169,9 @@ def test_thresholds_name_their_mode_and_their_cost(data):
 
 def with_lrn(**precisions: Precision) -> Graph:
     """conv (8 of 3x3x3) - LRN - fc (4): 8 x 8 x 3 in."""
-    b = networks.Builder("net", 8, 8, 3)
-    x = b.conv("conv", b.input, 8, 3)
-    b.graph.add(Node("norm", LRN(3, 1e-4, 0.75, 1.0), [x], ["norm"]))
-    graph = b.done(b.fc("fc", "norm", 4))
+    net = Net((3, 8, 8))
+    norm = net.add("norm", LRN(3, 1e-4, 0.75, 1.0), net.conv("conv", "x", 8, pads=(1, 1, 1, 1)))
+    graph = net.done(net.fc("fc", norm, 4))
     graph.precisions = dict(precisions)
     return graph
 

@@ -1,22 +1,24 @@
 """Small networks for whole chains: files, the words of their command lines, and the parameters that their memory is planned with."""
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from support import chain_texts as texts
-from support import onnx_array_forms as arrays
-from support import onnx_image_forms as images
 from support.ini_forms import LAYERS
+from support.onnx_blocks import OPERATORS, TEXTS, Block, behind_convolution, node_block, text_block
+from support.onnx_draws import DRAWS, draw
+from support.onnx_models import runtime_outputs
 
+IMAGE = (5, 6, 4)
+"""Height, width and channels of the images of single nodes."""
 WORDS = (
     (),
     ("-nbbits", "16"),
@@ -44,14 +46,14 @@ PLANS: tuple[dict[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """A network: `make` writes its file into a folder, with the stimuli that calibrate it."""
+    """A network: `make` writes its file into a folder, with the stimuli that calibrate it, or returns None if it is not fit."""
 
-    make: Callable[[Path], Path]
+    make: Callable[[Path], Path | None]
     words: tuple[str, ...]
     plans: dict[str, dict[str, Any]]
 
 
-def case(make: Callable[[Path], Path], at: int, words: tuple[str, ...]) -> Case:
+def case(make: Callable[[Path], Path | None], at: int, words: tuple[str, ...]) -> Case:
     """The case number `at`, with memory parameters in turn."""
     plans = {"memory": {}, **PLANS[at % len(PLANS)], **PLANS[(at + 3) % len(PLANS)]}
     return Case(make, ("-export", "CPP", "-seed", "1", *words), plans)
@@ -71,34 +73,40 @@ def written(model: onnx.ModelProto, shape: tuple[int, ...]) -> Callable[[Path], 
     return make
 
 
-def form_cases() -> Iterator[tuple[str, Case]]:
-    """All forms of operators on images, behind a convolution, and on arrays."""
-    rng, at = np.random.default_rng(9), itertools.count()
-    front = rng.normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32)
-    given = (("front", front), ("bias", np.array([0.3, -0.2, 0.1, 0.7], np.float32)))
-    for opset, name, body in bodies(images):
-        inner = re.sub(r"(?<![\w])y(?=[ ,])", "t5", re.sub(r"(?<![\w])x(?=[ ,)])", "t1", body))
-        text = f"t0 = Conv (x, front, bias)\n t1 = Relu (t0)\n {inner}\n t6 = Relu (t5)\n y = Mul (t6, half)"
-        built = images.model(opset, text)
-        built.graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in given)
-        yield f"image, {name}", _calibrated(written(built, (4, 5, 6)), next(at))
-    for opset, name, body in bodies(arrays):
-        yield f"array, {name}", _calibrated(written(arrays.model(opset, body), (48,)), next(at))
+def node_cases() -> Iterator[tuple[str, Case]]:
+    """Nodes of images, behind a convolution, and of arrays of any rank; without a file where a drawn node is not fit for a network."""
+    at = itertools.count()
+    for name, seed in itertools.product(OPERATORS, range(3)):
+        yield f"image, {name} {seed}", _calibrated(partial(_write_block, partial(node_block, name, seed, IMAGE)), next(at))
+    for text in TEXTS:
+        yield f"image, {text}", _calibrated(partial(_write_block, partial(text_block, text, [IMAGE])), next(at))
+    for name, seed in itertools.product(DRAWS, range(2)):
+        yield f"array, {name} {seed}", _calibrated(partial(_write_drawn, name, seed), next(at))
 
 
-def bodies(forms: Any) -> Iterator[tuple[int, str, str]]:
-    """(operator set, name, text) of the forms of a module."""
-    for name, body in forms.BODIES.items():
-        yield 17, name, body
-    for (opset, name), body in forms.OTHER_SETS.items():
-        yield opset, f"{name}, set {opset}", body
+def _write_block(draw_block: Callable[[], Block | None], folder: Path) -> Path | None:
+    block = draw_block()
+    return None if block is None else written(behind_convolution(block), (4, 5, 6))(folder)
 
 
-def _calibrated(make: Callable[[Path], Path], at: int) -> Case:
+def _write_drawn(name: str, seed: int, folder: Path) -> Path | None:
+    model = draw(name, seed).model()
+    if len(model.graph.input) > 1:
+        return None
+    shape = tuple(dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim[1:])
+    x = np.random.default_rng(2).normal(0.3, 0.8, (1, *shape)).astype(np.float32)
+    try:
+        outputs = runtime_outputs(model, x)
+    except Exception:  # ONNX Runtime has no common base class for its errors
+        return None
+    return written(model, shape)(folder) if all(np.isfinite(values).all() for values in outputs) else None
+
+
+def _calibrated(make: Callable[[Path], Path | None], at: int) -> Case:
     return calibrated(make, at, WORDS[at % len(WORDS)])
 
 
-def calibrated(make: Callable[[Path], Path], at: int, words: tuple[str, ...]) -> Case:
+def calibrated(make: Callable[[Path], Path | None], at: int, words: tuple[str, ...]) -> Case:
     """The case of a number with options; with those of integers it is calibrated."""
     real = {"-32", "-16"} & set(words)
     return case(make, at, words if real else (*words, "-calib", "8", "-calib-data", "data.npz"))

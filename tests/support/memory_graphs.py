@@ -217,8 +217,8 @@ def packed(seed: int) -> MemoryProblem:
     return net.done()
 
 
-def summed(seed: int) -> MemoryProblem:
-    """Residual networks whose convolutions do the sums."""
+def residual(seed: int) -> MemoryProblem:
+    """Sums of two branches, some with other readers of what they make, pools and concatenations between them."""
     rng = random.Random(seed)
     net = Net(rng.randint(3, 10), rng.randint(2, 8), rng.randint(1, 6))
     x = net.conv(net.input, rng.randint(2, 9), 3)
@@ -229,8 +229,16 @@ def summed(seed: int) -> MemoryProblem:
         x = net.add(*rng.choice((lambda a, b: (a, b), lambda a, b: (b, a)))(x, net.conv(y, t.channels, rng.choice((1, 3)))))
         if rng.random() < 0.3:
             x = net.conv(x, rng.randint(2, 9), 3, rng.choice((1, 2)))
+        elif rng.random() < 0.3:
+            x = rng.choice((lambda x: net.concat(x, net.conv(x, 3, 1)), lambda x: net.pool(x, 2, 1)))(x)
     x = net.flatten(net.global_pool(x)) if rng.random() < 0.5 else net.conv(x, 2, 1)
-    problem = net.done(x)
+    extra = [rng.choice([op.output for op in net.ops])] if rng.random() < 0.3 else []
+    return net.done(*dict.fromkeys((x, *extra)))
+
+
+def summed(seed: int) -> MemoryProblem:
+    """Residual networks whose convolutions do the sums."""
+    rng, problem = random.Random(seed), residual(seed)
     return with_sums(problem, [each for each in residual_sums(problem) if rng.random() < 0.8])
 
 

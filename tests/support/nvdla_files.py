@@ -14,7 +14,8 @@ from n2d2py_nvdla.export.emit import emit
 from n2d2py_nvdla.export.lower import lower
 from n2d2py_nvdla.firmware import ABIS, INT8
 from n2d2py_nvdla.tables import Address, Blob, Memory, Submit, Task, TensorDesc
-from support.nvdla_networks import RELU, Net, typed
+from support.nvdla_networks import typed
+from support.small_graphs import RELU, Net
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "nvdla"
 

@@ -4,12 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.graph import Graph
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph
@@ -25,48 +21,7 @@ from n2d2py_nvdla.export.lower import lower
 from n2d2py_nvdla.firmware import FP16, INT8
 from n2d2py_nvdla.model import run_program
 from n2d2py_nvdla.tensors import tensor_array, tensor_bytes
-
-
-class Net:
-    """A network under construction with random parameters."""
-
-    def __init__(self, shape: tuple[int, int, int], seed: int = 1):
-        self.graph, self.random = Graph("net"), np.random.default_rng(seed)
-        self.graph.add_input("x", (1, *shape))
-
-    def add(self, name: str, op, *inputs: str, params=None, activation=None) -> str:
-        self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
-        return name
-
-    def conv(self, name: str, source: str, outputs: int, kernel=(3, 3), activation=None, groups: int = 1, **fields) -> str:
-        channels = self.graph.shape(source)[1] // groups
-        scale = 1 / np.sqrt(channels * kernel[0] * kernel[1])
-        weights = (self.random.standard_normal((outputs, channels, *kernel)) * scale).astype(np.float32)
-        bias = (self.random.standard_normal(outputs) * 0.2).astype(np.float32)
-        return self.add(
-            name, Conv(groups=groups, **fields), source, params={"weights": weights, "bias": bias}, activation=activation
-        )
-
-    def fc(self, name: str, source: str, outputs: int) -> str:
-        size = int(np.prod(self.graph.shape(source)[1:]))
-        weights = (self.random.standard_normal((outputs, size)) / np.sqrt(size)).astype(np.float32)
-        return self.add(name, Fc(), source, params={"weights": weights, "bias": np.full(outputs, 0.1, np.float32)})
-
-    def affine(self, name: str, source: str) -> str:
-        c = self.graph.shape(source)[1]
-        return self.add(
-            name,
-            Affine(),
-            source,
-            params={
-                "weights": self.random.uniform(-1.5, 1.5, c).astype(np.float32),
-                "bias": self.random.uniform(-1, 1, c).astype(np.float32),
-            },
-        )
-
-    def done(self, *outputs: str) -> Graph:
-        self.graph.outputs = list(outputs)
-        return self.graph
+from support.small_graphs import Net
 
 
 def typed(graph: Graph, precision: int, samples: np.ndarray):
@@ -113,9 +68,6 @@ def expected(graph: Graph, samples: np.ndarray) -> np.ndarray:
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     a, b = a.reshape(-1), b.reshape(-1)
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
-
-
-RELU = Clip(0.0)
 
 
 def samples(shape: tuple[int, int, int], count: int = 2) -> np.ndarray:

@@ -7,7 +7,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
-from support.nvdla_networks import RELU, Net
+from support.small_graphs import RELU, Net
 
 __all__ = ["random_network"]
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,44 +72,60 @@ class Drawn:
         return build.proto(sources, *(build.add("Cast", name, to=TensorProto.FLOAT) for name in results))
 
 
-Draw = Callable[[random.Random, str], Drawn]
+class Numbers(random.Random):
+    """The random numbers that a node is drawn with."""
+
+    image: tuple[int, ...] | None = None
+    """The shape of the only input that is fed, where it is given: (1, C, H, W)."""
 
 
-def _normal(rng: random.Random, shape, scale: float = 1.0) -> np.ndarray:
+Draw = Callable[[Numbers, str], Drawn]
+
+
+def _normal(rng: Numbers, shape, scale: float = 1.0) -> np.ndarray:
     return np.array(np.random.default_rng(rng.randrange(1 << 30)).normal(size=shape, scale=scale), F)
 
 
-def _shape(rng: random.Random, low: int, high: int, largest: int = 4) -> tuple[int, ...]:
+def _shape(rng: Numbers, low: int, high: int, largest: int = 4) -> tuple[int, ...]:
     """Mostly a batch of one before the other axes."""
+    if rng.image is not None:
+        return rng.image
     rank = rng.randint(low, high)
     shape = tuple(rng.randint(1, largest) for _ in range(rank))
     return (1, *shape[1:]) if shape and rng.random() < 0.7 else shape
 
 
-def _maybe(rng: random.Random, **attributes) -> dict[str, Any]:
+def _image(rng: Numbers, low: int, high: int, channels: int = 3, axes: tuple[int, ...] = (1, 2, 2, 3)) -> tuple[int, ...]:
+    """A batch of one, channels, and lines of one axis to three."""
+    if rng.image is not None:
+        return rng.image
+    return (1, rng.randint(1, channels), *(rng.randint(low, high) for _ in range(rng.choice(axes))))
+
+
+def _maybe(rng: Numbers, **attributes) -> dict[str, Any]:
     """Each attribute that is not None, given or left out."""
     return {name: value for name, value in attributes.items() if value is not None and rng.random() < 0.7}
 
 
-def _operand(rng: random.Random, shape, fed: float = 0.3, scale: float = 1.0) -> Given:
-    return Fed(tuple(shape)) if rng.random() < fed else _normal(rng, shape, scale)
+def _operand(rng: Numbers, shape, fed: float = 0.3, scale: float = 1.0) -> Given:
+    return Fed(tuple(shape)) if rng.image is None and rng.random() < fed else _normal(rng, shape, scale)
 
 
-def _axis(rng: random.Random, axis: int, shape) -> int:
+def _axis(rng: Numbers, axis: int, shape) -> int:
     """The axis, counted from the one end or the other."""
     return axis - rng.choice((0, len(shape)))
 
 
-def _maybe_axis(rng: random.Random, axis: int, shape, default: int = 0) -> dict[str, int]:
+def _maybe_axis(rng: Numbers, axis: int, shape, default: int = 0) -> dict[str, int]:
     """The attribute, which may be left out if it is the default."""
     return {"axis": _axis(rng, axis, shape)} if axis != default or rng.random() < 0.5 else {}
 
 
-def _free(rng: random.Random, shape) -> bool:
+def _free(rng: Numbers, shape) -> bool:
     return len(shape) > 1 and shape[0] == 1 and rng.random() < 0.5
 
 
-def _windows(rng: random.Random, size, kernel, dilations: bool = True) -> dict[str, Any]:
+def _windows(rng: Numbers, size, kernel, dilations: bool = True) -> dict[str, Any]:
     axes = len(size)
     mode = rng.choice(["NOTSET"] * 4 + ["VALID", "SAME_UPPER", "SAME_LOWER"])
     pads = [rng.randint(0, 2) for _ in range(2 * axes)]
@@ -127,44 +143,44 @@ def _windows(rng: random.Random, size, kernel, dilations: bool = True) -> dict[s
     return found
 
 
-def _conv(rng: random.Random, name: str) -> Drawn:
-    axes = rng.choice((1, 2, 2, 3))
-    groups = rng.choice((1, 1, 2, 3))
-    size, kernel = [rng.randint(4, 7) for _ in range(axes)], [rng.randint(1, 3) for _ in range(axes)]
-    inputs, outputs = groups * rng.randint(1, 2), groups * rng.randint(1, 2)
-    weights = (outputs, inputs // groups, *kernel)
-    bias = rng.choice((None, 0, 1))
-    given = (
-        Fed((1, inputs, *size)),
-        _operand(rng, weights, 0.2),
-        None if bias is None else _operand(rng, (outputs,), bias * 0.4),
-    )
+def _groups(rng: Numbers, channels: int) -> int:
+    """One group, or several that divide the channels."""
+    return rng.choice([1, 1, *(count for count in {2, 3, channels} if channels % count == 0)])
+
+
+def _conv(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 4, 7, 6)
+    _, inputs, *size = shape
+    groups, kernel = _groups(rng, inputs), [rng.randint(1, min(3, n)) for n in size]
+    outputs = groups * rng.randint(1, 2)
+    given: tuple[Given, ...] = (Fed(shape), _operand(rng, (outputs, inputs // groups, *kernel), 0.2))
+    if rng.random() < 0.6:
+        given = (*given, _operand(rng, (outputs,), 0.2))
     attributes = _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
-    return Drawn(name, given if bias is not None else given[:2], attributes, free=rng.random() < 0.5)
+    return Drawn(name, given, attributes, free=rng.random() < 0.5)
 
 
-def _deconv(rng: random.Random, name: str) -> Drawn:
-    axes = rng.choice((1, 2, 2, 3))
-    groups = rng.choice((1, 1, 2))
-    size, kernel = [rng.randint(2, 4) for _ in range(axes)], [rng.randint(1, 4) for _ in range(axes)]
-    inputs, outputs = groups * rng.randint(1, 2), rng.randint(1, 2)
-    given = (Fed((1, inputs, *size)), _operand(rng, (inputs, outputs, *kernel), 0.2))
+def _deconv(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 2, 4, 4)
+    _, inputs, *size = shape
+    groups, kernel, outputs = _groups(rng, inputs), [rng.randint(1, 4) for _ in size], rng.randint(1, 2)
+    given: tuple[Given, ...] = (Fed(shape), _operand(rng, (inputs, outputs, *kernel), 0.2))
     if rng.random() < 0.4:
         given = (*given, _operand(rng, (outputs * groups,), 0.2))
     attributes = _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
-    strides = attributes.get("strides", [1] * axes)
+    strides = attributes.get("strides", [1] * len(size))
     if not attributes.get("auto_pad", "").startswith("SAME") and rng.random() < 0.3:
         attributes["output_padding"] = [rng.randint(0, s - 1) for s in strides]
     if rng.random() < 0.25:
         attributes.pop("pads", None)
-        shape = [(n - 1) * s + k - rng.randint(0, 1) for n, s, k in zip(size, strides, kernel, strict=True)]
-        attributes["output_shape"] = [max(1, value) for value in shape]
+        lengths = [(n - 1) * s + k - rng.randint(0, 1) for n, s, k in zip(size, strides, kernel, strict=True)]
+        attributes["output_shape"] = [max(1, value) for value in lengths]
     return Drawn(name, given, attributes, free=rng.random() < 0.5)
 
 
-def _pool(rng: random.Random, name: str) -> Drawn:
-    axes = rng.choice((1, 2, 2, 3))
-    size, kernel = [rng.randint(3, 7) for _ in range(axes)], [rng.randint(1, 3) for _ in range(axes)]
+def _pool(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 3, 7)
+    size, kernel = shape[2:], [rng.randint(1, min(3, n)) for n in shape[2:]]
     opset = rng.choice((11, 17, 19)) if name == "AveragePool" else 17
     attributes = {"kernel_shape": kernel, **_windows(rng, size, kernel, name == "MaxPool" or opset == 19)}
     if "pads" in attributes:
@@ -179,33 +195,37 @@ def _pool(rng: random.Random, name: str) -> Drawn:
     elif rng.random() < 0.3:
         outputs = 2
         attributes |= _maybe(rng, storage_order=rng.randint(0, 1))
-    return Drawn(name, (Fed((1, rng.randint(1, 3), *size)),), attributes, opset, outputs, outputs == 1 and rng.random() < 0.5)
+    return Drawn(name, (Fed(shape),), attributes, opset, outputs, outputs == 1 and rng.random() < 0.5)
 
 
-def _whole(rng: random.Random, name: str) -> Drawn:
-    shape = (1, rng.randint(1, 3), *(rng.randint(1, 5) for _ in range(rng.choice((1, 2, 2, 3)))))
-    return Drawn(name, (Fed(shape),), _maybe(rng, p=rng.randint(1, 3)) if "Lp" in name else {}, free=rng.random() < 0.5)
+def _whole(rng: Numbers, name: str) -> Drawn:
+    attributes = _maybe(rng, p=rng.randint(1, 3)) if "Lp" in name else {}
+    return Drawn(name, (Fed(_image(rng, 1, 5)),), attributes, free=rng.random() < 0.5)
 
 
-def _norm(rng: random.Random, name: str) -> Drawn:
-    shape = (1, rng.choice((2, 4)), *(rng.randint(1, 4) for _ in range(rng.randint(0, 3))))
+def _norm(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 1, 4, 4, (0, 1, 2, 3))
     epsilon = _maybe(rng, epsilon=rng.choice((1e-3, 0.25)))
     vector = [_operand(rng, (shape[1],), 0.15) for _ in range(3)]
-    spread = np.array(np.abs(_normal(rng, (shape[1],))) + F(0.1)) if rng.random() < 0.8 else Fed((shape[1],), above=0.25)
+    spread = (
+        np.array(np.abs(_normal(rng, (shape[1],))) + F(0.1))
+        if rng.image or rng.random() < 0.8
+        else Fed((shape[1],), above=0.25)
+    )
     if name == "BatchNormalization":
         return Drawn(name, (Fed(shape), *vector, spread), epsilon, rng.choice((9, 15, 17)), free=rng.random() < 0.5)
     return Drawn(name, (Fed(shape), *vector[:2]), epsilon, free=rng.random() < 0.5)
 
 
-def _group_norm(rng: random.Random, name: str) -> Drawn:
-    shape = (1, rng.choice((2, 4, 6)), *(rng.randint(1, 4) for _ in range(rng.randint(1, 3))))
-    opset, groups = rng.choice((18, 21)), rng.choice((1, 2))
+def _group_norm(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 1, 4, 6)
+    opset, groups = rng.choice((18, 21)), _groups(rng, shape[1])
     size = groups if opset == 18 else shape[1]
     given = (Fed(shape), _operand(rng, (size,), 0.2), _operand(rng, (size,), 0.2))
     return Drawn(name, given, {"num_groups": groups, **_maybe(rng, epsilon=0.05)}, opset, free=rng.random() < 0.5)
 
 
-def _layer_norm(rng: random.Random, name: str) -> Drawn:
+def _layer_norm(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 2, 5)
     axis = rng.randint(1, len(shape) - 1)
     given: list[Given] = [Fed(shape), _operand(rng, shape[axis:], 0.2)]
@@ -215,32 +235,32 @@ def _layer_norm(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, tuple(given), attributes, outputs=rng.choice((1, 1, 1, 3)), free=_free(rng, shape))
 
 
-def _lp_norm(rng: random.Random, name: str) -> Drawn:
+def _lp_norm(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1), p=rng.randint(1, 2))
     return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape))
 
 
-def _mean_variance(rng: random.Random, name: str) -> Drawn:
-    shape = (1, *(rng.randint(2, 4) for _ in range(rng.randint(2, 3))))
+def _mean_variance(rng: Numbers, name: str) -> Drawn:
+    shape = rng.image or (1, *(rng.randint(2, 4) for _ in range(rng.randint(2, 3))))
     axes = [*rng.sample(range(1 - len(shape), 0), rng.randint(1, 2)), *([-len(shape)] if rng.random() < 0.3 else [])]
     attributes = {"axes": [axis + rng.choice((0, len(shape))) for axis in axes]} if len(shape) < 4 or rng.random() < 0.6 else {}
     return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape))
 
 
-def _softmax(rng: random.Random, name: str) -> Drawn:
+def _softmax(rng: Numbers, name: str) -> Drawn:
     shape, opset = _shape(rng, 1, 5), rng.choice((11, 13))
     attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1))
     return Drawn(name, (Fed(shape),), attributes if len(shape) > 1 else {"axis": 0}, opset, free=_free(rng, shape))
 
 
-def _lrn(rng: random.Random, name: str) -> Drawn:
-    shape = (1, rng.randint(1, 6), rng.randint(1, 4), rng.randint(1, 4))
+def _lrn(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 1, 4, 6, (2,))
     attributes = {"size": rng.choice((1, 3, 5)), **_maybe(rng, alpha=0.3, beta=0.6, bias=1.5)}
     return Drawn(name, (Fed(shape),), attributes, free=rng.random() < 0.5)
 
 
-def _reduce(rng: random.Random, name: str) -> Drawn:
+def _reduce(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     opset = rng.choice((11, 13, 18))
     axes = [axis + rng.choice((0, len(shape))) for axis in rng.sample(range(-len(shape), 0), rng.randint(1, len(shape)))]
@@ -257,7 +277,7 @@ def _reduce(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, given, attributes, opset, free=_free(rng, shape) and kind == "float32")
 
 
-def _argument(rng: random.Random, name: str) -> Drawn:
+def _argument(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1), keepdims=rng.randint(0, 1))
     kind = rng.choice(("float32", "int32"))
@@ -266,15 +286,15 @@ def _argument(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape, kind),), attributes, 13, free=_free(rng, shape) and kind == "float32")
 
 
-def _running(rng: random.Random, name: str) -> Drawn:
+def _running(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     attributes = _maybe(rng, exclusive=rng.randint(0, 1), reverse=rng.randint(0, 1))
     kind = rng.choice(("float32", "float32", "int32"))
     return Drawn(name, (Fed(shape, kind), np.array(rng.randint(-len(shape), len(shape) - 1))), attributes)
 
 
-def _gather(rng: random.Random, name: str) -> Drawn:
-    shape = tuple(max(2, size) for size in _shape(rng, 1, 4))
+def _gather(rng: Numbers, name: str) -> Drawn:
+    shape = rng.image or tuple(max(2, size) for size in _shape(rng, 1, 4))
     shape = (1, *shape) if rng.random() < 0.6 and len(shape) < 4 else shape
     axis = rng.randint(1 if shape[0] == 1 else 0, len(shape) - 1)
     places = tuple(rng.randint(1, 3) for _ in range(rng.randint(0, 2)))
@@ -282,12 +302,12 @@ def _gather(rng: random.Random, name: str) -> Drawn:
     if name == "GatherElements":
         places = tuple(rng.randint(1, n) if at != axis else rng.randint(1, 4) for at, n in enumerate(shape))
     lines = np.array([rng.randint(-size, size - 1) for _ in range(int(np.prod(places)))], np.int64).reshape(places)
-    indices = Fed(places, rng.choice(("int64", "int32"))) if rng.random() < 0.4 and places else lines
+    indices = Fed(places, rng.choice(("int64", "int32"))) if rng.random() < 0.4 and places and not rng.image else lines
     attributes = _maybe_axis(rng, axis, shape)
     return Drawn(name, (Fed(shape), indices), attributes, free=name == "Gather" and _free(rng, shape))
 
 
-def _gather_nd(rng: random.Random, name: str) -> Drawn:
+def _gather_nd(rng: Numbers, name: str) -> Drawn:
     shape = tuple(rng.randint(2, 3) for _ in range(rng.randint(1, 4)))
     batch = rng.randint(0, min(2, len(shape) - 1))
     depth = rng.randint(1, len(shape) - batch)
@@ -297,7 +317,7 @@ def _gather_nd(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), indices), {"batch_dims": batch} if batch else {})
 
 
-def _scatter(rng: random.Random, name: str) -> Drawn:
+def _scatter(rng: Numbers, name: str) -> Drawn:
     shape = tuple(rng.randint(2, 4) for _ in range(rng.randint(1, 4)))
     opset = 18
     how = rng.choice((None, "none", "add", "mul", "max", "min"))
@@ -319,14 +339,14 @@ def _scatter(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), indices, _operand(rng, places)), attributes, opset)
 
 
-def _one_hot(rng: random.Random, name: str) -> Drawn:
+def _one_hot(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 3)
     depth = rng.choice((np.array(3), np.array([4])))
     attributes = _maybe(rng, axis=rng.randint(-len(shape) - 1, len(shape)))
     return Drawn(name, (Fed(shape, "int64"), depth, _operand(rng, (2,))), attributes)
 
 
-def _top(rng: random.Random, name: str) -> Drawn:
+def _top(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     axis = rng.randint(0, len(shape) - 1)
     count = rng.randint(1, shape[axis])
@@ -337,7 +357,7 @@ def _top(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), np.array([count])), attributes, 17, 2, _free(rng, shape))
 
 
-def _reshape(rng: random.Random, name: str) -> Drawn:
+def _reshape(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     target = list(rng.choice((shape, shape[::-1], (*shape[:-2], int(np.prod(shape[-2:]))), (shape[0], -1), (-1,), (*shape, 1))))
     if rng.random() < 0.4 and -1 not in target:
@@ -348,12 +368,12 @@ def _reshape(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), np.array(target, np.int64)), attributes, free=_free(rng, shape))
 
 
-def _flatten(rng: random.Random, name: str) -> Drawn:
+def _flatten(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     return Drawn(name, (Fed(shape),), _maybe(rng, axis=rng.randint(-len(shape), len(shape))), free=_free(rng, shape))
 
 
-def _squeeze(rng: random.Random, name: str) -> Drawn:
+def _squeeze(rng: Numbers, name: str) -> Drawn:
     rank = rng.randint(2, 5)
     ones = sorted(rng.sample(range(rank), rng.randint(1, rank - 1)))
     shape = tuple(1 if axis in ones else rng.randint(2, 4) for axis in range(rank))
@@ -365,7 +385,7 @@ def _squeeze(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, inputs, {}, opset, free=_free(rng, shape))
 
 
-def _unsqueeze(rng: random.Random, name: str) -> Drawn:
+def _unsqueeze(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 3)
     rank = len(shape) + rng.randint(1, 2)
     axes = [axis - rng.choice((0, rank)) for axis in rng.sample(range(rank), rank - len(shape))]
@@ -374,14 +394,14 @@ def _unsqueeze(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), np.array(axes)), {}, 13, free=_free(rng, shape))
 
 
-def _transpose(rng: random.Random, name: str) -> Drawn:
+def _transpose(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     order = rng.sample(range(len(shape)), len(shape))
     attributes = _maybe(rng, perm=order)
     return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape) and attributes.get("perm", [1])[0] == 0)
 
 
-def _slice(rng: random.Random, name: str) -> Drawn:
+def _slice(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4, 6)
     axes = rng.sample(range(len(shape)), rng.randint(1, len(shape)))
     steps, starts, ends = [], [], []
@@ -410,7 +430,7 @@ def _slice(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), *given[:count]), free=free)
 
 
-def _split(rng: random.Random, name: str) -> Drawn:
+def _split(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4, 6)
     axis = rng.randint(0, len(shape) - 1)
     count = rng.randint(1, min(3, shape[axis]))
@@ -427,22 +447,22 @@ def _split(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), np.array(sizes)), attributes, opset, count, free)
 
 
-def _expand(rng: random.Random, name: str) -> Drawn:
+def _expand(rng: Numbers, name: str) -> Drawn:
     target = _shape(rng, 1, 4)
-    shape = tuple(rng.choice((1, size)) for size in target[rng.randint(0, len(target) - 1) :])
+    shape = rng.image or tuple(rng.choice((1, size)) for size in target[rng.randint(0, len(target) - 1) :])
     target = tuple(rng.choice((1, size)) if at == size else size for at, size in enumerate(target))
     return Drawn(name, (Fed(shape), np.array(target)), free=_free(rng, shape) and len(target) == len(shape))
 
 
-def _tile(rng: random.Random, name: str) -> Drawn:
+def _tile(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     times = [rng.randint(1, 3) for _ in shape]
     times[0] = rng.choice((1, 1, 2))
     return Drawn(name, (Fed(shape), np.array(times)), free=_free(rng, shape))
 
 
-def _pad(rng: random.Random, name: str) -> Drawn:
-    shape = tuple(max(3, size) if at else size for at, size in enumerate(_shape(rng, 1, 4)))
+def _pad(rng: Numbers, name: str) -> Drawn:
+    shape = rng.image or tuple(max(3, size) if at else size for at, size in enumerate(_shape(rng, 1, 4)))
     mode = rng.choice((None, "constant", "reflect", "edge", "wrap"))
     axes = rng.sample(range(len(shape)), rng.randint(1, len(shape))) if rng.random() < 0.4 else list(range(len(shape)))
     moved = -1 if mode in (None, "constant") else 0
@@ -460,28 +480,27 @@ def _pad(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, given, attributes, 19, free=free)
 
 
-def _blocks(rng: random.Random, name: str) -> Drawn:
-    block, h, w = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3)
-    c = rng.randint(1, 2)
-    if name == "SpaceToDepth":
-        return Drawn(name, (Fed((1, c, h * block, w * block)),), {"blocksize": block}, free=rng.random() < 0.5)
-    attributes = {"blocksize": block, **_maybe(rng, mode=rng.choice(("DCR", "CRD")))}
-    return Drawn(name, (Fed((1, c * block * block, h, w)),), attributes, free=rng.random() < 0.5)
+def _blocks(rng: Numbers, name: str) -> Drawn:
+    block, (_, c, h, w) = rng.randint(1, 3), _image(rng, 1, 3, 2, (2,))
+    to_space = name == "DepthToSpace"
+    shape = (1, c * block * block, h, w) if to_space else (1, c, h * block, w * block)
+    attributes = {"blocksize": block, **(_maybe(rng, mode=rng.choice(("DCR", "CRD"))) if to_space else {})}
+    return Drawn(name, (Fed(rng.image or shape),), attributes, free=rng.random() < 0.5)
 
 
-def _triangle(rng: random.Random, name: str) -> Drawn:
+def _triangle(rng: Numbers, name: str) -> Drawn:
     shape = tuple(max(2, size) if at else size for at, size in enumerate(_shape(rng, 2, 4)))
     given: tuple[Given, ...] = (Fed(shape),) if rng.random() < 0.3 else (Fed(shape), np.array(rng.randint(-2, 2)))
     return Drawn(name, given, _maybe(rng, upper=rng.randint(0, 1)))
 
 
-def _concat(rng: random.Random, name: str) -> Drawn:
+def _concat(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     axis = rng.randint(0, len(shape) - 1)
     given: list[Given] = []
     for _ in range(rng.randint(1, 3)):
-        dims = tuple(rng.randint(1, 3) if at == axis else size for at, size in enumerate(shape))
-        given.append(Fed(dims) if not given or rng.random() < 0.7 else _normal(rng, dims))
+        dims = tuple(rng.randint(1, 3) if at == axis and given else size for at, size in enumerate(shape))
+        given.append(_operand(rng, dims, 0.7) if given else Fed(dims))
     rng.shuffle(given)
     return Drawn(
         name,
@@ -491,7 +510,7 @@ def _concat(rng: random.Random, name: str) -> Drawn:
     )
 
 
-def _broadcast(rng: random.Random, shape) -> tuple[int, ...]:
+def _broadcast(rng: Numbers, shape) -> tuple[int, ...]:
     """A shape that broadcasts with `shape`, mostly to it."""
     other = tuple(size if rng.random() < 0.6 else 1 for size in shape)
     if rng.random() < 0.4:
@@ -499,10 +518,12 @@ def _broadcast(rng: random.Random, shape) -> tuple[int, ...]:
     return other
 
 
-def _binary(rng: random.Random, name: str) -> Drawn:
+def _binary(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     kind = {"And": "bool", "Or": "bool", "Xor": "bool"}.get(name, "float32")
-    if name.startswith("Bitwise") or (name in ("Add", "Sub", "Mul", "Mod", "Equal", "Less") and rng.random() < 0.2):
+    if name.startswith("Bitwise") or (
+        not rng.image and name in ("Add", "Sub", "Mul", "Mod", "Equal", "Less") and rng.random() < 0.2
+    ):
         kind = rng.choice(("int32", "int64"))
     opset = 18 if name.startswith("Bitwise") else 17
     other = _broadcast(rng, shape)
@@ -513,7 +534,7 @@ def _binary(rng: random.Random, name: str) -> Drawn:
         constant = rng.choice((constant, np.array(rng.choice((0.5, 1, 2, 3, 1.5)), F), np.array([2], F)))
     attributes = {"fmod": 1} if name == "Mod" and kind == "float32" else _maybe(rng, fmod=1) if name == "Mod" else {}
     above = 0.3 if name in ("Pow", "Div", "Mod") and kind == "float32" else None
-    second: Given = Fed(other, kind, above) if rng.random() < 0.5 else constant
+    second: Given = Fed(other, kind, above) if not rng.image and rng.random() < 0.5 else constant
     first = Fed(shape, kind, 0.1 if name == "Pow" else None)
     if kind != "float32" and name == "Mod":
         second = constant
@@ -525,19 +546,19 @@ def _binary(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (first, second), attributes, opset, free=free)
 
 
-def _several(rng: random.Random, name: str) -> Drawn:
+def _several(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     given: list[Given] = [Fed(shape)]
     for _ in range(rng.randint(0, 3)):
         dims = _broadcast(rng, shape)
         dims = shape if rng.random() < 0.5 else () if rng.random() < 0.3 else dims
-        given.append(Fed(dims) if rng.random() < 0.5 and dims else _normal(rng, dims))
+        given.append(_operand(rng, dims, 0.5 if dims else 0.0))
     rng.shuffle(given)
     aligned = all(not isinstance(x, Fed) or len(x.shape) in (1, len(shape)) for x in given)
     return Drawn(name, tuple(given), free=_free(rng, shape) and aligned)
 
 
-def _where(rng: random.Random, name: str) -> Drawn:
+def _where(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     return Drawn(
         name,
@@ -545,7 +566,7 @@ def _where(rng: random.Random, name: str) -> Drawn:
     )
 
 
-def _clip(rng: random.Random, name: str) -> Drawn:
+def _clip(rng: Numbers, name: str) -> Drawn:
     shape, opset = _shape(rng, 1, 5), rng.choice((10, 13))
     low, high = rng.choice((None, -0.5, 0.0, 0.25)), rng.choice((None, 0.75, 6.0, 0.3))
     if opset == 10:
@@ -563,19 +584,19 @@ def _clip(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape), *given), free=_free(rng, shape))
 
 
-def _prelu(rng: random.Random, name: str) -> Drawn:
+def _prelu(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     slope = rng.choice(((), (1,), (shape[1], *(1,) * (len(shape) - 2)) if len(shape) > 1 else (1,), _broadcast(rng, shape)))
     return Drawn(name, (Fed(shape), _operand(rng, slope, 0.2 if slope else 0)), free=_free(rng, shape))
 
 
-def _shift(rng: random.Random, name: str) -> Drawn:
+def _shift(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 3)
     amount = np.array([rng.randint(0, 3) for _ in range(shape[-1])], np.uint8)
     return Drawn(name, (Fed(shape, "uint8", 1.0), amount), {"direction": rng.choice(("LEFT", "RIGHT"))})
 
 
-def _unary(rng: random.Random, name: str) -> Drawn:
+def _unary(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     attributes = {
         "LeakyRelu": {"alpha": 0.2},
@@ -597,7 +618,7 @@ def _unary(rng: random.Random, name: str) -> Drawn:
     )
 
 
-def _cast(rng: random.Random, name: str) -> Drawn:
+def _cast(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     to = rng.choice((TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.INT8))
     if name == "CastLike":
@@ -606,8 +627,8 @@ def _cast(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, (Fed(shape),), {"to": to}, free=_free(rng, shape))
 
 
-def _resize(rng: random.Random, name: str) -> Drawn:
-    shape = (1, rng.randint(1, 3), *(rng.randint(2, 9) for _ in range(rng.choice((1, 2, 2, 3)))))
+def _resize(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 2, 9)
     rank, free = len(shape), rng.random() < 0.5
     plain = [1.0, 1.0, *(rng.choice((1.0, 2.0, 3.0, 0.5, 1.5, 0.6, 0.7, 1.2)) for _ in range(rank - 2))]
     if any(1 < scale < 1.5 and int(scale * size) == size for scale, size in zip(plain, shape, strict=True)):
@@ -619,12 +640,12 @@ def _resize(rng: random.Random, name: str) -> Drawn:
             return Drawn(name, (Fed(shape),), {"mode": mode, "scales": plain}, 7, free=free)
         return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": mode}, 9, free=free)
     opset = rng.choice((10, 11, 13, 18, 19))
-    mode = rng.choice(("nearest", "nearest", "linear", "cubic")) if rank == 4 else "nearest"
+    mode = rng.choice(("nearest", "nearest", "linear", "cubic" if rank == 4 else "linear"))
     attributes: dict[str, Any] = {"mode": mode}
     if opset == 10:
         return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": "linear" if mode == "cubic" else mode}, 10, free=free)
     ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] + (
-        ["half_pixel_symmetric"] if opset >= 19 else []
+        ["half_pixel_symmetric"] if opset >= 19 else ["tf_half_pixel_for_nn"] if opset == 11 and mode == "nearest" else []
     )
     attributes |= _maybe(rng, coordinate_transformation_mode=rng.choice(ways))
     if (
@@ -656,18 +677,20 @@ def _resize(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, given, attributes, opset, free=free)
 
 
-def _matmul(rng: random.Random, name: str) -> Drawn:
+def _matmul(rng: Numbers, name: str) -> Drawn:
     m, k, n = (rng.randint(1, 4) for _ in range(3))
     left, right = (
         rng.choice(((m, k), (1, k), (k,), (1, m, k), (1, 2, m, k))),
         rng.choice(((k, n), (k, n), (k,), (1, k, n), (1, 2, k, n), (2, k, n))),
     )
     form = rng.choice(("left", "both", "both", "right"))
+    if rng.image is not None:
+        left, right, form = rng.image, (rng.image[-1], n), "left"
     given = (Fed(left) if form != "right" else _normal(rng, left), Fed(right) if form != "left" else _normal(rng, right))
     return Drawn(name, given, free=_free(rng, left))
 
 
-def _gemm(rng: random.Random, name: str) -> Drawn:
+def _gemm(rng: Numbers, name: str) -> Drawn:
     m, k, n = rng.choice((1, 1, 3)), rng.randint(1, 4), rng.randint(1, 4)
     attributes = _maybe(rng, transA=rng.choice((0, 0, 1)), transB=rng.randint(0, 1), alpha=0.5, beta=2.0)
     left, right = ((k, m) if attributes.get("transA") else (m, k)), ((n, k) if attributes.get("transB") else (k, n))
@@ -677,7 +700,7 @@ def _gemm(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, given, attributes, free=m == 1 and "transA" not in attributes and rng.random() < 0.5)
 
 
-def _einsum(rng: random.Random, name: str) -> Drawn:
+def _einsum(rng: Numbers, name: str) -> Drawn:
     sizes = dict(zip("bijkl", (1, 2, 3, 4, 2), strict=True))
     text = rng.choice(
         (
@@ -696,7 +719,7 @@ def _einsum(rng: random.Random, name: str) -> Drawn:
     return Drawn(name, tuple(given), {"equation": text})
 
 
-def _quantize(rng: random.Random, name: str) -> Drawn:
+def _quantize(rng: Numbers, name: str) -> Drawn:
     shape = (1, rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3))[: rng.randint(2, 4)]
     kind = rng.choice((np.uint8, np.int8))
     axis, form = rng.randint(1, len(shape) - 1), rng.choice(("one", "one", "axis", "none"))
@@ -767,4 +790,11 @@ DRAWS: dict[str, Draw] = {
 
 def draw(operator: str, number: int) -> Drawn:
     """The node of that number."""
-    return DRAWS[operator](random.Random(f"{operator} {number}"), operator)
+    return DRAWS[operator](Numbers(f"{operator} {number}"), operator)
+
+
+def draw_of_image(operator: str, seed: object, image: tuple[int, ...]) -> Drawn:
+    """A node of one input, an image (1, C, H, W) of a batch of free size, and constants."""
+    numbers = Numbers(f"{operator} {seed}")
+    numbers.image = image
+    return replace(DRAWS[operator](numbers, operator), free=True)

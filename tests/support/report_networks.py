@@ -6,12 +6,10 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import LayerComparison
@@ -22,77 +20,28 @@ from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.report import ReportData
 from n2d2py.targets import Scorer
 from n2d2py.targets.target import ScoreTarget
-
-
-class Builder:
-    """A float graph, layer by layer; every call returns the name of the tensor it makes."""
-
-    def __init__(self, name: str, height: int, width: int, channels: int, seed: int = 1):
-        self.graph = Graph(name)
-        self.random = np.random.default_rng(seed)
-        self.input = self.graph.add_input("data", (1, channels, height, width))
-
-    def _add(self, name: str, op, inputs, params=None, activation=None) -> str:
-        self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
-        return name
-
-    def conv(self, name, x, outputs, kernel=1, stride=1, groups=1, activation=None) -> str:
-        inputs = self.graph.shape(x)[1]
-        shape = (outputs, inputs // groups, kernel, kernel)
-        weights = self.random.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape).astype(np.float32)
-        bias = self.random.normal(0, 0.1, outputs).astype(np.float32)
-        op = Conv(stride=(stride, stride), pads=(kernel // 2,) * 4, groups=groups)
-        return self._add(name, op, [x], {"weights": weights, "bias": bias}, activation)
-
-    def fc(self, name, x, outputs) -> str:
-        inputs = int(np.prod(self.graph.shape(x)[1:]))
-        weights = self.random.normal(0, np.sqrt(1 / inputs), (outputs, inputs)).astype(np.float32)
-        return self._add(name, Fc(), [x], {"weights": weights, "bias": np.zeros(outputs, np.float32)})
-
-    def add(self, name, *inputs) -> str:
-        return self._add(name, ElemWise("Sum"), inputs)
-
-    def pool(self, name, x) -> str:
-        return self._add(name, Pool("Average", self.graph.shape(x)[2:]), [x])
-
-    def done(self, *outputs: str) -> Graph:
-        self.graph.outputs = list(outputs)
-        return self.graph
+from support.small_graphs import RELU, Net
 
 
 def small() -> Graph:
     """conv1 (8 of 3x3x3, /2) - dw (8 of 3x3) - point (8) + conv1 - pool - fc (4): 16 x 16 x 3 in."""
-    b = Builder("small", 16, 16, 3)
-    x = b.conv("conv1", b.input, 8, 3, 2, activation=Clip(0.0))
-    y = b.conv("point", b.conv("dw", x, 8, 3, groups=8, activation=Clip(0.0, 6.0)), 8)
-    return b.done(b.fc("fc", b.pool("pool", b.add("join", x, y)), 4))
+    net = Net((3, 16, 16), name="small")
+    x = net.conv("conv1", "x", 8, (3, 3), RELU, stride=(2, 2), pads=(1, 1, 1, 1))
+    y = net.conv("dw", x, 8, (3, 3), Clip(0.0, 6.0), groups=8, pads=(1, 1, 1, 1))
+    total = net.add("join", ElemWise("Sum"), x, net.conv("point", y, 8, (1, 1)))
+    return net.done(net.fc("fc", net.add("pool", Pool("Average", (8, 8)), total), 4))
 
 
-def mobilenet_v2() -> Graph:
-    """The layers of MobileNetV2 1.0 224."""
-    b = Builder("mobilenet_v2", 224, 224, 3)
-    relu6 = Clip(0.0, 6.0)
-    x, channels, block = b.conv("features/0/conv", b.input, 32, 3, 2, activation=relu6), 32, 0
-    for expand, outputs, repeats, first in (
-        (1, 16, 1, 1),
-        (6, 24, 2, 2),
-        (6, 32, 3, 2),
-        (6, 64, 4, 2),
-        (6, 96, 3, 1),
-        (6, 160, 3, 2),
-        (6, 320, 1, 1),
-    ):
-        for k in range(repeats):
-            block, stride = block + 1, first if k == 0 else 1
-            name, y, wide = f"features/{block}/conv", x, channels * expand
-            if expand > 1:
-                y = b.conv(f"{name}/expand", y, wide, activation=relu6)
-            y = b.conv(f"{name}/depthwise", y, wide, 3, stride, wide, relu6)
-            y = b.conv(f"{name}/project", y, outputs)
-            x = b.add(f"features/{block}/add", x, y) if stride == 1 and channels == outputs else y
-            channels = outputs
-    x = b.conv("features/18/conv", x, 1280, activation=relu6)
-    return b.done(b.fc("classifier", b.pool("pool", x), 1000))
+def large(blocks: int = 16) -> Graph:
+    """Residual blocks of four layers with long names, and 1,000 classes."""
+    net = Net((3, 32, 32), name="large")
+    x = net.conv("features/0/conv", "x", 64, (1, 1), RELU)
+    for number in range(1, blocks + 1):
+        y = net.conv(f"features/{number}/conv/expand", x, 128, (1, 1), Clip(0.0, 6.0))
+        y = net.conv(f"features/{number}/conv/depthwise", y, 128, (3, 3), Clip(0.0, 6.0), groups=128, pads=(1, 1, 1, 1))
+        y = net.conv(f"features/{number}/conv/project", y, 64, (1, 1))
+        x = net.add(f"features/{number}/add", ElemWise("Sum"), x, y)
+    return net.done(net.fc("classifier", net.add("pool", Pool("Average", (32, 32)), x), 1000))
 
 
 def random_histograms(graph: Graph, seed: int = 2, values: int = 20000) -> dict[str, Histogram]:

@@ -1,4 +1,4 @@
-"""Small networks in floating point: of given nodes; of one layer on an image of two channels, or on two images made of it."""
+"""Small networks in floating point: layer by layer; of given nodes; of one layer on an image of two channels, or on two made of it."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,47 @@ import numpy as np
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.pool import Pool
+
+RELU = Clip(0.0)
+
+
+class Net:
+    """A network under construction, with random parameters; each method returns the name of the tensor it makes."""
+
+    def __init__(self, shape: tuple[int, int, int], seed: int = 1, name: str = "net"):
+        self.graph, self.random = Graph(name), np.random.default_rng(seed)
+        self.graph.add_input("x", (1, *shape))
+
+    def add(self, name: str, op, *inputs: str, params=None, activation=None) -> str:
+        self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
+        return name
+
+    def conv(self, name: str, source: str, outputs: int, kernel=(3, 3), activation=None, groups: int = 1, **fields) -> str:
+        channels = self.graph.shape(source)[1] // groups
+        scale = 1 / np.sqrt(channels * kernel[0] * kernel[1])
+        weights = (self.random.standard_normal((outputs, channels, *kernel)) * scale).astype(np.float32)
+        bias = (self.random.standard_normal(outputs) * 0.2).astype(np.float32)
+        return self.add(
+            name, Conv(groups=groups, **fields), source, params={"weights": weights, "bias": bias}, activation=activation
+        )
+
+    def fc(self, name: str, source: str, outputs: int) -> str:
+        size = int(np.prod(self.graph.shape(source)[1:]))
+        weights = (self.random.standard_normal((outputs, size)) / np.sqrt(size)).astype(np.float32)
+        return self.add(name, Fc(), source, params={"weights": weights, "bias": np.full(outputs, 0.1, np.float32)})
+
+    def affine(self, name: str, source: str) -> str:
+        c = self.graph.shape(source)[1]
+        params = {"weights": self.random.uniform(-1.5, 1.5, c), "bias": self.random.uniform(-1, 1, c)}
+        return self.add(name, Affine(), source, params={role: values.astype(np.float32) for role, values in params.items()})
+
+    def done(self, *outputs: str) -> Graph:
+        self.graph.outputs = list(outputs)
+        return self.graph
 
 
 def real_params(rng: np.random.Generator, *shape: int) -> dict[str, np.ndarray]:

@@ -276,156 +276,69 @@ def reshape_before_dense():
     return m, m.add("FULLY_CONNECTED", [flat, w, m.bias(scales, 5, IN[0])], (1, 5), OUT, "FullyConnectedOptions")
 
 
-def _floats(code: str, options: str, shapes: list[tuple[int, ...]], made: tuple[int, ...], weights_dtype=np.float32, **fields):
-    m = Small((1, 8, 6, 4), None)
-    inputs = [m.x]
-    for index, shape in enumerate(shapes):
-        values = m.rng.normal(size=shape).astype(weights_dtype)
-        if weights_dtype == np.float16:
-            half = m.tensor(f"h{index}", shape, None, values=values)
-            real = m.tensor(f"w{index}", shape)
-            m.file.operator("DEQUANTIZE", [half], real, "DequantizeOptions")
-            inputs.append(real)
-        else:
-            inputs.append(m.tensor(f"w{index}", shape, None, values=values))
-    return m, m.add(code, inputs, made, None, options, **fields)
-
-
-CONV = {"padding": SAME, "strideH": 2, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
-REALS = {
-    "conv": lambda: _floats("CONV_2D", "Conv2DOptions", [(6, 3, 3, 4), (6,)], (1, 4, 6, 6), fusedActivationFunction=RELU6, **CONV),
-    "conv_float16": lambda: _floats("CONV_2D", "Conv2DOptions", [(6, 3, 3, 4), (6,)], (1, 4, 6, 6), np.float16, **CONV),
-    "depthwise": lambda: _floats(
-        "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", [(1, 3, 3, 8), (8,)], (1, 4, 6, 8), depthMultiplier=2, **CONV
-    ),
-    "dense": lambda: _floats("FULLY_CONNECTED", "FullyConnectedOptions", [(5, 192), (5,)], (1, 5), fusedActivationFunction=RELU),
-    "add": lambda: _floats("ADD", "AddOptions", [(4,)], (1, 8, 6, 4)),
-    "div": lambda: _floats("DIV", "DivOptions", [(4,)], (1, 8, 6, 4)),
-    "prelu": lambda: _floats("PRELU", "", [(1, 1, 4)], (1, 8, 6, 4)),
-    "softmax": lambda: _floats("SOFTMAX", "SoftmaxOptions", [], (1, 8, 6, 4), beta=2.0),
-    "hard_swish": lambda: _floats("HARD_SWISH", "", [], (1, 8, 6, 4)),
-    "gelu": lambda: _floats("GELU", "GeluOptions", [], (1, 8, 6, 4), approximate=False),
-}  # fmt: skip
-for code, options in (
-    ("LOGISTIC", ""),
-    ("TANH", ""),
-    ("EXP", "ExpOptions"),
-    ("ABS", "AbsOptions"),
-    ("SQRT", ""),
-    ("RSQRT", ""),
-    ("LOG", ""),
-):
-    REALS[code.lower()] = lambda code=code, options=options: _floats(code, options, [], (1, 8, 6, 4))
-
-
-def _padded():
-    m = Small((1, 8, 6, 4), None)
-    inputs = [
-        m.x,
-        m.constant("pads", [[0, 0], [1, 2], [0, 1], [0, 0]]),
-        m.tensor("fill", (1,), values=np.array([0.7], np.float32)),
-    ]
-    return m, m.add("PADV2", inputs, (1, 11, 7, 4), None, "PadV2Options")
-
-
-for aligned, centred in ((False, False), (True, False), (False, True)):
-    for code, options in (
-        ("RESIZE_BILINEAR", "ResizeBilinearOptions"),
-        ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"),
-    ):
-
-        def _resized(code=code, options=options, aligned=aligned, centred=centred):
-            m = Small((1, 8, 6, 4), None)
-            inputs = [m.x, m.constant("size", [11, 15])]
-            fields = {"alignCorners": aligned, "halfPixelCenters": centred}
-            return m, m.add(code, inputs, (1, 11, 15, 4), None, options, **fields)
-
-        REALS[f"{code.lower()}_{int(aligned)}{int(centred)}"] = _resized
-
-REALS["padv2"] = _padded
-
-
-def _real(code: str, options: str = "", operands: tuple = (), made=(1, 8, 6, 4), dtype=None, **fields):
-    """An operator on x (1, 8, 6, 4) and constants; a result of truth values chooses between x and a constant."""
+def _real(code: str, options: str, operands: tuple, made: tuple[int, ...], half: bool = False, **fields) -> tuple[Small, int]:
+    """An operator on x (1, 8, 6, 4) and constants: integers (a list), or random floats of a shape, with `half` stored as float16."""
     m = Small((1, 8, 6, 4), None)
     inputs = [m.x]
     for index, operand in enumerate(operands):
-        values = np.asarray(operand)
-        if values.dtype.kind == "i":
-            inputs.append(m.constant(f"c{index}", values))
-        else:
-            inputs.append(m.tensor(f"c{index}", values.shape, None, values=values.astype(np.float32)))
-    if dtype is None:
-        return m, m.add(code, inputs, made, None, options, **fields)
-    truth = m.file.tensor("truth", made, dtype, None, None)
-    m.file.operator(code, inputs, truth, options, **fields)
-    other = m.tensor("other", (4,), None, values=np.array([1.0, -2.0, 3.0, 0.5], np.float32))
-    return m, m.add("SELECT_V2", [truth, m.x, other], made, None, "SelectV2Options")
+        if isinstance(operand, list):
+            inputs.append(m.constant(f"c{index}", operand))
+            continue
+        values = m.rng.normal(size=operand).astype(np.float16 if half else np.float32)
+        inputs.append(m.tensor(f"w{index}", operand, None, values=values))
+        if half:
+            inputs[-1] = m.add("DEQUANTIZE", [inputs[-1]], operand, None, "DequantizeOptions")
+    return m, m.add(code, inputs, made, None, options, **fields)
 
 
-_ROWS = np.linspace(-1, 1, 4)
-REALS |= {
-    "neg": lambda: _real("NEG", "NegOptions"),
-    "square": lambda: _real("SQUARE", "SquareOptions"),
-    "sin": lambda: _real("SIN"),
-    "cos": lambda: _real("COS", "CosOptions"),
-    "floor": lambda: _real("FLOOR"),
-    "squared_difference": lambda: _real("SQUARED_DIFFERENCE", "SquaredDifferenceOptions", (_ROWS,)),
-    "sum": lambda: _real("SUM", "ReducerOptions", ([1, 3],), (1, 6), keepDims=False),
-    "sum_kept": lambda: _real("SUM", "ReducerOptions", ([-1],), (1, 8, 6, 1), keepDims=True),
-    "reduce_max": lambda: _real("REDUCE_MAX", "ReducerOptions", ([2],), (1, 8, 4), keepDims=False),
-    "reduce_min": lambda: _real("REDUCE_MIN", "ReducerOptions", ([3],), (1, 8, 6), keepDims=False),
-    "tile": lambda: _real("TILE", "TileOptions", ([1, 2, 1, 3],), (1, 16, 6, 12)),
-    "reverse_v2": lambda: _real("REVERSE_V2", "ReverseV2Options", ([2, 3],)),
-    "gather": lambda: _real("GATHER", "GatherOptions", ([3, 0, 3],), (1, 8, 6, 3), axis=3),
-    "running_sum": lambda: _real("CUMSUM", "CumsumOptions", ([2],), exclusive=True),
-    "running_sum_back": lambda: _real("CUMSUM", "CumsumOptions", ([-1],), reverse=True),
-    "l2_normalization": lambda: _real("L2_NORMALIZATION", "L2NormOptions"),
-    **{
-        code.lower(): lambda code=code, options=options: _real(code, options, (_ROWS,), dtype=np.bool_)
-        for code, options in (("GREATER", "GreaterOptions"), ("LESS", "LessOptions"), ("LESS_EQUAL", "LessEqualOptions"))
-    },
-}  # fmt: skip
-
-
-def _packed(axis: int):
+def _chosen():
     m = Small((1, 8, 6, 4), None)
-    part = m.add(
-        "SLICE", [m.x, m.constant("b", [0, 0, 2, 0]), m.constant("s", [1, 8, 1, 4])], (1, 8, 1, 4), None, "SliceOptions"
-    )
+    positive = m.file.tensor("positive", (1, 8, 6, 4), np.bool_, None, None)
+    m.file.operator("GREATER", [m.x, m.tensor("zero", (1,), values=np.zeros(1, np.float32))], positive, "GreaterOptions")
+    other = m.tensor("other", (4,), None, values=np.array([1.0, -2.0, 3.0, 0.5], np.float32))
+    return m, m.add("SELECT_V2", [positive, m.x, other], (1, 8, 6, 4), None, "SelectV2Options")
+
+
+def _stacked():
+    m = Small((1, 8, 6, 4), None)
+    begins, sizes = m.constant("b", [0, 0, 2, 0]), m.constant("s", [1, 8, 1, 4])
+    part = m.add("SLICE", [m.x, begins, sizes], (1, 8, 1, 4), None, "SliceOptions")
     one = m.add("RESHAPE", [part, m.constant("f", [1, 8, 4])], (1, 8, 4), None)
     other = m.add("NEG", [one], (1, 8, 4), None, "NegOptions")
-    shape = [1, 8, 4]
-    shape.insert(axis, 3)
-    return m, m.add("PACK", [one, other, one], shape, None, "PackOptions", valuesCount=3, axis=axis)
+    return m, m.add("PACK", [one, other, one], (1, 8, 3, 4), None, "PackOptions", valuesCount=3, axis=2)
 
 
-def _unpacked(axis: int):
+def _unstacked():
     m = Small((1, 8, 6, 4), None)
-    shape = [1, 8, 6, 4]
-    count = shape.pop(axis)
-    parts = [m.tensor(f"part{index}", shape) for index in range(count)]
-    m.file.operator("UNPACK", [m.x], parts[0], "UnpackOptions", num=count, axis=axis)
+    parts = [m.tensor(f"part{index}", (1, 8, 6)) for index in range(4)]
+    m.file.operator("UNPACK", [m.x], parts[0], "UnpackOptions", num=4, axis=3)
     m.file._operators[-1].outputs = np.array(parts, np.int32)
-    return m, m.add("SUB", [parts[0], parts[2]], shape, None, "SubOptions")
+    return m, m.add("SUB", [parts[0], parts[2]], (1, 8, 6), None, "SubOptions")
 
 
-def _multiplied(adjoint: tuple[bool, bool], rank: int):
-    m = Small((1, 8, 6, 4), None)
-    x = m.x if rank == 4 else m.add("RESHAPE", [m.x, m.constant("f", [8, 6, 4])], (8, 6, 4), None)
-    front = (1, 8) if rank == 4 else (8,)
-    lines, inner = (4, 6) if adjoint[0] else (6, 4)
-    right = (5, inner) if adjoint[1] else (inner, 5)
-    other = m.tensor("other", (*front, *right), None, values=m.rng.normal(size=(*front, *right)).astype(np.float32))
-    fields = {"adjX": adjoint[0], "adjY": adjoint[1]}
-    return m, m.add("BATCH_MATMUL", [x, other], (*front, lines, 5), None, "BatchMatMulOptions", **fields)
-
-
-REALS |= {f"pack_{axis}": lambda axis=axis: _packed(axis) for axis in (1, 2, 3)}
-REALS |= {f"unpack_{axis}": lambda axis=axis: _unpacked(axis) for axis in (1, 2, 3)}
-REALS |= {
-    f"batch_matmul_{rank}_{int(x)}{int(y)}": lambda rank=rank, x=x, y=y: _multiplied((x, y), rank)
-    for rank in (3, 4)
-    for x in (False, True)
-    for y in (False, True)
+IMAGE = (1, 8, 6, 4)
+CONV = {"padding": SAME, "strideH": 2, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+WEIGHTS = ((6, 3, 3, 4), (6,))
+REALS = {
+    "conv": lambda: _real("CONV_2D", "Conv2DOptions", WEIGHTS, (1, 4, 6, 6), fusedActivationFunction=RELU6, **CONV),
+    "conv_float16": lambda: _real("CONV_2D", "Conv2DOptions", WEIGHTS, (1, 4, 6, 6), True, **CONV),
+    "depthwise": lambda: _real(
+        "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", ((1, 3, 3, 8), (8,)), (1, 4, 6, 8), depthMultiplier=2, **CONV
+    ),
+    "dense": lambda: _real("FULLY_CONNECTED", "FullyConnectedOptions", ((5, 192), (5,)), (1, 5), fusedActivationFunction=RELU),
+    "add": lambda: _real("ADD", "AddOptions", ((4,),), IMAGE),
+    "prelu": lambda: _real("PRELU", "", ((1, 1, 4),), IMAGE),
+    "softmax": lambda: _real("SOFTMAX", "SoftmaxOptions", (), IMAGE, beta=2.0),
+    "gelu": lambda: _real("GELU", "GeluOptions", (), IMAGE, approximate=False),
+    "padv2": lambda: _real("PADV2", "PadV2Options", ([[0, 0], [1, 2], [0, 1], [0, 0]], (1,)), (1, 11, 7, 4)),
+    "sum": lambda: _real("SUM", "ReducerOptions", ([1, 3],), (1, 6), keepDims=False),
+    "tile": lambda: _real("TILE", "TileOptions", ([1, 2, 1, 3],), (1, 16, 6, 12)),
+    "gather": lambda: _real("GATHER", "GatherOptions", ([3, 0, 3],), (1, 8, 6, 3), axis=3),
+    "running_sum": lambda: _real("CUMSUM", "CumsumOptions", ([2],), IMAGE, exclusive=True),
+    "running_sum_back": lambda: _real("CUMSUM", "CumsumOptions", ([-1],), IMAGE, reverse=True),
+    "batch_matmul": lambda: _real("BATCH_MATMUL", "BatchMatMulOptions", ((1, 8, 6, 5),), (1, 8, 4, 5), adjX=True, adjY=False),
+    "greater": _chosen,
+    "pack": _stacked,
+    "unpack": _unstacked,
 }
+"""Files of real numbers for whole chains; test_elements_and_moves_as_litert.py and its neighbours have every form."""

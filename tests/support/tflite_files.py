@@ -8,7 +8,10 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.tflite.file import ModelFile, need_schema
+from n2d2py.frontend.models import load_model
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.tflite.model import load_tflite
+from n2d2py.reference.executor import run_graph
 from support.litert import Reference, channels_first
 from support.onnx_models import runtime_session
 
@@ -169,10 +172,21 @@ def litert(path: Path, given: Sequence[np.ndarray], real: bool = False) -> list[
     return [channels_first(interpreter.get_tensor(port["index"])) for port in reference.outputs]
 
 
+def network_outputs(path: Path, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of the imported network. An input that only a Transpose to channels first reads is taken behind it."""
+    graph = import_onnx(load_model(path))
+    feeds = {}
+    for name, values in zip(graph.inputs, given, strict=True):
+        shape, first = graph.shape(name)[1:], channels_first(values)
+        again = channels_first(first)
+        feeds[name] = (again if again.shape[1:] == shape else first).reshape(-1, *shape)
+    return list(run_graph(graph, feeds).values())
+
+
 def compare(
-    path: Path, given: Sequence[np.ndarray], tolerance: float = 2e-5, step: int = 0, real: bool = False
+    path: Path, given: Sequence[np.ndarray], tolerance: float = 2e-5, step: int = 0, real: bool = False, network: bool = True
 ) -> list[np.ndarray]:
-    """Both are the same, in their shapes too; integers `step` apart at most."""
+    """The translation and, with `network`, the imported network give what LiteRT gives; integers `step` apart at most."""
     found, wanted = translated(path, given), litert(path, given, real)
     for mine, theirs in zip(found, wanted, strict=True):
         assert mine.shape == theirs.shape and mine.dtype == theirs.dtype
@@ -180,4 +194,7 @@ def compare(
             np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
         else:
             assert np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max() <= step
+    if network:
+        for mine, theirs in zip(network_outputs(path, given), wanted, strict=True):
+            np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), rtol=tolerance, atol=tolerance)
     return found

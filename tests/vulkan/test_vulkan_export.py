@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.export_build import compare_outputs, make, run_export
-from support.export_networks import chain, request, residual, write_export
+from support.export_networks import U8, Builder, chain, random_inputs, request, residual, write_export
 from support.kernel_harness import ROOT
 from support.programs import run_command
 from support.vulkan_cases import VALIDATION, need_validation, need_vulkan, silent
@@ -15,8 +15,9 @@ from support.vulkan_cases import VALIDATION, need_validation, need_vulkan, silen
 import n2d2py
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.exports import find_target
+from n2d2py.exports import StoredStimuli, find_target
 from n2d2py.exports.vulkan import shaders
+from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
 TWO_INSTANCES = """
@@ -52,6 +53,100 @@ int main() {
         residual_destroy(instance);
 }
 """
+
+
+CHAINED = """
+#include <cstdio>
+#include "n2d2/vulkan/device.hpp"
+#include "first.hpp"
+#include "second.hpp"
+int main() {
+    n2d2::vulkan::Device own;
+    if (own.open("") != 0)
+        return 1;
+    const auto visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const auto moved = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    const int at = 64, pixels = first_INPUT_HEIGHT * first_INPUT_WIDTH, results = second_OUTPUT_HEIGHT * second_OUTPUT_WIDTH;
+    n2d2::vulkan::Buffer shared = {}, between = {};
+    own.allocate(shared, 65536, moved, visible, visible);
+    own.allocate(between, 65536, moved, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, visible);
+    void* place = nullptr;
+    vkMapMemory(own.handle, shared.memory, 0, VK_WHOLE_SIZE, 0, &place);
+    unsigned char* const bytes = static_cast<unsigned char*>(place);
+    std::FILE* file = std::fopen("input.bin", "rb");
+    for (int i = 0; i < pixels; ++i)
+        if (std::fread(bytes + at + i * first_INPUT_PIXEL_BYTES, 1, first_INPUT_CHANNELS, file) != first_INPUT_CHANNELS)
+            return 2;
+    std::fclose(file);
+
+    const first_device device = {nullptr, own.handle, own.physical, own.queue, own.family, own.hasDot};
+    void* const one = first_create(&device);
+    const second_device same = {nullptr, own.handle, own.physical, own.queue, own.family, own.hasDot};
+    void* const two = second_create(&same);
+    VkCommandPoolCreateInfo pools = {};
+    pools.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    pools.queueFamilyIndex = own.family;
+    VkCommandPool pool;
+    vkCreateCommandPool(own.handle, &pools, nullptr, &pool);
+    VkCommandBufferAllocateInfo made = {};
+    made.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    made.commandPool = pool;
+    made.commandBufferCount = 1;
+    VkCommandBuffer commands;
+    vkAllocateCommandBuffers(own.handle, &made, &commands);
+    VkCommandBufferBeginInfo begin = {};
+    begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    vkBeginCommandBuffer(commands, &begin);
+    const first_region input = {(uint64_t)shared.buffer, at}, middle = {(uint64_t)between.buffer, 20};
+    const second_region inner = {(uint64_t)between.buffer, 20}, output = {(uint64_t)shared.buffer, 32768};
+    const int status[] = {first_record(commands, &input, &middle, one), second_record(commands, &inner, &output, two),
+                          first_record(commands, &input, &middle, nullptr)};
+    vkEndCommandBuffer(commands);
+    VkSubmitInfo submit = {};
+    submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    submit.commandBufferCount = 1;
+    submit.pCommandBuffers = &commands;
+    for (int i = 0; i < 2; ++i)  // one after the other without a wait
+        vkQueueSubmit(own.queue, 1, &submit, VK_NULL_HANDLE);
+    vkQueueWaitIdle(own.queue);
+    std::printf("%d %d %d\\n", status[0], status[1], status[2]);
+    for (int i = 0; i < results * second_OUTPUT_CHANNELS; ++i)
+        std::printf("%d ", bytes[32768 + i / second_OUTPUT_CHANNELS * second_OUTPUT_PIXEL_BYTES + i % second_OUTPUT_CHANNELS]);
+    vkDestroyCommandPool(own.handle, pool, nullptr);
+    first_destroy(one);
+    second_destroy(two);
+    own.release(shared);
+    own.release(between);
+    own.destroy();
+}
+"""
+
+
+def test_networks_in_buffers_of_an_application(tmp_path):
+    """Two networks on the application's VkDevice, recorded into its command buffer, pass a tensor on the device: Python's integers."""
+    need_vulkan()
+    need_validation()
+    graphs = []
+    for name, shape, seed in (("first", (1, 3, 12, 10), 3), ("second", (1, 6, 6, 5), 4)):
+        builder = Builder(name, shape, True, seed)
+        stride = (2, 2) if name == "first" else (1, 1)
+        conv = builder.weighted("conv", Conv(stride, (1, 1, 1, 1)), "env", (6, shape[1], 3, 3), U8, fixed=True)
+        graphs.append(builder.finish(conv))
+        made = request(graphs[-1], targets=(), stimuli=StoredStimuli())
+        make(write_export(tmp_path / name, made, "Vulkan"), "OPT=-O1", "lib")
+    values = random_inputs(graphs[0], 1)[0]
+    (tmp_path / "input.bin").write_bytes(np.moveaxis(values[0], 0, -1).tobytes())
+    (tmp_path / "app.cpp").write_text(CHAINED)
+    words = "g++ -std=c++11 -Werror -Wall -Wextra -Ifirst/include -Isecond/include -Ifirst/kernels app.cpp first/lib/libfirst.a"
+    run_command(*words.split(), *"second/lib/libsecond.a -o app -fopenmp -lvulkan -pthread".split(), cwd=tmp_path)
+    done = subprocess.run(["./app"], cwd=tmp_path, env={**os.environ, **VALIDATION}, capture_output=True, text=True)
+    silent(done.stdout + done.stderr)
+    for graph in graphs:
+        values = simulate(graph, [values])["conv"]
+    status, printed = done.stdout.splitlines()
+    assert status == "0 0 21"
+    np.testing.assert_array_equal(np.array(printed.split(), int), np.moveaxis(values[0], 0, -1).reshape(-1))
 
 
 @pytest.mark.parametrize("copy", ["0", "1"])
@@ -137,11 +232,19 @@ NETWORKS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
-def test_every_layer_of_real_networks(tmp_path, network, capsys):
+def test_every_layer_of_real_networks(tmp_path, network, capsys, monkeypatch):
+    """Every layer is Python's, and the validation layer says nothing about an inference."""
     need_vulkan()
+    need_validation()
     if not (DATA / network).is_file():
         pytest.skip(f"{network} is not among the data (N2D2_DATA)")
     folder, *words = NETWORKS[network]
     words = [str(DATA / network), "-calib-data", str(DATA / folder), "-calib", "20", *words, "-export", "Vulkan", "-compare"]
     assert main([*words, "-db-export", "4", "-o", str(tmp_path)]) == 0
     assert "compiled values identical to Python's" in "".join(capsys.readouterr())
+    for name, value in VALIDATION.items():
+        monkeypatch.setenv(name, value)
+    make(tmp_path / "export_Vulkan_int8", "OPT=-O1")
+    done = run_export(tmp_path / "export_Vulkan_int8")
+    assert done.returncode == 0
+    silent(done.stdout + done.stderr)

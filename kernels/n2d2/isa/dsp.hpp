@@ -23,11 +23,14 @@ N2D2_KERNEL(FullyConnected, LaneFullyConnected<Cfg>)
 N2D2_KERNEL(Elemwise, LaneElemwise<Cfg>)
 #endif
 
+#if defined(N2D2_BIND_POOL)
+#undef N2D2_BIND_POOL
+#include "n2d2/mcu/quad_pool.hpp"
+N2D2_KERNEL(PoolAverage, QuadPoolAverage<Cfg>)
+#endif
+
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
 #include "n2d2/mcu/row_dots.hpp"
-namespace n2d2 {
-template <>
-struct RowDots<Native> : LaneRowDots {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(RowDots, LaneRowDots)
 #endif

@@ -35,7 +35,7 @@ N2D2_KERNEL(Elemwise, MveElemwise<Cfg>)
 #if defined(N2D2_BIND_POOL)
 #undef N2D2_BIND_POOL
 #include "n2d2/mcu/mve_pool.hpp"
-N2D2_KERNEL(PoolAverage, MvePoolAverage<Cfg>)
+N2D2_KERNEL(PoolAverage, QuadPoolAverage<Cfg, mve::AddPixels>)
 #endif
 
 #include "n2d2/isa/dsp.hpp"

@@ -24,22 +24,22 @@ typedef void (*SpreadBytes)(const Pixels* lines, int columns, std::uint32_t* to)
 
 template <bool Signed, int Lines, int Channels>
 N2D2_MCU_FAST void spreadBytes(const Pixels* lines, int columns, std::uint32_t* to) {
-    constexpr int values = Lines * Channels;
+    enum : int { Values = Lines * Channels, InRegisters = Lines <= 4 };
     const unsigned char* from[Lines];
     std::int32_t steps[Lines];
     for (int u = 0; u < Lines; ++u) {
         from[u] = lines[u].from;
         steps[u] = lines[u].step;
     }
-    for (; columns > 0; --columns, to += (values + 1) / 2 * 2) {
+    for (; columns > 0; --columns, to += (Values + 1) / 2 * 2) {
         N2D2_UNROLL
-        for (int i = 0; i < values; i += 2) {
-            const int next = i + 1 < values ? i + 1 : i;  // the last one has weights of 0
+        for (int i = 0; i < Values; i += 2) {
+            const int next = i + 1 < Values ? i + 1 : i;  // the last one has weights of 0
             to[i] = pairOf<Signed>(from[i / Channels][i % Channels], from[next / Channels][next % Channels]);
         }
         N2D2_UNROLL
         for (int u = 0; u < Lines; ++u)
-            from[u] += steps[u];
+            from[u] += InRegisters ? steps[u] : lines[u].step;
     }
 }
 

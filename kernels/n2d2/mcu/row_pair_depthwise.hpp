@@ -7,7 +7,8 @@
 //   line 1   SMLATx(rows 01, w0) + SMLAD(rows 23, V)
 //
 // Each column is loaded once for a line: it ends the sum of one output, goes on with that of the next and begins that of the one after.
-// Rows 23 are rows 01 of the next two lines, which find them in place unless the lines of the output have an order. Constants of a
+// Rows 23 are rows 01 of the next two lines, which find them in place unless the lines of the output have an order: a pair of rows is half a
+// column, and each next pair half a column further. Constants of a
 // channel: its multiplier, U and V of the three columns, bias; the second word of doubled sums (lanes.hpp).
 // Lines are computed by chunks of outputs, whose columns are on the stack.
 #ifndef N2D2_MCU_ROW_PAIR_DEPTHWISE_HPP
@@ -23,7 +24,9 @@ namespace rowpairs {
 enum : int {
     ColumnWords = 8,  // four channels of two pairs of rows
     Chunk = 24,       // columns of inputs at most, without the border
-    Results = Chunk   // words of a line of results
+    Results = Chunk,  // words of a line of results
+    PairWords = 4,
+    Pairs = 8  // of rows, before the last one moves to the begin of the columns
 };
 
 // Columns of a buffer for so many outputs: sums are made by three, by two with a stride of 2.
@@ -125,9 +128,9 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
 #define N2D2_ROW_PAIRS_END1(sum)   "smlad  " sum ", r3, r10, " sum "\n\t" "smlatb " sum ", r2, r6, " sum "\n\t"
 
 // A column `at` bytes on. The bias of the output that it begins is loaded with it, or in a register.
-#define N2D2_ROW_PAIRS_LOAD(at, rows01, rows23)                         \
-    "ldr    r2, [r0, #" #at "+" rows01 "]\n\t"                          \
-    "ldr    r3, [r0, #" #at "+" rows23 "]\n\t"
+#define N2D2_ROW_PAIRS_LOAD(at)                         \
+    "ldr    r2, [r0, #" #at "]\n\t"                          \
+    "ldr    r3, [r0, #" #at "+16]\n\t"
 #define N2D2_ROW_PAIRS_LOADED(sum) "ldr    " sum ", [sp, #24]\n\t"
 #define N2D2_ROW_PAIRS_FROM_LOADED(sum) sum
 #define N2D2_ROW_PAIRS_HELD(sum)
@@ -138,53 +141,53 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
     scaled(sum)                                                         \
     "usat   " sum ", #8, " sum "\n\t"                                   \
     "strb   " sum ", [r9], #4\n\t"
-#define N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, a, b, c, at, rows01, rows23)     \
-    N2D2_ROW_PAIRS_LOAD(at, rows01, rows23)                             \
+#define N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, a, b, c, at)     \
+    N2D2_ROW_PAIRS_LOAD(at)                             \
     N2D2_ROW_PAIRS_##bias(c)                                            \
     N2D2_ROW_PAIRS_END##line(a)                                         \
     N2D2_ROW_PAIRS_GO_ON##line(b)                                       \
     N2D2_ROW_PAIRS_BEGIN##line(c, N2D2_ROW_PAIRS_FROM_##bias(c))        \
     N2D2_ROW_PAIRS_STORE(scaled, a)
-#define N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, a, b, at, rows01, rows23)    \
-    N2D2_ROW_PAIRS_LOAD(at-32, rows01, rows23)                          \
+#define N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, a, b, at)    \
+    N2D2_ROW_PAIRS_LOAD(at-32)                          \
     N2D2_ROW_PAIRS_GO_ON##line(a)                                       \
-    N2D2_ROW_PAIRS_LOAD(at, rows01, rows23)                             \
+    N2D2_ROW_PAIRS_LOAD(at)                             \
     N2D2_ROW_PAIRS_##bias(b)                                            \
     N2D2_ROW_PAIRS_END##line(a)                                         \
     N2D2_ROW_PAIRS_BEGIN##line(b, N2D2_ROW_PAIRS_FROM_##bias(b))        \
     N2D2_ROW_PAIRS_STORE(scaled, a)
 // The first column.
-#define N2D2_ROW_PAIRS_FIRST(line, bias, sum, rows01, rows23)           \
-    N2D2_ROW_PAIRS_LOAD(0, rows01, rows23)                              \
+#define N2D2_ROW_PAIRS_FIRST(line, bias, sum)           \
+    N2D2_ROW_PAIRS_LOAD(0)                              \
     N2D2_ROW_PAIRS_##bias(sum)                                          \
     N2D2_ROW_PAIRS_BEGIN##line(sum, N2D2_ROW_PAIRS_FROM_##bias(sum))
 
 // A line of outputs of a channel, by three with a stride of 1, by two with one of 2. `weights`: a register whose upper half counts.
-#define N2D2_ROW_PAIRS_LINE1(line, scaled, bias, a, b, c, weights, rows01, rows23)  \
-    N2D2_ROW_PAIRS_FIRST(line, bias, a, rows01, rows23)                 \
-    N2D2_ROW_PAIRS_LOAD(32, rows01, rows23)                             \
+#define N2D2_ROW_PAIRS_LINE1(line, scaled, bias, a, b, c, weights)  \
+    N2D2_ROW_PAIRS_FIRST(line, bias, a)                 \
+    N2D2_ROW_PAIRS_LOAD(32)                             \
     N2D2_ROW_PAIRS_##bias(b)                                            \
     N2D2_ROW_PAIRS_GO_ON##line(a)                                       \
     N2D2_ROW_PAIRS_BEGIN##line(b, N2D2_ROW_PAIRS_FROM_##bias(b))        \
     "2" #line ":\n\t"                                                   \
-    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, a, b, c, 64, rows01, rows23)     \
-    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, b, c, a, 96, rows01, rows23)     \
-    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, c, a, b, 128, rows01, rows23)    \
+    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, a, b, c, 64)     \
+    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, b, c, a, 96)     \
+    N2D2_ROW_PAIRS_OUTPUT1(line, scaled, bias, c, a, b, 128)    \
     "add    r0, r0, #96\n\t"                                            \
     "subs   " weights ", " weights ", #0x10000\n\t"                     \
     "bhs    2" #line "b\n\t"
-#define N2D2_ROW_PAIRS_LINE2(line, scaled, bias, a, b, c, weights, rows01, rows23)  \
-    N2D2_ROW_PAIRS_FIRST(line, bias, a, rows01, rows23)                 \
+#define N2D2_ROW_PAIRS_LINE2(line, scaled, bias, a, b, c, weights)  \
+    N2D2_ROW_PAIRS_FIRST(line, bias, a)                 \
     "2" #line ":\n\t"                                                   \
-    N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, a, b, 64, rows01, rows23)    \
-    N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, b, a, 128, rows01, rows23)   \
+    N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, a, b, 64)    \
+    N2D2_ROW_PAIRS_OUTPUT2(line, scaled, bias, b, a, 128)   \
     "add    r0, r0, #128\n\t"                                           \
     "subs   " weights ", " weights ", #0x10000\n\t"                     \
     "bhs    2" #line "b\n\t"
 
 // Four channels of a line, or of two; `words`: what the bias, in lr, and the second word of doubled sums become; `back`: bytes from the next
 // constants to V. On the stack: 0 Turn, 24 bias, 28 second word, 32 end of the channels.
-#define N2D2_ROW_PAIRS_PRODUCTS(name, outputs, scaled, bias, words, back, rows01, rows23)  \
+#define N2D2_ROW_PAIRS_PRODUCTS(name, outputs, scaled, bias, words, back)  \
     template <int FrameBytes = 72>                                      \
     __attribute__((naked, noinline)) static void name(const Turn*) {    \
         __asm__ volatile(                                               \
@@ -196,29 +199,23 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
             "add    r1, r1, #16\n\t"                                    \
             "str    r1, [sp, #32]\n"                                    \
         "1:\n\t"                                                        \
-            "ldr    r0, [sp, #0]\n\t"                                   \
-            "ldr    r3, [sp, #4]\n\t"                                   \
-            "ldr    r9, [sp, #8]\n\t"                                   \
-            "ldr    r2, [sp, #12]\n\t"                                  \
+            "ldm    sp, {r0, r3, r9, r12}\n\t"                                                    \
             "ldm    r3!, {r1, r4-r8, r10, lr}\n\t"                      \
             words                                                       \
             "str    r3, [sp, #4]\n\t"                                   \
             "pkhtb  r7, r8, r7, asr #16\n\t"                            \
-            "orr    r8, r2, r10, lsr #16\n\t"                           \
-            outputs(0, scaled, bias, "r10", "r11", "r12", "r8", rows01, rows23)     \
+            "orr    r8, r12, r10, lsr #16\n\t"                           \
+            outputs(0, scaled, bias, "r10", "r11", "r12", "r8")     \
             "ldr    r11, [sp, #20]\n\t"                                 \
-            "ldr    r0, [sp, #0]\n\t"                                   \
-            "ldr    r9, [sp, #8]\n\t"                                   \
-            "ldr    r3, [sp, #4]\n\t"                                   \
-            "ldr    r2, [sp, #12]\n\t"                                  \
+            "ldm    sp, {r0, r3, r9, r12}\n\t"                                                    \
             "cmp    r11, #0\n\t"                                        \
             "beq.w  4f\n\t"                                             \
             "add    r9, r9, #96\n\t"                                    \
             "sub    r3, r3, #" back "\n\t"                              \
             "ldm    r3, {r7, r8, r10}\n\t"                              \
             "pkhbt  r4, r4, r5, lsl #16\n\t"                            \
-            "pkhbt  r6, r6, r2\n\t"                                     \
-            outputs(1, scaled, bias, "r5", "r11", "r12", "r6", rows01, rows23)      \
+            "pkhbt  r6, r6, r12\n\t"                                     \
+            outputs(1, scaled, bias, "r5", "r11", "r12", "r6")      \
             "ldr    r0, [sp, #0]\n\t"                                   \
             "ldr    r9, [sp, #8]\n"                                     \
         "4:\n\t"                                                        \
@@ -239,36 +236,29 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
     "ldr    r2, [sp, #28]\n\t"                                          \
     doubled(sum, "r1") away(sum)                                        \
     N2D2_SHIFTED(sum, "r2", "lr")
-#define N2D2_ROW_PAIRS_TWICE(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED, N2D2_AS_IT_IS)
+#define N2D2_ROW_PAIRS_TWICE(sum) N2D2_DOUBLED(sum, "r1") "smmulr " sum ", " sum ", lr\n\t"
 #define N2D2_ROW_PAIRS_TWICE_SIGNED(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED, N2D2_AWAY)
 #define N2D2_ROW_PAIRS_ONCE(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS)
+#define N2D2_ROW_PAIRS_FACTOR "str    lr, [sp, #24]\n\t" "ldr    lr, [r3], #4\n\t"
 #define N2D2_ROW_PAIRS_ZERO "str    lr, [sp, #24]\n\t" "ldr    lr, [sp, #16]\n\t"
-#define N2D2_ROW_PAIRS_WORDS N2D2_ROW_PAIRS_ZERO "ldr    r12, [r3], #4\n\t" "str    r12, [sp, #28]\n\t"
+#define N2D2_ROW_PAIRS_WORDS N2D2_ROW_PAIRS_ZERO "ldr    r2, [r3], #4\n\t" "str    r2, [sp, #28]\n\t"
 
-// Zero: whether results have a zero point, or sums are doubled.
+// Zero: whether results have a zero point, or sums are doubled. Those of Twice have none, and their second factor is 2^(32 - shift).
 template <int Rounding, bool Zero>
 struct Kernels;
 #define N2D2_ROW_PAIRS_KERNELS(rounding, zero, channel, scaled, bias, words, back)                              \
     template <>                                                                                                 \
     struct Kernels<rounding, zero> {                                                                            \
         enum : int { Constants = 4 * channel };  /* words of four channels */                                   \
-        N2D2_ROW_PAIRS_PRODUCTS(even1, N2D2_ROW_PAIRS_LINE1, scaled, bias, words, back, "0", "16")              \
-        N2D2_ROW_PAIRS_PRODUCTS(odd1, N2D2_ROW_PAIRS_LINE1, scaled, bias, words, back, "16", "0")               \
-        N2D2_ROW_PAIRS_PRODUCTS(even2, N2D2_ROW_PAIRS_LINE2, scaled, bias, words, back, "0", "16")              \
-        N2D2_ROW_PAIRS_PRODUCTS(odd2, N2D2_ROW_PAIRS_LINE2, scaled, bias, words, back, "16", "0")               \
+        N2D2_ROW_PAIRS_PRODUCTS(by1, N2D2_ROW_PAIRS_LINE1, scaled, bias, words, back)              \
+        N2D2_ROW_PAIRS_PRODUCTS(by2, N2D2_ROW_PAIRS_LINE2, scaled, bias, words, back)              \
     };
 N2D2_ROW_PAIRS_KERNELS(lanes::HighWord, false, 8, N2D2_ROW_PAIRS_HIGH, HELD, "", "16")
 N2D2_ROW_PAIRS_KERNELS(lanes::HighWord, true, 8, N2D2_ROW_PAIRS_SCALED, LOADED, N2D2_ROW_PAIRS_ZERO, "16")
-N2D2_ROW_PAIRS_KERNELS(lanes::Twice, true, 9, N2D2_ROW_PAIRS_TWICE, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
+N2D2_ROW_PAIRS_KERNELS(lanes::Twice, true, 9, N2D2_ROW_PAIRS_TWICE, LOADED, N2D2_ROW_PAIRS_FACTOR, "20")
 N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, true, 9, N2D2_ROW_PAIRS_TWICE_SIGNED, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
 N2D2_ROW_PAIRS_KERNELS(lanes::Once, true, 9, N2D2_ROW_PAIRS_ONCE, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
 // clang-format on
-
-// The buffers of a layer while it runs.
-struct Buffers {
-    std::uint32_t* columns;  // ColumnWords for each one of a chunk
-    unsigned char* copy;     // a line of inputs; null where the output lies apart
-};
 
 template <bool Clamped>
 N2D2_INLINE void store(const lanes::Limits& s, int stride, const std::uint32_t* results, int count, unsigned char* to) {
@@ -314,6 +304,13 @@ struct Layer {
     }
     // Outputs of a chunk.
     N2D2_INLINE int most() const { return s.strideWidth == 1 ? int(Chunk) : Chunk / 2; }
+    // Moves the last pair of rows to the begin of the columns.
+    N2D2_MCU_FAST void beginAgain() {
+        std::uint32_t* to = columns;
+        for (int count = columnsOf(outputs, s.strideWidth); count > 0; --count, to += ColumnWords)
+            for (int i = 0; i < PairWords; ++i)
+                to[i] = to[int(Pairs) * int(PairWords) + i];
+    }
     // A chunk that begins with output x.
     N2D2_MCU_FAST const unsigned char* lineOf(const unsigned char* in, int y) const { return line(in, y); }
     N2D2_MCU_FAST void placeRow(int u, const unsigned char* line) { row(pairs[u >> 1], u & 1, line); }
@@ -326,6 +323,18 @@ struct Layer {
         pairs[0].left = begin - left;
         pairs[0].inner = least<int>(s.in.width - begin, count - pairs[0].left);
         pairs[0].right = count - pairs[0].left - pairs[0].inner;
+    }
+    // Fills the columns outside the input, which all channels of some lines have.
+    N2D2_MCU_FAST void fill() {
+        Pair& p = pairs[0];
+        std::uint32_t *to = columns, *const first = columns + p.left * ColumnWords;
+        while (to != first)
+            *to++ = p.zeros;
+        to += p.inner * ColumnWords;
+        for (std::uint32_t* const end = to + p.right * ColumnWords; to != end;)
+            *to++ = p.zeros;
+        p.to = first;
+        p.left = p.right = 0;
     }
     // Row u of a pair is `line`, null outside the input.
     N2D2_INLINE void row(Pair& pair, int u, const unsigned char* line) {
@@ -342,17 +351,13 @@ struct Layer {
         pair.rows[0] += pair.moves[0];
         pair.rows[1] += pair.moves[1];
     }
-    // Outputs of a line or two, whose second one may be null. Stride: along a line; 0 for one function that has both.
+    // Outputs of a line or two (turn.both). Stride: along a line; 0 for one function that has both.
     template <int Stride>
-    N2D2_INLINE void finish(bool odd, unsigned char* to, unsigned char* second) {
-        turn.both = second != nullptr;
-        if ((Stride ? int(Stride) : s.strideWidth) == 1)
-            odd ? Kernels::template odd1<>(&turn) : Kernels::template even1<>(&turn);
-        else
-            odd ? Kernels::template odd2<>(&turn) : Kernels::template even2<>(&turn);
+    N2D2_INLINE void finish(unsigned char* to, unsigned char* second) {
+        (Stride ? int(Stride) : s.strideWidth) == 1 ? Kernels::template by1<>(&turn) : Kernels::template by2<>(&turn);
         turn.stream += int(Kernels::Constants);
         store<Clamped>(limits, s.out.stride, results, outputs, to);
-        if (second)
+        if (turn.both != 0)
             store<Clamped>(limits, s.out.stride, results + Results, outputs, second);
     }
 };
@@ -365,18 +370,24 @@ N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int en
     for (int x = 0; x < s.out.width; x += l.most()) {
         l.place(x);
         for (int channel = 0; channel < s.channels; channel += 4) {
-            bool odd = true;
+            int pair = 0;
             const std::uint32_t* const stream = l.turn.stream;
-            for (int y = begin - lines, top = first; y < end; y += lines, top += 2, odd = !odd) {
+            for (int y = begin - lines, top = first; y < end; y += lines, top += 2, ++pair) {
                 l.row(l.pairs[0], 0, l.line(in + channel, top));
                 l.row(l.pairs[0], 1, l.line(in + channel, top + 1));
-                l.pairs[0].to = l.columns + (odd ? 0 : 4);
+                l.pairs[0].to = l.columns + PairWords * pair;
                 l.expand(l.pairs[0]);
                 if (y < begin)
                     continue;
                 l.turn.stream = stream;
+                l.turn.columns = l.pairs[0].to - PairWords;
                 unsigned char* const to = l.out + x * s.out.stride + channel;
-                l.template finish<0>(odd, to + s.out.at(y), lines == 2 && y + 1 < end ? to + s.out.at(y + 1) : nullptr);
+                l.turn.both = lines == 2 && y + 1 < end;
+                l.template finish<0>(to + s.out.at(y), l.turn.both != 0 ? to + s.out.at(y + 1) : nullptr);
+                if (pair == Pairs) {
+                    l.beginAgain();
+                    pair = 0;
+                }
             }
         }
     }
@@ -397,17 +408,18 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
             copyBytes(copy, first, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
         for (int x = 0; x < s.out.width; x += l.most()) {
             l.place(x);
+            l.fill();
             l.pairs[1] = l.pairs[0];
-            l.pairs[1].to = l.columns + 4;
+            l.pairs[1].to += PairWords;
             for (int u = 0; u < 4; ++u)
                 l.placeRow(u, copied && u == covered ? copy : l.lineOf(in, top + u));
             unsigned char* to = l.out + lanes::offsetOf(s.out, y) + x * s.out.stride;
-            unsigned char* second = count == 2 ? l.out + lanes::offsetOf(s.out, y + 1) + x * s.out.stride : nullptr;
-            for (int left = s.channels; left > 0; left -= 4, to += 4) {
+            unsigned char* second = l.out + lanes::offsetOf(s.out, y + count - 1) + x * s.out.stride;
+            l.turn.both = count == 2;
+            for (int left = s.channels; left > 0; left -= 4, to += 4, second += 4) {
                 l.expandNext(l.pairs[0]);
                 l.expandNext(l.pairs[1]);
-                l.template finish<Stride>(false, to, second);
-                second += second ? 4 : 0;
+                l.template finish<Stride>(to, second);
             }
         }
     }
@@ -415,10 +427,10 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
 
 template <bool Signed, int Stride, class Kernels, bool Clamped, bool Serial>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                             const Buffers& buffers, int begin, int end) {
-    Layer<Signed, Kernels, Clamped> layer(s, out, stream, buffers.columns);
+                             std::uint32_t* columns, unsigned char* copy, int begin, int end) {
+    Layer<Signed, Kernels, Clamped> layer(s, out, stream, columns);
     if (Serial)
-        byLines<Stride>(layer, in, buffers.copy, begin, end);
+        byLines<Stride>(layer, in, copy, begin, end);
     else
         byChannels(layer, in, begin, end);
 }
@@ -439,20 +451,23 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
     enum : int {
         C = Input::Channels,
         Outputs = least(int(Output::Width), int(rowpairs::Chunk) / int(Cfg::StrideWidth)),
+        More = Cfg::Serial || Cfg::Reverse || Cfg::StrideHeight > 2 ? 0 : int(rowpairs::Pairs) * int(rowpairs::PairWords),
         Copy = Cfg::Serial && Cfg::StrideHeight == 1 ? (int(Input::Width) - 1) * int(PlaneTraits<Input>::Stride) + C : 0
     };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(C);
-        std::uint32_t columns[rowpairs::columnsOf(Outputs, Cfg::StrideWidth) * rowpairs::ColumnWords];
+        std::uint32_t columns[rowpairs::columnsOf(Outputs, Cfg::StrideWidth) * rowpairs::ColumnWords + int(More)];
         std::uint32_t copy[(int(Copy) + 4) / 4];
-        const rowpairs::Buffers buffers = {columns, int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
-        typedef rowpairs::Kernels<Cfg::Rounding, int(Cfg::Rounding) != int(lanes::HighWord) || Cfg::LaneZero != 0> Kernels;
-        constexpr bool serial = Cfg::Serial || Cfg::Reverse || Cfg::StrideHeight > 2;
+        typedef rowpairs::Kernels<Cfg::RowRounding, int(Cfg::RowRounding) != int(lanes::HighWord) || Cfg::LaneZero != 0>
+            Kernels;
+        constexpr bool serial = int(More) == 0;
         constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
         rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, serial ? int(Cfg::StrideWidth) : 0, Kernels,
-                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
+                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), columns,
+                                             int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr, rows.begin,
+                                             rows.end);
     }
 };
 

@@ -44,16 +44,36 @@ public:
     unsigned char* memory() const { return mapped_; }
 
     const char* name() const { return device_.properties.deviceName; }
-    bool usesDot() const { return device_.hasDot; }
-    bool copies() const { return copies_; }
 
     // One inference.
     int run() {
         for (const Segment& segment : segments_) {
-            const int status = segment.commands ? submit(segment.commands) : runOnCpu(segment);
+            for (std::size_t i = segment.first; i < segment.stop && !segment.commands; ++i)
+                network_.steps[i].run(mapped_);
+            const int status = segment.commands ? submit(segment.commands) : Ready;
             if (status != Ready)
                 return status;
         }
+        return Ready;
+    }
+
+    // Records one inference from and to buffers of the application, which submits it: each input and output is a `buffer` and an `offset`.
+    template <class Region>
+    int record(VkCommandBuffer commands, const Region* inputs, const Region* outputs) const {
+        if (std::any_of(segments_.begin(), segments_.end(), [](const Segment& one) { return !one.commands; }))
+            return OnCpu;
+        const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, transfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+        const VkAccessFlags moved = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+        barrier(commands, everything, VK_ACCESS_MEMORY_WRITE_BIT, transfer, moved);
+        for (std::size_t i = 0; i < network_.inputCount; ++i)
+            copyPort(commands, network_.inputs[i], (VkBuffer)inputs[i].buffer, inputs[i].offset, true);
+        barrier(commands, transfer, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, ShaderAccess);
+        dispatch(commands, 0, network_.stepCount);
+        barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, transfer, moved);
+        for (std::size_t i = 0; i < network_.outputCount; ++i)
+            copyPort(commands, network_.outputs[i], (VkBuffer)outputs[i].buffer, outputs[i].offset, false);
+        barrier(commands, transfer, VK_ACCESS_TRANSFER_WRITE_BIT, everything | VK_PIPELINE_STAGE_HOST_BIT,
+                VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT);
         return Ready;
     }
 
@@ -214,16 +234,13 @@ private:
         if (vkAllocateDescriptorSets(device_.handle, &info, &set_) != VK_SUCCESS)
             return false;
         const VkDescriptorBufferInfo buffers[2] = {{arena_.buffer, 0, VK_WHOLE_SIZE}, {constants_.buffer, 0, VK_WHOLE_SIZE}};
-        VkWriteDescriptorSet writes[2] = {};
-        for (std::uint32_t i = 0; i < 2; ++i) {
-            writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-            writes[i].dstSet = set_;
-            writes[i].dstBinding = i;
-            writes[i].descriptorCount = 1;
-            writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-            writes[i].pBufferInfo = &buffers[i];
-        }
-        vkUpdateDescriptorSets(device_.handle, 2, writes, 0, nullptr);
+        VkWriteDescriptorSet write = {};  // of both bindings
+        write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+        write.dstSet = set_;
+        write.descriptorCount = 2;
+        write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        write.pBufferInfo = buffers;
+        vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
         return true;
     }
 
@@ -275,6 +292,33 @@ private:
         vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
     }
 
+    // An input or an output between the arena and a buffer of the application: one copy, or one of each pixel where they have other gaps.
+    void copyPort(VkCommandBuffer commands, const Port& port, VkBuffer theirs, VkDeviceSize offset, bool isInput) const {
+        const bool whole = port.stride == port.pixel && port.pitch == port.stride * port.width;
+        const std::uint32_t pixels = port.width * port.height, count = whole ? 1 : pixels;
+        std::vector<VkBufferCopy> parts(count);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const VkDeviceSize own = port.place + std::uint64_t(i / port.width) * port.pitch + i % port.width * port.stride;
+            const VkDeviceSize other = offset + std::uint64_t(i) * port.pixel;
+            const VkDeviceSize bytes = whole ? std::uint64_t(pixels - 1) * port.pixel + port.bytes : port.bytes;
+            parts[i] = isInput ? VkBufferCopy{other, own, bytes} : VkBufferCopy{own, other, bytes};
+        }
+        vkCmdCopyBuffer(commands, isInput ? theirs : arena_.buffer, isInput ? arena_.buffer : theirs, count, parts.data());
+    }
+
+    void dispatch(VkCommandBuffer commands, std::size_t first, std::size_t stop) const {
+        const VkPipelineStageFlags compute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+        vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0, 1, &set_, 0, nullptr);
+        for (std::size_t i = first; i < stop; ++i) {
+            const Step& step = network_.steps[i];
+            if (step.waits && i > first)
+                barrier(commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, ShaderAccess);
+            vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[static_cast<std::size_t>(step.pipeline)]);
+            vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof step.places, step.places);
+            vkCmdDispatch(commands, step.groups[0], step.groups[1], 1);
+        }
+    }
+
     static void copy(VkCommandBuffer commands, const Buffer& from, const Buffer& to, const Range* ranges, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             const VkBufferCopy part = {ranges[i].begin, ranges[i].begin, ranges[i].end - ranges[i].begin};
@@ -284,7 +328,6 @@ private:
 
     // Records the dispatches of a segment, after copies to the device and before copies from it where the CPU has its own buffer.
     int record(const Segment& segment, const Range* up, std::size_t upCount, const Range* down, std::size_t downCount) {
-        const VkAccessFlags both = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
         const VkPipelineStageFlags compute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, transfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
         const VkCommandBuffer commands = segment.commands;
         begin(commands);
@@ -292,16 +335,8 @@ private:
             barrier(commands, compute, VK_ACCESS_SHADER_WRITE_BIT, transfer, VK_ACCESS_TRANSFER_WRITE_BIT);
             copy(commands, staging_, arena_, up, upCount);
         }
-        barrier(commands, compute | transfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, compute, both);
-        vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0, 1, &set_, 0, nullptr);
-        for (std::size_t i = segment.first; i < segment.stop; ++i) {
-            const Step& step = network_.steps[i];
-            if (step.waits && i > segment.first)
-                barrier(commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, both);
-            vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[static_cast<std::size_t>(step.pipeline)]);
-            vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof step.places, step.places);
-            vkCmdDispatch(commands, step.groups[0], step.groups[1], 1);
-        }
+        barrier(commands, compute | transfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, compute, ShaderAccess);
+        dispatch(commands, segment.first, segment.stop);
         if (copies_) {
             barrier(commands, compute, VK_ACCESS_SHADER_WRITE_BIT, transfer,
                     VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
@@ -332,13 +367,13 @@ private:
                 continue;
             std::vector<Range> up, down;
             if (isFirst)
-                up.assign(network_.inputs, network_.inputs + network_.inputCount);
+                addPorts(network_.inputs, network_.inputCount, up);
             if (i > 0)
                 addTouched(segments_[i - 1], up);
             if (i + 1 < segments_.size())
                 addTouched(segments_[i + 1], down);
             if (i == last)
-                down.insert(down.end(), network_.outputs, network_.outputs + network_.outputCount);
+                addPorts(network_.outputs, network_.outputCount, down);
             isFirst = false;
             merge(up);
             merge(down);
@@ -353,6 +388,14 @@ private:
         for (std::size_t i = segment.first; i < segment.stop; ++i) {
             const Step& step = network_.steps[i];
             ranges.insert(ranges.end(), step.touched, step.touched + step.touchedCount);
+        }
+    }
+
+    static void addPorts(const Port* ports, std::size_t count, std::vector<Range>& ranges) {
+        for (const Port* port = ports; port != ports + count; ++port) {
+            const std::uint64_t last =
+                std::uint64_t(port->height - 1) * port->pitch + std::uint64_t(port->width - 1) * port->stride;
+            ranges.push_back({port->place, port->place + last + port->bytes});
         }
     }
 
@@ -379,12 +422,6 @@ private:
         return done ? Ready : DeviceLost;
     }
 
-    int runOnCpu(const Segment& segment) {
-        for (std::size_t i = segment.first; i < segment.stop; ++i)
-            network_.steps[i].run(mapped_);
-        return Ready;
-    }
-
     void destroy() {
         if (device_.handle) {
             vkDestroyFence(device_.handle, fence_, nullptr);
@@ -403,6 +440,7 @@ private:
 
     // Bytes behind the arena, as shaders read the last pixels by quads.
     enum : std::size_t { Behind = 16 };
+    enum : VkAccessFlags { ShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT };
 };
 
 }  // namespace vulkan

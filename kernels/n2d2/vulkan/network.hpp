@@ -28,6 +28,13 @@ struct Range {
     std::uint64_t begin, end;
 };
 
+// An input or an output of the network in the arena: `width` x `height` pixels of `bytes` bytes, `stride` and `pitch` apart. In a buffer
+// of the application its pixels follow each other, `pixel` bytes apart.
+struct Port {
+    std::uint64_t place;
+    std::uint32_t width, height, bytes, stride, pitch, pixel;
+};
+
 enum : int { PlaceCount = 5 };
 
 // Work of a layer: a dispatch, or a function of the CPU where `run` is not null.
@@ -49,9 +56,9 @@ struct Network {
     std::size_t pipelineCount;
     const Step* steps;
     std::size_t stepCount;
-    const Range* inputs;  // of the network; then its outputs
+    const Port* inputs;
     std::size_t inputCount;
-    const Range* outputs;
+    const Port* outputs;
     std::size_t outputCount;
     const std::int32_t* constants;
     std::size_t constantBytes;

@@ -16,7 +16,7 @@ from n2d2py.contracts.cpp.arrays import is_file
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.cpp.view import ArrayView, LayerView
+from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView
 from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches, overlaps
 from n2d2py.exports.vulkan.shaders import spirv
 from n2d2py.memory.plan import Plane
@@ -201,13 +201,11 @@ class VulkanProject(Project):
         stops = list(accumulate(counts))
         return [(stop - count, stop, layer.lines) for layer, count, stop in zip(self.layers, counts, stops, strict=True)]
 
-    @property
-    def input_ranges(self) -> Ranges:
-        return tuple(part for port in self.inputs for part in port.memory.intervals())
-
-    @property
-    def output_ranges(self) -> Ranges:
-        return tuple(part for port in self.outputs for part in port.memory.intervals())
+    def device_port(self, port: PortView) -> tuple[int, ...]:
+        """Return the fields of the C++ struct `Port`; in a buffer of the application, pixels are aligned as in the arena."""
+        plane = port.memory
+        pixel = round_up(plane.size, self.parameters.alignment)
+        return plane.offset, plane.length, plane.count, plane.size, plane.stride, plane.line_bytes, pixel
 
     def _scratch(self, name: str) -> Ranges:
         scratch = self.plan.scratch.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -11,10 +11,9 @@ from n2d2py import log
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
-from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
-from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.frontend.onnx.model import ImportOptions, OnnxInput, OnnxModel
 from n2d2py.graph import Graph, Node, Shape
 
 
@@ -22,26 +21,22 @@ def attach_onnx(
     graph: Graph,
     path: str | Path,
     parents: Sequence[str],
+    options: ImportOptions = ImportOptions(),
     *,
-    ignore: Iterable[str] = (),
     ignore_input_size: bool = False,
-    load_weights: bool = True,
-    seed: int = 1,
-    encodings: Path | None = None,
-    cut: Cut = WHOLE,
     where: Location | None = None,
 ) -> list[str]:
     """Add the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors with its outputs, which become outputs of `graph`. The sizes of the parents win. A size that differs
     from the file is a warning unless `ignore_input_size`. A vector also serves as a 1x1 image and vice versa; an image of one
-    row or column serves as a sequence. `encodings` is an AIMET file; `cut` names the ends of the imported part.
+    row or column serves as a sequence.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
             channels do not fit.
     """
-    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings, cut=cut)
+    model = load_model(path, options)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         what = f"Input names {len(parents)} sections, but the ONNX graph has {len(model.inputs)} inputs ({names})"
@@ -94,14 +89,10 @@ def _fit(
     """Return the parent's shape, checked against the declared one; `provided`: it is an input of the network."""
     actual, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
-        raise N2D2Error(
-            "E313",
-            f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {actual}",
-            where=where or model.place(),
-            remedy="correct Size, NbChannels and the transformations of the stimuli provider"
-            if provided
-            else "name a layer of that shape in Input, or put a Reshape or a Resize between them",
-        )
+        what = f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {actual}"
+        remedy = "name a layer of that shape in Input, or put a Reshape or a Resize between them"
+        remedy = "correct Size, NbChannels and the transformations of the stimuli provider" if provided else remedy
+        raise N2D2Error("E313", what, where=where or model.place(), remedy=remedy)
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
         what = f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {actual}"
         remedy = "correct Size of the stimuli provider, or set IgnoreInputSize=1"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.onnx.skeleton import skeleton
+from n2d2py.contracts.onnx.skeleton import skeleton, walk_nodes
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
@@ -75,6 +77,25 @@ class OnnxInput:
         return replace(self, shape=(1, *sizes), dims=(*self.dims[:first], *sizes))
 
 
+@dataclass(frozen=True)
+class ImportOptions:
+    """Options of the import of a model.
+
+    Attributes:
+        ignore: nodes to skip, named by their first outputs.
+        load_weights: False if layers get initial values instead of the stored weights.
+        seed: random seed of the initial values.
+        encodings: an AIMET file with quantization parameters, for ONNX only.
+        cut: tensors that become inputs and outputs.
+    """
+
+    ignore: tuple[str, ...] = ()
+    load_weights: bool = True
+    seed: int = 1
+    encodings: Path | None = None
+    cut: Cut = WHOLE
+
+
 @dataclass
 class OnnxModel:
     """A checked ONNX model with inlined functions.
@@ -86,9 +107,7 @@ class OnnxModel:
         inputs: the data inputs (graph inputs without initializer), in order.
         batch: static batch size of the file; None if it is symbolic.
         constants: the initializers by name.
-        ignored: nodes to skip, named by their first outputs.
-        load_weights: False if layers get initial values instead of the stored weights.
-        seed: random seed of the initial values.
+        options: those of the import.
         places: location shown in messages instead of a tensor name, for a translated model.
         stored: integer types of inputs that a translated file stores as integers; the model has real numbers there.
         states: (input, output) pairs of states, which are the last inputs and outputs.
@@ -101,9 +120,7 @@ class OnnxModel:
     inputs: list[OnnxInput]
     batch: int | None
     constants: dict[str, np.ndarray]
-    ignored: frozenset[str] = frozenset()
-    load_weights: bool = True
-    seed: int = 1
+    options: ImportOptions = ImportOptions()
     places: Mapping[str, str] = field(default_factory=dict)
     states: list[tuple[str, str]] = field(default_factory=list)
     stored: Mapping[str, NumType] = field(default_factory=dict)
@@ -165,21 +182,8 @@ class OnnxModel:
         return Location(self.path, None, self.places.get(section, section) if section else section)
 
 
-def load_onnx(
-    path: str | Path | onnx.ModelProto,
-    *,
-    ignore: Iterable[str] = (),
-    ignore_init: bool = False,
-    input_names: Sequence[str] | None = None,
-    seed: int = 1,
-    encodings: Path | None = None,
-    cut: Cut = WHOLE,
-) -> OnnxModel:
+def load_onnx(path: str | Path | onnx.ModelProto, options: ImportOptions = ImportOptions()) -> OnnxModel:
     """Return the model in the file `path` (or a model in memory), checked and with inlined functions.
-
-    `ignore` names nodes to skip by their first outputs. With `ignore_init`, layers get initial values from `seed` instead of
-    the stored weights. `input_names` reorders the data inputs. `encodings` is an AIMET file with quantization parameters. `cut`
-    names the tensors that become inputs and outputs.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 invalid model, E303 opset, E304 external data, E305 unusable inputs,
@@ -200,22 +204,15 @@ def load_onnx(
     if proto.functions:
         proto = _inline(proto, name)
     check_structure(proto, name, opset)
-    cut.apply(proto, name)
-    if encodings is not None:
-        quantize_by(proto, encodings)
+    options.cut.apply(proto, name)
+    if options.encodings is not None:
+        quantize_by(proto, options.encodings)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
-    inputs, batch = _data_inputs(proto, name, set(constants), input_names)
-    _check_ignored(proto, name, ignore)
-    log.detail(
-        "%s: IR version %d, opset %d, producer %s %s, %d nodes",
-        name,
-        proto.ir_version,
-        opset,
-        proto.producer_name or "unknown",
-        proto.producer_version,
-        len(proto.graph.node),
-    )
-    return OnnxModel(name, proto, opset, inputs, batch, constants, frozenset(ignore), not ignore_init, seed)
+    inputs = _data_inputs(proto, name, set(constants))
+    _check_ignored(proto, name, options.ignore)
+    producer, count = f"{proto.producer_name or 'unknown'} {proto.producer_version}", len(proto.graph.node)
+    log.detail("%s: IR version %d, opset %d, producer %s, %d nodes", name, proto.ir_version, opset, producer, count)
+    return OnnxModel(name, proto, opset, inputs, _common_batch(inputs), constants, options)
 
 
 def to_array(tensor: TensorProto, path: str) -> np.ndarray:
@@ -234,18 +231,12 @@ def _read(path: Path) -> onnx.ModelProto:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
         if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid_model_error(
-                str(path),
-                f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
-                "export the model with its weights as external data",
-            )
+            what = f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB"
+            raise _invalid_model_error(str(path), what, "export the model with its weights as external data")
         data = path.read_bytes()
     except OSError as error:
-        reason = (
-            "the ONNX file does not exist"
-            if isinstance(error, FileNotFoundError)
-            else f"the ONNX file cannot be read ({error.strerror})"
-        )
+        missing = isinstance(error, FileNotFoundError)
+        reason = "the ONNX file does not exist" if missing else f"the ONNX file cannot be read ({error.strerror})"
         raise N2D2Error("E301", reason, where=Location(str(path)), remedy="check the path") from None
     proto = onnx.ModelProto()
     try:
@@ -255,8 +246,20 @@ def _read(path: Path) -> onnx.ModelProto:
     if not (proto.graph.node or proto.graph.output):
         raise _invalid_model_error(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
+    _sort_nodes(proto.graph)
     load_external_data(proto, path)
     return proto
+
+
+def _sort_nodes(graph: onnx.GraphProto) -> None:
+    """Put each node after those that produce its inputs, as ONNX Runtime does; a graph with a cycle keeps its order."""
+    producers = {name: position for position, node in enumerate(graph.node) for name in node.output if name}
+    read = [[producers[name] for each in walk_nodes([node]) for name in each.input if name in producers] for node in graph.node]
+    if all(max(positions, default=-1) < position for position, positions in enumerate(read)):
+        return
+    with suppress(CycleError):
+        order = {at: rank for rank, at in enumerate(TopologicalSorter(dict(enumerate(read))).static_order())}
+        graph.node.sort(key=lambda node: min((order[producers[name]] for name in node.output if name), default=0))
 
 
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
@@ -287,12 +290,8 @@ def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
         return MIN_OPSET
     if opset < MIN_OPSET or opset > newest:
-        raise N2D2Error(
-            "E303",
-            f"opset {opset} is not supported",
-            where=Location(path),
-            remedy=f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter",
-        )
+        remedy = f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter"
+        raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path), remedy=remedy)
     if opset > MAX_OPSET:
         what = f"opset {opset} is newer than {MAX_OPSET}, the newest tested one"
         log.warning("W303", what, where=Location(path), remedy="compare the result with ONNX Runtime")
@@ -321,9 +320,8 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
             raise _invalid_model_error(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
         values, positions = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
         try:  # places, or the index along each axis
-            positions = np.ravel_multi_index(
-                tuple(positions.T) if positions.ndim > 1 else (positions,), dims if positions.ndim > 1 else (prod(dims),)
-            )
+            axes, sizes = (tuple(positions.T), dims) if positions.ndim > 1 else ((positions,), (prod(dims),))
+            positions = np.ravel_multi_index(axes, sizes)
             dense = np.zeros(prod(dims), values.dtype)
             dense[positions] = values
         except (ValueError, IndexError, TypeError):
@@ -354,13 +352,10 @@ def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
-            if key in open_calls or len(open_calls) > _MAX_CALL_DEPTH:
-                raise _invalid_model_error(
-                    path,
-                    f"its function '{node.op_type}' calls itself"
-                    if key in open_calls
-                    else "its functions call each other too deeply",
-                )
+            if key in open_calls:
+                raise _invalid_model_error(path, f"its function '{node.op_type}' calls itself")
+            if len(open_calls) > _MAX_CALL_DEPTH:
+                raise _invalid_model_error(path, "its functions call each other too deeply")
             if key in bodies and key not in counts:
                 counts[key] = count(bodies[key], (*open_calls, key))
             total += counts.get(key, 1)
@@ -381,16 +376,8 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
         raise _invalid_model_error(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
 
 
-def _data_inputs(
-    proto: onnx.ModelProto, path: str, initialized: set[str], input_names: Sequence[str] | None
-) -> tuple[list[OnnxInput], int | None]:
+def _data_inputs(proto: onnx.ModelProto, path: str, initialized: set[str]) -> list[OnnxInput]:
     values = [value for value in proto.graph.input if value.name not in initialized]
-    if input_names is not None:
-        by_name = {value.name: value for value in values}
-        if sorted(input_names) != sorted(by_name):
-            what = f"the model has the inputs {', '.join(by_name)}, not {', '.join(input_names)}"
-            raise N2D2Error("E305", what, where=Location(path), remedy="name each input once")
-        values = [by_name[name] for name in input_names]
     if not values:
         remedy = "export it with at least one input without an initializer"
         raise N2D2Error("E305", "the model has no data input", where=Location(path), remedy=remedy)
@@ -408,7 +395,7 @@ def _data_inputs(
         dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _input_kind(proto.graph, value.name, tensor.elem_type)
         inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
-    return inputs, _common_batch(inputs)
+    return inputs
 
 
 def _common_batch(inputs: Sequence[OnnxInput]) -> int | None:

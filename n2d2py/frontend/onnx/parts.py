@@ -40,11 +40,11 @@ class Parts(OnnxNode):
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    def add_along(self, operator: str, x: str, axes: list[int], since: int, out: int | None = None, **attributes: Any) -> str:
+    def add_along(self, operator: str, x: str, axes: list[int], since: int, **attributes: Any) -> str:
         """Add a node along `axes`, which are an attribute before the opset `since`, then an input."""
         if self.opset < since:
-            return self.add(operator, x, out=out, axes=axes, **attributes)
-        return self.add(operator, x, self.add_constant("axes", np.array(axes)), out=out, **attributes)
+            return self.add(operator, x, axes=axes, **attributes)
+        return self.add(operator, x, self.add_constant("axes", np.array(axes)), **attributes)
 
     def add_input(self, x: str, index: int, out: int | None = None) -> str:
         """Add the input `index` to `x` if it is given."""
@@ -115,10 +115,4 @@ EXPANSIONS: Registry[Expansion] = Registry("the expansion of the ONNX operator",
 
 def expands(*operators: str) -> Callable[[Expansion], Expansion]:
     """Return a decorator that registers an expansion for ONNX operators, "Operator" or "domain::Operator"."""
-
-    def declare(expansion: Expansion) -> Expansion:
-        for operator in operators:
-            EXPANSIONS.add(operator, expansion)
-        return expansion
-
-    return declare
+    return EXPANSIONS.declare(*operators)

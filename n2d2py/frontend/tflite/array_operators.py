@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import Emitter, check_arity, find_windows, input_shapes
-from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, onnx_type
+from n2d2py.frontend.tflite.translation import Translation, file_axis, lowers, onnx_type
 from n2d2py.graph.shapes import Shape
 
 
@@ -24,6 +23,7 @@ def _emitter(t: Translation, operator: TfliteOperator) -> Emitter:
     return Emitter(t, t.tensor(operator.outputs[0]).name)
 
 
+@lowers("GATHER_ND")
 def _gather_nd(t: Translation, operator: TfliteOperator) -> None:
     (shape, places) = input_shapes(t, operator, 2)
     if not 0 < places[-1] <= len(shape):
@@ -32,6 +32,7 @@ def _gather_nd(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.output, (*places[:-1], *shape[places[-1] :]), "GatherND", *inputs)
 
 
+@lowers("SCATTER_ND")
 def _scatter_nd(t: Translation, operator: TfliteOperator) -> None:
     """Add updates to zeros; positions that repeat are added up."""
     check_arity(operator, 3)
@@ -41,12 +42,14 @@ def _scatter_nd(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.output, shape, "ScatterND", *inputs, reduction="add")
 
 
+@lowers("EMBEDDING_LOOKUP")
 def _embedding_lookup(t: Translation, operator: TfliteOperator) -> None:
     (places, shape) = input_shapes(t, operator, 2)
     inputs = t.ordered(operator.inputs[1]), t.positions(operator.inputs[0])
     _give(t, operator.output, (*places, *shape[1:]), "Gather", *inputs, axis=0)
 
 
+@lowers("ONE_HOT")
 def _one_hot(t: Translation, operator: TfliteOperator) -> None:
     (shape, *_) = input_shapes(t, operator, 4)
     (depth,), emit = t.numbers(operator.inputs[1], "depth"), _emitter(t, operator)
@@ -56,6 +59,7 @@ def _one_hot(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.output, (*shape[:axis], depth, *shape[axis:]), "OneHot", *inputs, axis=axis)
 
 
+@lowers("TOPK_V2")
 def _top_k(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 2, 2)
     (shape, _), emit = input_shapes(t, operator, 2), _emitter(t, operator)
@@ -68,6 +72,7 @@ def _top_k(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.outputs[1], result, "Cast", found, to=onnx_type(t.tensor(operator.outputs[1])))
 
 
+@lowers("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
 def _non_max_suppression(t: Translation, operator: TfliteOperator) -> None:
     """Translate NON_MAX_SUPPRESSION_V4 and V5: positions, scores (V5), number of boxes; results are padded with zeros."""
     with_scores = operator.code.endswith("V5")
@@ -90,6 +95,7 @@ def _non_max_suppression(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.outputs[-1], (), "Identity", count)
 
 
+@lowers("MATRIX_DIAG", "MATRIX_SET_DIAG")
 def _matrix_diagonal(t: Translation, operator: TfliteOperator) -> None:
     """Translate MATRIX_DIAG (zeros elsewhere) and MATRIX_SET_DIAG (the first input elsewhere)."""
     shapes, emit = input_shapes(t, operator, len(operator.inputs)), _emitter(t, operator)
@@ -102,6 +108,7 @@ def _matrix_diagonal(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.output, result, "Where", emit.numbers(np.eye(rows, columns), np.bool_), lines, rest)
 
 
+@lowers("REVERSE_SEQUENCE")
 def _reverse_sequence(t: Translation, operator: TfliteOperator) -> None:
     (shape, _), emit = input_shapes(t, operator, 2), _emitter(t, operator)
     time, batch = operator.option(0), operator.option(1)
@@ -111,17 +118,18 @@ def _reverse_sequence(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.output, shape, "Transpose", reverse, perm=np.argsort(order).tolist())
 
 
-def _truth(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    """Translate REDUCE_ANY and REDUCE_ALL."""
+@lowers("REDUCE_ANY", "REDUCE_ALL")
+def _truth(t: Translation, operator: TfliteOperator) -> None:
     (shape, _), emit = input_shapes(t, operator, 2), _emitter(t, operator)
     axes = sorted({file_axis(axis, len(shape)) for axis in t.numbers(operator.inputs[1], "axes")})
     kept = operator.flag(0)
     t.expect_shape(operator.output, [1 if n in axes else size for n, size in enumerate(shape) if kept or n not in axes])
     numbers = emit("Cast", t.ordered(operator.inputs[0], truth=True), to=6)
-    found = emit(kind, numbers, emit.numbers(axes), keepdims=int(kept))
+    found = emit("ReduceMax" if operator.code == "REDUCE_ANY" else "ReduceMin", numbers, emit.numbers(axes), keepdims=int(kept))
     t.ordered_result(operator.output, lambda name: t.emit("Cast", [found], name, to=9), truth=True)
 
 
+@lowers("ZEROS_LIKE")
 def _zeros_like(t: Translation, operator: TfliteOperator) -> None:
     t.set_values(operator.output, np.zeros(t.tensor(operator.input).shape, t.tensor(operator.output).dtype))
 
@@ -136,6 +144,7 @@ def _block_options(t: Translation, operator: TfliteOperator) -> tuple[Shape, lis
     return shape, block, amounts
 
 
+@lowers("SPACE_TO_BATCH_ND")
 def _space_to_batch(t: Translation, operator: TfliteOperator) -> None:
     """Translate SPACE_TO_BATCH_ND: the elements of a block become samples."""
     (shape, block, amounts), emit = _block_options(t, operator), _emitter(t, operator)
@@ -156,6 +165,7 @@ def _space_to_batch(t: Translation, operator: TfliteOperator) -> None:
     return _give(t, operator.output, result, "Reshape", x, emit.numbers(result))
 
 
+@lowers("BATCH_TO_SPACE_ND")
 def _batch_to_space(t: Translation, operator: TfliteOperator) -> None:
     """Translate BATCH_TO_SPACE_ND, the inverse of SPACE_TO_BATCH_ND."""
     (shape, block, amounts), emit = _block_options(t, operator), _emitter(t, operator)
@@ -174,6 +184,7 @@ def _batch_to_space(t: Translation, operator: TfliteOperator) -> None:
 
 
 # ---- five axes, spectra -------------------------------------------------------------------------
+@lowers("CONV_3D")
 def _conv_3d(t: Translation, operator: TfliteOperator) -> None:
     """Translate CONV_3D: N, D, H, W, C, weights D, H, W, C, outputs."""
     (shape, form), emit = input_shapes(t, operator, 2), _emitter(t, operator)
@@ -190,6 +201,7 @@ def _conv_3d(t: Translation, operator: TfliteOperator) -> None:
     _give(t, operator.output, (shape[0], *sizes, form[4]), "Transpose", emit("Conv", *inputs, **windows), perm=(0, 2, 3, 4, 1))
 
 
+@lowers("RFFT2D")
 def _rfft_2d(t: Translation, operator: TfliteOperator) -> None:
     """Translate RFFT2D; complex numbers have an axis of two at the end."""
     (shape, _), emit = input_shapes(t, operator, 2), _emitter(t, operator)
@@ -202,31 +214,10 @@ def _rfft_2d(t: Translation, operator: TfliteOperator) -> None:
     t.bind(operator.output, emit("DFT", x, "", emit.numbers(rank - 2)) if lengths[0] > 1 else x)
 
 
-def _complex_part(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    """Translate COMPLEX_ABS, REAL and IMAG."""
+@lowers("COMPLEX_ABS", "REAL", "IMAG")
+def _complex_part(t: Translation, operator: TfliteOperator) -> None:
     emit, x = _emitter(t, operator), t.real(operator.input)
     shape = t.tensor(operator.input).shape
-    if kind == "Abs":
+    if operator.code == "COMPLEX_ABS":
         return _give(t, operator.output, shape, "ReduceL2", x, emit.numbers([-1]), keepdims=0)
-    return _give(t, operator.output, shape, "Gather", x, emit.numbers(int(kind == "Imag")), axis=-1)
-
-
-ARRAY_LOWERINGS: dict[str, Lowering] = {
-    "GATHER_ND": _gather_nd,
-    "SCATTER_ND": _scatter_nd,
-    "EMBEDDING_LOOKUP": _embedding_lookup,
-    "ONE_HOT": _one_hot,
-    "TOPK_V2": _top_k,
-    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), _non_max_suppression),
-    **dict.fromkeys(("MATRIX_DIAG", "MATRIX_SET_DIAG"), _matrix_diagonal),
-    "REVERSE_SEQUENCE": _reverse_sequence,
-    "REDUCE_ANY": partial(_truth, "ReduceMax"),
-    "REDUCE_ALL": partial(_truth, "ReduceMin"),
-    "ZEROS_LIKE": _zeros_like,
-    "SPACE_TO_BATCH_ND": _space_to_batch,
-    "BATCH_TO_SPACE_ND": _batch_to_space,
-    "CONV_3D": _conv_3d,
-    "RFFT2D": _rfft_2d,
-    **{code: partial(_complex_part, kind) for code, kind in (("COMPLEX_ABS", "Abs"), ("REAL", "Real"), ("IMAG", "Imag"))},
-}
-"""Translations on the axes of the file, by name."""
+    return _give(t, operator.output, shape, "Gather", x, emit.numbers(int(operator.code == "IMAG")), axis=-1)

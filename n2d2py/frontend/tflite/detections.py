@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import Emitter, check_arity
-from n2d2py.frontend.tflite.translation import Translation
+from n2d2py.frontend.tflite.translation import Translation, lowers
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class _Options:
         return result
 
 
-def translate_detections(t: Translation, operator: TfliteOperator) -> None:
+@lowers("custom TFLite_Detection_PostProcess")
+def _detections(t: Translation, operator: TfliteOperator) -> None:
     """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros.
 
     Raises:

@@ -97,10 +97,16 @@ def layer(
     operator: TfliteOperator,
     kind: str,
     inputs: Sequence[str | None],
-    limits: tuple[float, float] | None,
+    shape: Sequence[int] | None,
+    limits: tuple[float, float] | None = None,
     **attributes: Any,
 ) -> None:
-    """Add an ONNX node that produces the result, with the limits of a fused activation; inputs of None are dropped."""
+    """Add an ONNX node that produces the result, with the limits of a fused activation; inputs of None are dropped.
+
+    `shape`: that of the result, in the order of the file; None if it is checked already.
+    """
+    if shape is not None:
+        t.expect_shape(operator.output, shape)
     names = [name for name in inputs if name is not None]
     t.result(operator.output, lambda name: t.emit(kind, names, name, **attributes), limits)
 

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.cut import WHOLE, Cut
-from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
-from n2d2py.frontend.tflite.array_operators import ARRAY_LOWERINGS
+from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx
 from n2d2py.frontend.tflite.control_flow import inline_graphs
 from n2d2py.frontend.tflite.dilations import mark_dilations
 from n2d2py.frontend.tflite.file import TfliteFile, damaged_error, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
-from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
-from n2d2py.frontend.tflite.real_operators import REAL_LOWERINGS
-from n2d2py.frontend.tflite.recurrent import RECURRENT_LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
 
 
-def load_tflite(
-    path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, cut: Cut = WHOLE
-) -> OnnxModel:
+def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> OnnxModel:
     """Return the model of a .tflite file as ONNX with the file's scales and zero points; images are N, C, H, W.
-
-    `ignore`, `ignore_init`, `seed` and `cut` are those of `load_onnx`.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 invalid model, E305 unusable inputs, E310 (one for each kind)
@@ -34,12 +25,12 @@ def load_tflite(
     """
     file = read_tflite(Path(path))
     try:
-        file = _ending_at(cut.outputs, mark_dilations(inline_graphs(file)))
+        file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
-        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **ARRAY_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
+        proto = translation.run()
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged_error(file.path, damage) from None
-    model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
+    model = load_onnx(proto, options)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
         text = "%s: images are stored as height, width, channels; the exported model takes channels, height, width"
@@ -47,17 +38,11 @@ def load_tflite(
     for tensor in (file.tensors[index] for index in file.inputs):
         if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
             rows, columns = tensor.shape[1:]
-            log.notice(
-                "%s: input '%s' of %d x %d has %d channels of %d values: the exported function takes the %d channels of each "
-                "value next to each other, the transpose of the file",
-                model.path,
-                tensor.name,
-                rows,
-                columns,
-                rows,
-                columns,
-                rows,
+            order = (
+                f"the exported function takes the {rows} channels of each value next to each other, the transpose of the file"
             )
+            text = "%s: input '%s' of %d x %d has %d channels of %d values: %s"
+            log.notice(text, model.path, tensor.name, rows, columns, rows, columns, order)
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_types(file))

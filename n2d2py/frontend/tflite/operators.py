@@ -10,7 +10,6 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.tflite.detections import translate_detections
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.lowering import (
     LIMITS,
@@ -24,7 +23,7 @@ from n2d2py.frontend.tflite.lowering import (
     slices,
 )
 from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID, pairs
-from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis
+from n2d2py.frontend.tflite.translation import Translation, file_axis, graph_axis, lowers
 from n2d2py.graph.shapes import Shape
 
 
@@ -41,11 +40,11 @@ def _padding(operator: TfliteOperator) -> int:
     return operator.option(0, "<b")
 
 
-def _bias(t: Translation, operator: TfliteOperator, index: int, outputs: int, weights: TfliteTensor) -> str | None:
-    """Return the dequantized bias of a layer, in the scale of its accumulators."""
-    if len(operator.inputs) <= index or operator.inputs[index] < 0:
+def _bias(t: Translation, operator: TfliteOperator, outputs: int, weights: TfliteTensor) -> str | None:
+    """Return the dequantized bias of a layer, input 2, in the scale of its accumulators."""
+    if len(operator.inputs) < 3 or operator.inputs[2] < 0:
         return None
-    tensor, source = t.tensor(operator.inputs[index]), t.tensor(operator.inputs[0])
+    tensor, source = t.tensor(operator.inputs[2]), t.tensor(operator.inputs[0])
     if tensor.values is None:
         raise RefusedOperator("its bias is computed at run time")
     if tensor.values.size != outputs:
@@ -64,19 +63,27 @@ def _bias(t: Translation, operator: TfliteOperator, index: int, outputs: int, we
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
 
-def _check_weight_type(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
-    """Refuse float weights after integers; integer weights after floats (dynamic range) are dequantized."""
+def _weights(t: Translation, operator: TfliteOperator, rank: int, axis: int = 0) -> TfliteTensor:
+    """Return the weights of a layer, input 1, whose scales are along the axis of its outputs.
+
+    Integer weights after floats (dynamic range) are dequantized. Raise RefusedOperator for float weights after integers, another
+    rank and other scales.
+    """
+    weights = t.tensor(operator.inputs[1])
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
+    if len(weights.shape) != rank or 0 in weights.shape:
+        raise RefusedOperator(f"its weights have the shape {' x '.join(map(str, weights.shape))}")
+    if weights.scale.size > 1 and weights.axis != axis:
+        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {axis}")
+    return weights
 
 
+@lowers("CONV_2D", "DEPTHWISE_CONV_2D")
 def _conv(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 2)
     depthwise = operator.code == "DEPTHWISE_CONV_2D"
-    shape, weights = _image(t, operator.inputs[0]), t.tensor(operator.inputs[1])
-    _check_weight_type(t, operator, weights)
-    if len(weights.shape) != 4 or 0 in weights.shape:
-        raise RefusedOperator(f"its weights have the shape {' x '.join(map(str, weights.shape))}")
+    shape, weights = _image(t, operator.inputs[0]), _weights(t, operator, 4, 3 if depthwise else 0)
     _, kh, kw, last = weights.shape
     outputs = last if depthwise else weights.shape[0]
     after = 1 if depthwise else 0
@@ -92,36 +99,26 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         multiplier = operator.option(3)
         if multiplier not in (0, outputs // groups):
             raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
-        form, axis, wanted = (lambda values: values.transpose(3, 0, 1, 2)), 0, 3
+        order = (3, 0, 1, 2)
     else:
         if shape[3] == 0 or shape[3] % last or outputs % (shape[3] // last):
             raise RefusedOperator(f"its weights of {last} channels do not fit {shape[3]}")
         groups = shape[3] // last
-        form, axis, wanted = (lambda values: values.transpose(0, 3, 1, 2)), 0, 0
-    if weights.scale.size > 1 and weights.axis != wanted:
-        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {wanted}")
-    t.expect_shape(operator.output, (shape[0], *sizes, outputs))
-    inputs = [t.real(operator.inputs[0]), t.parameter(weights, form, axis), _bias(t, operator, 2, outputs, weights)]
-    layer(
-        t,
-        operator,
-        "Conv",
-        inputs,
-        fused_limits(operator, 3 + after),
-        kernel_shape=[kh, kw],
-        strides=stride,
-        dilations=dilation,
-        pads=pads,
-        group=groups,
-    )
+        order = (0, 3, 1, 2)
+    result, matrix = (shape[0], *sizes, outputs), t.parameter(weights, lambda values: values.transpose(order), 0)
+    inputs = [t.real(operator.inputs[0]), matrix, _bias(t, operator, outputs, weights)]
+    windows = {"kernel_shape": [kh, kw], "strides": stride, "dilations": dilation, "pads": pads, "group": groups}
+    layer(t, operator, "Conv", inputs, result, fused_limits(operator, 3 + after), **windows)
 
 
+@lowers("TRANSPOSE_CONV")
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 3)
     moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
     _add_transposed_conv(t, moved, _padding(operator), (operator.option(2), operator.option(1)), fused_limits(operator, 3))
 
 
+@lowers("custom Convolution2DTransposeBias")
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
     """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
     check_arity(operator, 3)
@@ -135,12 +132,10 @@ def _add_transposed_conv(
     t: Translation, operator: TfliteOperator, padding: int, stride: tuple[int, int], limits: tuple[float, float] | None
 ) -> None:
     """Translate a transposed convolution: its inputs are a tensor, weights and an optional bias."""
-    source, weights = operator.inputs[0], t.tensor(operator.inputs[1])
+    source, weights = operator.inputs[0], _weights(t, operator, 4)
     shape = _image(t, source)
-    if len(weights.shape) != 4 or 0 in weights.shape or weights.shape[3] != shape[3]:
+    if weights.shape[3] != shape[3]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {shape[3]} channels")
-    if weights.scale.size > 1 and weights.axis != 0:
-        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, kh, kw, _ = weights.shape
     declared = _image(t, operator.output)
     back, pads = find_windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
@@ -150,35 +145,21 @@ def _add_transposed_conv(
         )
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
     ends = [f - o - p for f, o, p in zip(full, declared[1:3], pads[:2], strict=True)]
-    _check_weight_type(t, operator, weights)
-    inputs = [
-        t.real(source),
-        t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1),
-        _bias(t, operator, 2, outputs, weights),
-    ]
-    layer(
-        t,
-        operator,
-        "ConvTranspose",
-        inputs,
-        limits,
-        kernel_shape=[kh, kw],
-        strides=stride,
-        pads=[*pads[:2], *(max(end, 0) for end in ends)],
-        output_padding=[max(-end, 0) for end in ends],
-    )
+    matrix = t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1)
+    inputs = [t.real(source), matrix, _bias(t, operator, outputs, weights)]
+    crop, extra = [*pads[:2], *(max(end, 0) for end in ends)], [max(-end, 0) for end in ends]
+    windows = {"kernel_shape": [kh, kw], "strides": stride, "pads": crop, "output_padding": extra}
+    layer(t, operator, "ConvTranspose", inputs, None, limits, **windows)
 
 
+@lowers("FULLY_CONNECTED")
 def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 2)
-    source, weights = t.tensor(operator.inputs[0]), t.tensor(operator.inputs[1])
-    _check_weight_type(t, operator, weights)
+    source, weights = t.tensor(operator.inputs[0]), _weights(t, operator, 2)
     if operator.option(1, "<b"):
         raise RefusedOperator("its weights are shuffled")
-    if len(weights.shape) != 2 or 0 in weights.shape or prod(source.shape) % weights.shape[1]:
+    if prod(source.shape) % weights.shape[1]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {prod(source.shape)} elements")
-    if weights.scale.size > 1 and weights.axis != 0:
-        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, each = weights.shape
     rows, limits = prod(source.shape) // each, fused_limits(operator, 0)
     if t.tensor(operator.output).is_open:
@@ -186,7 +167,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
-    name, bias = t.real(operator.inputs[0]), _bias(t, operator, 2, outputs, weights)
+    name, bias = t.real(operator.inputs[0]), _bias(t, operator, outputs, weights)
     by_rows = len(declared) > 2 and source.shape[:-1] == declared[:-1]  # a convolution of 1x1 over the rows
     ends: tuple[Shape, Shape] = ((rows, each), (rows, outputs))
     if by_rows:
@@ -201,53 +182,56 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, product, limits)
 
 
+@lowers("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 def _pool(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 1)
     shape = _image(t, operator.input)
     kernel, stride = (operator.option(4), operator.option(3)), (operator.option(2), operator.option(1))
     sizes, pads = find_windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
-    t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
+    result = (shape[0], *sizes, shape[3])
     kind, more = ("MaxPool", {}) if operator.code == "MAX_POOL_2D" else ("AveragePool", {"count_include_pad": 0})
     window = {"kernel_shape": kernel, "strides": stride, "pads": pads, **more}
     if operator.code != "L2_POOL_2D":
-        return layer(t, operator, kind, [t.real(operator.input)], fused_limits(operator, 5), **window)
+        return layer(t, operator, kind, [t.real(operator.input)], result, fused_limits(operator, 5), **window)
     emit, x = Emitter(t, t.tensor(operator.output).name), t.real(operator.input)
-    return layer(t, operator, "Sqrt", [emit(kind, emit("Mul", x, x), **window)], fused_limits(operator, 5))
+    return layer(t, operator, "Sqrt", [emit(kind, emit("Mul", x, x), **window)], result, fused_limits(operator, 5))
 
 
 # ---- elements -----------------------------------------------------------------------------------
 def _function(
     kind: str, t: Translation, operator: TfliteOperator, limits: tuple[float, float] | None = None, **attributes
 ) -> None:
-    t.expect_shape(operator.output, t.tensor(operator.input).shape)
-    layer(t, operator, kind, [t.real(operator.input)], limits, **attributes)
+    layer(t, operator, kind, [t.real(operator.input)], t.tensor(operator.input).shape, limits, **attributes)
 
 
+@lowers("RSQRT")
 def _rsqrt(t: Translation, operator: TfliteOperator) -> None:
     t.expect_shape(operator.output, t.tensor(operator.input).shape)
     name = t.real(operator.input)
     t.result(operator.output, lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
 
 
+@lowers("LEAKY_RELU")
 def _leaky(t: Translation, operator: TfliteOperator) -> None:
     _function("LeakyRelu", t, operator, alpha=operator.real(0))
 
 
+@lowers("GELU")
 def _gelu(t: Translation, operator: TfliteOperator) -> None:
     _function("Gelu", t, operator, approximate="tanh" if operator.flag(0) else "none")
 
 
+@lowers("LOCAL_RESPONSE_NORMALIZATION")
 def _response_norm(t: Translation, operator: TfliteOperator) -> None:
     """Translate LOCAL_RESPONSE_NORMALIZATION; ONNX divides alpha by the number of channels."""
     shape, size = _image(t, operator.input), 2 * operator.option(0) + 1
-    t.expect_shape(operator.output, shape)
     bias, alpha, beta = (operator.real(slot) for slot in (1, 2, 3))
-    layer(t, operator, "LRN", [t.real(operator.input)], None, size=size, bias=bias, alpha=alpha * size, beta=beta)
+    layer(t, operator, "LRN", [t.real(operator.input)], shape, size=size, bias=bias, alpha=alpha * size, beta=beta)
 
 
+@lowers("PRELU")
 def _prelu(t: Translation, operator: TfliteOperator) -> None:
     shape, _ = input_shapes(t, operator, 2)
-    t.expect_shape(operator.output, shape)
     slopes, rank = t.tensor(operator.inputs[1]), len(shape)
     if slopes.values is None or len(slopes.shape) > rank:
         raise RefusedOperator("its slopes are computed at run time, or have more axes than its input")
@@ -265,20 +249,19 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
     x = t.real(operator.inputs[0])
     if slopes.is_plain or t.tensor(operator.output).is_plain or rank < 4:
         constant = t.constant(f"{slopes.name}_values", first(slopes.real_values()))
-        layer(t, operator, "PRelu", [x, constant], None)
+        layer(t, operator, "PRelu", [x, constant], shape)
         return
     # one of two terms is zero, each rounded to the scale of the result
     zero = t.constant(f"{x}_zero", np.float32(0))
     negative = t.in_grid(operator.inputs[0], t.emit("Min", [x, zero], t.fresh(f"{x}_negative")))
     below = t.emit("Mul", [negative, t.parameter(slopes, first, 0)], t.fresh(f"{x}_below"))
     above = t.emit("Relu", [x], t.fresh(f"{x}_above"))
-    layer(t, operator, "Add", [t.in_grid(operator.output, term) for term in (above, below)], None)
+    layer(t, operator, "Add", [t.in_grid(operator.output, term) for term in (above, below)], shape)
 
 
+@lowers("SOFTMAX", "LOG_SOFTMAX")
 def _softmax(t: Translation, operator: TfliteOperator) -> None:
-    shape = t.tensor(operator.input).shape
-    t.expect_shape(operator.output, shape)
-    name = t.real(operator.input)
+    shape, name = t.tensor(operator.input).shape, t.real(operator.input)
     beta = operator.real(0)
     if operator.code == "SOFTMAX" and beta != 1:
         if not 0 < beta < 1e6:
@@ -286,10 +269,11 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
         factor = t.constant(f"{name}_beta", np.float32(beta))
         name = t.emit("Mul", [name, factor], t.fresh(f"{name}_scaled"))
     kind = "Softmax" if operator.code == "SOFTMAX" else "LogSoftmax"
-    layer(t, operator, kind, [name], None, axis=graph_axis(-1, len(shape)))
+    layer(t, operator, kind, [name], shape, axis=graph_axis(-1, len(shape)))
 
 
 # ---- moves --------------------------------------------------------------------------------------
+@lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(t: Translation, operator: TfliteOperator) -> None:
     """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
     check_arity(operator, 1)
@@ -316,6 +300,7 @@ def _open_shape(t: Translation, operator: TfliteOperator, shape: Shape) -> Seque
     return [prod(shape) // max(rest, 1) if size == -1 else size for size in sizes]
 
 
+@lowers("CONCATENATION")
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
     shapes = input_shapes(t, operator, max(1, len(operator.inputs)))
     rank = len(shapes[0])
@@ -323,23 +308,18 @@ def _concatenation(t: Translation, operator: TfliteOperator) -> None:
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
         t.expect_shape(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    layer(
-        t,
-        operator,
-        "Concat",
-        [t.real(index) for index in operator.inputs],
-        fused_limits(operator, 1),
-        axis=graph_axis(axis, rank),
-    )
+    parts = [t.real(index) for index in operator.inputs]
+    layer(t, operator, "Concat", parts, None, fused_limits(operator, 1), axis=graph_axis(axis, rank))
 
 
+@lowers("PAD", "PADV2", "MIRROR_PAD")
 def _pad(t: Translation, operator: TfliteOperator) -> None:
     shape, _ = input_shapes(t, operator, 2)
     amounts = np.array(t.numbers(operator.inputs[1], "padding"), np.int64)
     if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
         raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
     amounts = amounts.reshape(-1, 2)
-    t.expect_shape(operator.output, [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)])
+    padded = [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)]
     if len(shape) == 4:
         amounts = amounts[[0, 3, 1, 2]]
     inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
@@ -353,7 +333,7 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
         if t.values(constant, "value").size != 1:
             raise RefusedOperator(f"it has {t.values(constant, 'value').size} values")
         inputs.append(t.constant("fill", t.real_values(constant).reshape(())))
-    layer(t, operator, "Pad", inputs, None, mode=mode)
+    layer(t, operator, "Pad", inputs, padded, mode=mode)
 
 
 def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
@@ -372,13 +352,13 @@ def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, add)
 
 
+@lowers("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
 def _resize(t: Translation, operator: TfliteOperator) -> None:
     check_arity(operator, 2)
     shape = _image(t, operator.inputs[0])
     sizes = t.numbers(operator.inputs[1], "size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise RefusedOperator(f"its size is {sizes[:4]}")
-    t.expect_shape(operator.output, (shape[0], *sizes, shape[3]))
     linear = operator.code == "RESIZE_BILINEAR"
     aligned, centred = (operator.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
@@ -387,19 +367,21 @@ def _resize(t: Translation, operator: TfliteOperator) -> None:
         # with half pixels the middle of two is the next one, as floor(x + 0.5) is of TFLite's own coordinates
         attributes["nearest_mode"] = "round_prefer_ceil" if aligned or centred else "floor"
     target = t.constant("size", np.array([shape[0], shape[3], *sizes], np.int64))
-    layer(t, operator, "Resize", [t.real(operator.inputs[0]), "", "", target], None, **attributes)
+    inputs = [t.real(operator.inputs[0]), "", "", target]
+    layer(t, operator, "Resize", inputs, (shape[0], *sizes, shape[3]), None, **attributes)
 
 
+@lowers("TRANSPOSE")
 def _transpose(t: Translation, operator: TfliteOperator) -> None:
     shape, _ = input_shapes(t, operator, 2)
     order = t.numbers(operator.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
         raise RefusedOperator(f"its permutation {order[:8]} is invalid for rank {len(shape)}")
-    t.expect_shape(operator.output, [shape[axis] for axis in order])
     perm = [graph_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
-    layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
+    layer(t, operator, "Transpose", [t.real(operator.inputs[0])], [shape[axis] for axis in order], perm=perm)
 
 
+@lowers("STRIDED_SLICE")
 def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
     shape, *_ = input_shapes(t, operator, 4)
     begins, ends, steps = (
@@ -425,6 +407,7 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
     slices(t, operator, begins, ends, steps, drop)
 
 
+@lowers("SLICE")
 def _slice(t: Translation, operator: TfliteOperator) -> None:
     shape, *_ = input_shapes(t, operator, 3)
     begins, sizes = t.numbers(operator.inputs[1], "begin"), t.numbers(operator.inputs[2], "size")
@@ -436,6 +419,7 @@ def _slice(t: Translation, operator: TfliteOperator) -> None:
     slices(t, operator, begins, ends, [1] * len(shape), set())
 
 
+@lowers("SPLIT", "SPLIT_V")
 def _split(t: Translation, operator: TfliteOperator) -> None:
     by_sizes = operator.code == "SPLIT_V"
     check_arity(operator, 3 if by_sizes else 2, len(operator.outputs))
@@ -453,6 +437,7 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
 
 
+@lowers("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
     check_arity(operator, 1)
@@ -460,12 +445,13 @@ def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
     if block < 1:
         raise RefusedOperator(f"block size {block} is not supported")
     if operator.code == "SPACE_TO_DEPTH":
-        t.expect_shape(operator.output, (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
-        return layer(t, operator, "SpaceToDepth", [t.real(operator.input)], None, blocksize=block)
-    t.expect_shape(operator.output, (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
-    return layer(t, operator, "DepthToSpace", [t.real(operator.input)], None, blocksize=block, mode="DCR")
+        result = (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block)
+        return layer(t, operator, "SpaceToDepth", [t.real(operator.input)], result, blocksize=block)
+    result = (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block))
+    return layer(t, operator, "DepthToSpace", [t.real(operator.input)], result, blocksize=block, mode="DCR")
 
 
+@lowers("QUANTIZE", "DEQUANTIZE", "DENSIFY")
 def _convert(t: Translation, operator: TfliteOperator) -> None:
     """Translate QUANTIZE, DEQUANTIZE and DENSIFY: the input's real values, in the type of the result."""
     source = t.tensor(operator.input)
@@ -473,59 +459,31 @@ def _convert(t: Translation, operator: TfliteOperator) -> None:
     if operator.code == "DENSIFY" and source.values is None:
         raise RefusedOperator("its input is not a constant")
     if source.values is not None and operator.code != "QUANTIZE":
-        return t.constant_result(operator.output, operator.input)
+        return t.set_values(operator.output, t.real_values(operator.input))
     return t.alias(operator.output, operator.input)
 
 
+@lowers("READ_VARIABLE")
 def _read_variable(t: Translation, operator: TfliteOperator) -> None:
     t.variables.read(operator.output, operator.input)
 
 
+@lowers("ASSIGN_VARIABLE")
 def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
     if len(operator.inputs) != 2 or operator.outputs:
         raise operator.arity_error()
     t.variables.assign(*operator.inputs)
 
 
+@lowers("VAR_HANDLE", "CALL_ONCE")
 def _skip(t: Translation, operator: TfliteOperator) -> None:
     """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
 
 
-_FUNCTIONS = pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log")
-"""ONNX operators of element-wise functions that keep quantized types."""
-_REDUCTIONS = pairs("MEAN=ReduceMean SUM=ReduceSum REDUCE_MAX=ReduceMax REDUCE_MIN=ReduceMin REDUCE_PROD=ReduceProd")
-LOWERINGS: dict[str, Lowering] = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _conv),
-    "TRANSPOSE_CONV": _transposed_conv,
-    "FULLY_CONNECTED": _fully_connected,
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
-    **{code: partial(_function, "Identity", limits=limits) for code, limits in LIMITS.items()},
-    **{code: partial(_function, kind) for code, kind in _FUNCTIONS.items()},
-    "RSQRT": _rsqrt,
-    "GELU": _gelu,
-    "LEAKY_RELU": _leaky,
-    "PRELU": _prelu,
-    "LOCAL_RESPONSE_NORMALIZATION": _response_norm,
-    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), _softmax),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
-    "CONCATENATION": _concatenation,
-    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),
-    **{code: partial(_reduction, kind) for code, kind in _REDUCTIONS.items()},
-    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
-    "TRANSPOSE": _transpose,
-    "STRIDED_SLICE": _strided_slice,
-    "SLICE": _slice,
-    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
-    **dict.fromkeys(("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"), _space_to_depth),
-    **dict.fromkeys(("QUANTIZE", "DEQUANTIZE", "DENSIFY"), _convert),
-    "READ_VARIABLE": _read_variable,
-    "ASSIGN_VARIABLE": _assign_variable,
-    **dict.fromkeys(("VAR_HANDLE", "CALL_ONCE"), _skip),
-}
-"""Translations of operators by name."""
-
-CUSTOM_LOWERINGS: dict[str, Lowering] = {
-    "Convolution2DTransposeBias": _mediapipe_conv,
-    "TFLite_Detection_PostProcess": translate_detections,
-}
-"""Translations of custom operators by name."""
+# Element-wise functions that keep quantized types, and reductions.
+for _code, _limits in LIMITS.items():
+    lowers(_code)(partial(_function, "Identity", limits=_limits))
+for _code, _kind in pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log").items():
+    lowers(_code)(partial(_function, _kind))
+for _code, _kind in pairs("SUM=Sum MEAN=Mean REDUCE_MAX=Max REDUCE_MIN=Min REDUCE_PROD=Prod").items():
+    lowers(_code)(partial(_reduction, f"Reduce{_kind}"))

@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import Emitter, broadcast, fused_limits, input_shapes, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import pairs
-from n2d2py.frontend.tflite.translation import Lowering, Translation, file_axis, graph_axis, onnx_type
+from n2d2py.frontend.tflite.translation import Translation, file_axis, graph_axis, lowers, onnx_type
 
 _MIN_LENGTH = 1e-6
 """Smallest divisor of L2_NORMALIZATION."""
@@ -51,6 +51,7 @@ def _floor_parts(kind: str, emit: Emitter, operands: list[str], integers: bool) 
     return ("Floor", [quotient]) if kind == "FloorDiv" else ("Sub", [x, emit("Mul", emit("Floor", quotient), y)])
 
 
+@lowers("CAST")
 def _cast(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = input_shapes(t, operator, 1)
     source, target = (t.tensor(index) for index in (operator.input, operator.output))
@@ -61,6 +62,7 @@ def _cast(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, lambda name: t.emit("Cast", [x], name, to=to), truth=target.dtype.kind == "b")
 
 
+@lowers("PACK")
 def _pack(t: Translation, operator: TfliteOperator) -> None:
     """Stack arrays along a new axis."""
     (shape,) = input_shapes(t, operator, 1)
@@ -69,12 +71,13 @@ def _pack(t: Translation, operator: TfliteOperator) -> None:
     rank = len(shape) + 1
     axis = file_axis(operator.option(1), rank)
     one = (*shape[:axis], 1, *shape[axis:])
-    t.expect_shape(operator.output, (*shape[:axis], len(operator.inputs), *shape[axis:]))
+    result = (*shape[:axis], len(operator.inputs), *shape[axis:])
     name = t.tensor(operator.output).name
     parts = [t.reshape(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
-    layer(t, operator, "Concat", parts, None, axis=graph_axis(axis, rank))
+    layer(t, operator, "Concat", parts, result, axis=graph_axis(axis, rank))
 
 
+@lowers("UNPACK")
 def _unpack(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = input_shapes(t, operator, 1)
     axis = file_axis(operator.option(1), len(shape))
@@ -84,6 +87,7 @@ def _unpack(t: Translation, operator: TfliteOperator) -> None:
         slice_axis(t, replace(operator, outputs=(output,)), axis, index, index + 1, drop=True)
 
 
+@lowers("REVERSE_V2")
 def _reverse(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = input_shapes(t, operator, 2)
     axes = {file_axis(axis, len(shape)) for axis in t.numbers(operator.inputs[1], "axes")}
@@ -93,6 +97,7 @@ def _reverse(t: Translation, operator: TfliteOperator) -> None:
     slices(t, operator, begins, ends, [-1 if back else 1 for back in is_reversed], set())
 
 
+@lowers("TILE", "BROADCAST_TO")
 def _repeat(t: Translation, operator: TfliteOperator) -> None:
     """Translate TILE (repetitions of each axis) and BROADCAST_TO (shape)."""
     (shape, _) = input_shapes(t, operator, 2)
@@ -102,20 +107,19 @@ def _repeat(t: Translation, operator: TfliteOperator) -> None:
             size not in (1, wanted) for size, wanted in zip(shape[::-1], counts[::-1], strict=False)
         ):
             raise RefusedOperator(f"its input {shape} cannot be broadcast to {counts[:8]}")
-        t.expect_shape(operator.output, counts)
-        name = t.real(operator.inputs[0], len(counts))
+        result, name = counts, t.real(operator.inputs[0], len(counts))
         shape = (1,) * (len(counts) - len(shape)) + shape
         counts = [wanted // size if size else 1 for size, wanted in zip(shape, counts, strict=True)]
     else:
         if len(counts) != len(shape):
             raise RefusedOperator(f"its multiples are for {len(counts)} axes, but its input has {len(shape)}")
-        t.expect_shape(operator.output, [size * count for size, count in zip(shape, counts, strict=True)])
-        name = t.real(operator.inputs[0])
+        result, name = [size * count for size, count in zip(shape, counts, strict=True)], t.real(operator.inputs[0])
     if len(counts) == 4:
         counts = [counts[axis] for axis in (0, 3, 1, 2)]
-    layer(t, operator, "Tile", [name, t.constant("repeats", np.array(counts, np.int64))], None)
+    layer(t, operator, "Tile", [name, t.constant("repeats", np.array(counts, np.int64))], result)
 
 
+@lowers("GATHER")
 def _gather(t: Translation, operator: TfliteOperator) -> None:
     """Gather parts of an axis, at constant or computed indices."""
     (shape, places) = input_shapes(t, operator, 2)
@@ -131,11 +135,12 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its indices are out of range for an axis of {shape[axis]}")
     if not places:
         return slice_axis(t, operator, axis, indexes[0], indexes[0] + 1, drop=True)
-    t.expect_shape(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
-    positions = t.constant("positions", np.array(indexes, np.int64))
-    return layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=graph_axis(axis, len(shape)))
+    inputs = [t.real(operator.inputs[0]), t.constant("positions", np.array(indexes, np.int64))]
+    result = (*shape[:axis], len(indexes), *shape[axis + 1 :])
+    return layer(t, operator, "Gather", inputs, result, axis=graph_axis(axis, len(shape)))
 
 
+@lowers("BATCH_MATMUL")
 def _batch_matmul(t: Translation, operator: TfliteOperator) -> None:
     """Translate BATCH_MATMUL, whose last two axes of the file are rows and columns."""
     shapes = input_shapes(t, operator, 2)
@@ -148,19 +153,17 @@ def _batch_matmul(t: Translation, operator: TfliteOperator) -> None:
         forms.append([shape[axis] for axis in order])
         perm = [graph_axis(axis, rank) for axis in order]
         operand = t.real(index)
-        operands.append(
-            operand
-            if perm == [*range(rank)]
-            else t.emit("Transpose", [operand], t.fresh(f"{name}_{'left right'.split()[position]}"), perm=perm)
-        )
+        if perm != [*range(rank)]:
+            operand = t.emit("Transpose", [operand], t.fresh(f"{name}_{('left', 'right')[position]}"), perm=perm)
+        operands.append(operand)
     above = broadcast([tuple(form[:-2]) for form in forms])
     if forms[0][-1] != forms[1][-2]:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")
-    t.expect_shape(operator.output, (*above, forms[0][-2], forms[1][-1]))
+    result = (*above, forms[0][-2], forms[1][-1])
     if rank != 4:
-        return layer(t, operator, "MatMul", operands, None)
+        return layer(t, operator, "MatMul", operands, result)
     product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
-    return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
+    return layer(t, operator, "Transpose", [product], result, perm=(0, 3, 1, 2))
 
 
 def _axis(t: Translation, operator: TfliteOperator) -> int:
@@ -182,50 +185,39 @@ def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, cast)
 
 
+@lowers("CUMSUM")
 def _running_sum(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = input_shapes(t, operator, 2)
-    t.expect_shape(operator.output, shape)
     axis = t.constant("axis", np.array(graph_axis(_axis(t, operator), len(shape))))
     inputs = [t.real(operator.inputs[0]), axis]
-    layer(t, operator, "CumSum", inputs, None, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
+    layer(t, operator, "CumSum", inputs, shape, exclusive=int(operator.flag(0)), reverse=int(operator.flag(1)))
 
 
+@lowers("L2_NORMALIZATION")
 def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = input_shapes(t, operator, 1)
-    t.expect_shape(operator.output, shape)
     if operator.option(0, "<b"):
         raise RefusedOperator("a fused activation is not supported")
     name, output = t.real(operator.input), t.tensor(operator.output).name
     axes = t.constant("axes", np.array([graph_axis(-1, len(shape))], np.int64))
     length = t.emit("ReduceL2", [name, axes], t.fresh(f"{output}_length"), keepdims=1)
     least = t.constant("least", np.float32(_MIN_LENGTH))
-    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{output}_divisor"))], None)
+    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{output}_divisor"))], shape)
 
 
 _ELEMENT_WISE = {
     1: "NEG=Neg SIN=Sin COS=Cos FLOOR=Floor CEIL=Ceil ROUND=Round SIGN=Sign ELU=Elu SQUARE=Mul LOGICAL_NOT=Not",
-    2: "ADD=Add SUB=Sub MUL=Mul DIV=Div MAXIMUM=Max MINIMUM=Min POW=Pow FLOOR_DIV=FloorDiv FLOOR_MOD=FloorMod SQUARED_DIFFERENCE=Mul EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual "
-    "GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And LOGICAL_OR=Or",
+    2: """
+    ADD=Add SUB=Sub MUL=Mul DIV=Div MAXIMUM=Max MINIMUM=Min POW=Pow FLOOR_DIV=FloorDiv FLOOR_MOD=FloorMod SQUARED_DIFFERENCE=Mul
+    EQUAL=Equal NOT_EQUAL=Not LESS=Less LESS_EQUAL=LessOrEqual GREATER=Greater GREATER_EQUAL=GreaterOrEqual LOGICAL_AND=And
+    LOGICAL_OR=Or
+    """,
     3: "SELECT=Where SELECT_V2=Where",
 }
 """ONNX operators of element-wise operators, by number of operands."""
-REAL_LOWERINGS: dict[str, Lowering] = {
-    **{
-        code: partial(_element_wise, kind, operands)
-        for operands, table in _ELEMENT_WISE.items()
-        for code, kind in pairs(table).items()
-    },
-    "ADD_N": lambda t, operator: _element_wise("Sum", len(operator.inputs), t, operator),
-    "CAST": _cast,
-    "PACK": _pack,
-    "UNPACK": _unpack,
-    "REVERSE_V2": _reverse,
-    **dict.fromkeys(("TILE", "BROADCAST_TO"), _repeat),
-    "GATHER": _gather,
-    "BATCH_MATMUL": _batch_matmul,
-    "L2_NORMALIZATION": _l2_normalize,
-    "ARG_MAX": partial(_arg, "ArgMax"),
-    "ARG_MIN": partial(_arg, "ArgMin"),
-    "CUMSUM": _running_sum,
-}
-"""Translations of float operators by name."""
+for _operands, _table in _ELEMENT_WISE.items():
+    for _code, _kind in pairs(_table).items():
+        lowers(_code)(partial(_element_wise, _kind, _operands))
+lowers("ADD_N")(lambda t, operator: _element_wise("Sum", len(operator.inputs), t, operator))
+lowers("ARG_MAX")(partial(_arg, "ArgMax"))
+lowers("ARG_MIN")(partial(_arg, "ArgMin"))

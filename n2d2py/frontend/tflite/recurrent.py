@@ -1,4 +1,4 @@
-"""TFLite's LSTM and RNN over sequences with zero initial states, as ONNX operators."""
+"""TFLite's LSTM and RNN as ONNX operators: over sequences from zero states; of one step with states kept between calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n2d2py.contracts.onnx.nodes import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import fused_limits
-from n2d2py.frontend.tflite.translation import Lowering, Translation
+from n2d2py.frontend.tflite.translation import Translation, lowers
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
 """ONNX's names of fused activations."""
@@ -49,13 +49,14 @@ def _recurrent_layer(
     operator: TfliteOperator,
     kind: str,
     constants: list[np.ndarray],
+    variables: tuple[int, ...],
     major: bool,
     peepholes: np.ndarray | None = None,
     **attributes: object,
 ) -> tuple[str, int]:
     """Add a recurrent layer; return its states (batch, steps, size), or (steps, batch, size) with `major`, and their size.
 
-    `constants`: weights, recurrent weights and biases, as (1, rows, ...).
+    `constants`: weights, recurrent weights and biases, as (1, rows, ...); `variables`: of the hidden and the cell state.
     """
     weights, recurrent, biases = constants
     x = operator.inputs[0]
@@ -64,12 +65,45 @@ def _recurrent_layer(
     name = t.tensor(operator.outputs[0]).name
     both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
     inputs = [t.real(x), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
-    if peepholes is not None:
-        inputs += ["", "", "", t.constant(f"{name}_peepholes", peepholes)]
-    attributes |= {"hidden_size": recurrent.shape[2], "layout": int(not major)}
-    states = t.emit(kind, inputs, t.fresh(f"{name}_states"), **attributes)
+    third = [t.constant(f"{name}_peepholes", peepholes)] if peepholes is not None else []
+    size = recurrent.shape[2]
+    attributes |= {"hidden_size": size, "layout": int(not major)}
+    if t.tensor(x).shape[:2] == (1, 1) and attributes.get("direction") != "reverse":  # one step a call
+        return _recurrent_step(t, kind, (inputs, third), variables, size, attributes), size
+    states = t.emit(kind, [*inputs, *(["", "", "", *third] if third else [])], t.fresh(f"{name}_states"), **attributes)
     axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
-    return t.emit("Squeeze", [states, axes], t.fresh(f"{name}_sequence")), recurrent.shape[2]
+    return t.emit("Squeeze", [states, axes], t.fresh(f"{name}_sequence")), size
+
+
+def _recurrent_step(
+    t: Translation,
+    kind: str,
+    inputs: tuple[list[str], list[str]],
+    variables: tuple[int, ...],
+    size: int,
+    attributes: dict[str, object],
+) -> str:
+    """Add a recurrent layer of one step, whose variables keep their values between calls; return its state (1, 1, size).
+
+    `inputs`: those before the initial states, and those after them.
+    """
+    first, last = inputs
+    shape, hidden = (1, 1, size), t.fresh(f"{kind}_hidden")
+
+    def step(old_states: list[str]) -> str:
+        initial = [t.reshape(old, shape[1:], shape) for old in old_states]
+        cell = t.fresh(f"{kind}_cell") if len(initial) == 2 else ""
+        t.emit_many(kind, [*first, "", *initial, *last], ["", hidden, *([cell] if cell else [])], **attributes)
+        return cell
+
+    def stepped(old: str) -> str:
+        if len(variables) == 2:
+            t.state(variables[1], lambda cell: t.reshape(step([old, cell]), shape, shape[1:]))
+        else:
+            step([old])
+        return t.reshape(hidden, shape, shape[1:])
+
+    return t.reshape(t.state(variables[0], stepped), shape[1:], shape)
 
 
 def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
@@ -96,16 +130,19 @@ def _lstm(t: Translation, operator: TfliteOperator, major: bool, direction: str 
     cell_limit = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
     if limits := [limit for limit in (clip, cell_limit) if limit]:
         t.note(CELL_LIMIT, repr(min(limits)))
-    return _recurrent_layer(t, operator, "LSTM", constants, major, peepholes, direction=direction, input_forget=int(coupled))
+    attributes = {"direction": direction, "input_forget": int(coupled)}
+    return _recurrent_layer(t, operator, "LSTM", constants, operator.inputs[18:20], major, peepholes, **attributes)
 
 
 def _rnn(t: Translation, operator: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
     """Add an RNN. Inputs: x; weights; recurrent weights; biases; states."""
     _require_zero_state(t, operator, 4)
     constants = [_concat_constants(t, operator, (index,), axes) for index, axes in ((1, 2), (2, 2), (3, 1))]
-    return _recurrent_layer(t, operator, "RNN", constants, major, direction=direction, activations=[_activation(operator, 1)])
+    attributes = {"direction": direction, "activations": [_activation(operator, 1)]}
+    return _recurrent_layer(t, operator, "RNN", constants, operator.inputs[4:5], major, **attributes)
 
 
+@lowers(RECURRENT_LOOP)
 def _loop(t: Translation, operator: TfliteOperator) -> None:
     """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = operator.cell, operator.outputs[0], operator.outputs[1:]
@@ -183,6 +220,7 @@ def _declare_states(t: Translation, operator: TfliteOperator, output: int, state
     t.result(output, lambda name: t.emit(kind, names, name, **attributes))
 
 
+@lowers("RNN")
 def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
     """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
     if len(operator.inputs) != 5 or len(operator.outputs) != 1:
@@ -201,6 +239,7 @@ def _rnn_step(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, lambda output: t.emit("Identity", [result], output))
 
 
+@lowers("SVDF")
 def _svdf(t: Translation, operator: TfliteOperator) -> None:
     """Add an SVDF layer. Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last
     steps.
@@ -246,15 +285,8 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
     t.result(operator.output, summed, fused_limits(operator, 1))
 
 
-RECURRENT_LOWERINGS: dict[str, Lowering] = {
-    "SVDF": _svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": partial(_sequence, _lstm, range(20, 25), (3, False)),
-    "BIDIRECTIONAL_SEQUENCE_LSTM": partial(
-        _bidirectional, _lstm, ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40), (4, True), 3
-    ),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": partial(_sequence, _rnn, range(5, 6), (0, False)),
-    "BIDIRECTIONAL_SEQUENCE_RNN": partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2),
-    "RNN": _rnn_step,
-    RECURRENT_LOOP: _loop,
-}
-"""Translations of recurrent operators by name."""
+_BOTH_LSTM = ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40)
+lowers("UNIDIRECTIONAL_SEQUENCE_LSTM")(partial(_sequence, _lstm, range(20, 25), (3, False)))
+lowers("BIDIRECTIONAL_SEQUENCE_LSTM")(partial(_bidirectional, _lstm, _BOTH_LSTM, (4, True), 3))
+lowers("UNIDIRECTIONAL_SEQUENCE_RNN")(partial(_sequence, _rnn, range(5, 6), (0, False)))
+lowers("BIDIRECTIONAL_SEQUENCE_RNN")(partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2))

@@ -6,7 +6,7 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -24,6 +24,7 @@ from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import numbered_name
+from n2d2py.registry import Registry
 
 OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -296,10 +297,6 @@ class Translation:
         """Declare a result that equals the real values of another tensor."""
         self.result(index, lambda name: self.emit("Identity", [self.real(source)], name))
 
-    def constant_result(self, index: int, source: int) -> None:
-        """Declare a constant result: the real values of another constant, in the order of the file."""
-        self.set_values(index, self.real_values(source))
-
     def real_values(self, index: int) -> np.ndarray:
         """Return the dequantized values of a constant, float32, in the order of the file."""
         return self.tensor(index).real_values()
@@ -343,8 +340,8 @@ class Translation:
         return name
 
     # ---- the whole ------------------------------------------------------------------------------
-    def run(self, lowerings: Mapping[str, Lowering], custom: Mapping[str, Lowering]) -> onnx.ModelProto:
-        """Return the model; operators and custom operators are translated by name.
+    def run(self) -> onnx.ModelProto:
+        """Return the model.
 
         Raises:
             ErrorList: E310 for each kind of operator that cannot be translated, with the first one.
@@ -358,15 +355,12 @@ class Translation:
             if operator.index not in needed:
                 continue
             self._label = file.label(operator)
-            lowering = (custom if operator.custom else lowerings).get(operator.code)
+            kind = "custom " if operator.custom else ""
+            lowering = LOWERINGS.get(f"{kind}{operator.code}")
             try:
                 if lowering is None:
-                    what = (
-                        "operator is that of a compiler for an accelerator"
-                        if operator.code in COMPILED
-                        else "operator is not supported"
-                    )
-                    raise RefusedOperator(f"the {'custom ' if operator.custom else ''}{what}")
+                    what = "that of a compiler for an accelerator" if operator.code in COMPILED else "not supported"
+                    raise RefusedOperator(f"the {kind}operator is {what}")
                 if not self._blocked.intersection(operator.inputs):
                     self.rounding, self._notes = self._rounding(operator), {}
                     lowering(self, operator)
@@ -423,15 +417,13 @@ class Translation:
         inputs = []
         for index in self.file.inputs:
             try:
-                inputs.append(self._declare_input(index))
+                name = self.tensor(index).name
+                self._label = f"input {name}"
+                inputs.append(self.graph_input(index, name))
             except RefusedOperator as reason:
-                raise self._wrong_end("input", index, str(reason)) from None
+                what = f"the input '{self.file.tensors[index].name}' cannot be used: {reason}"
+                raise N2D2Error("E305", what, where=Location(self.file.path), remedy="convert the model again") from None
         return inputs
-
-    def _declare_input(self, index: int) -> onnx.ValueInfoProto:
-        tensor = self.tensor(index)
-        self._label = f"input {tensor.name}"
-        return self.graph_input(index, tensor.name)
 
     def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto:
         """Return a graph input called `name` for a tensor of the file."""
@@ -449,10 +441,6 @@ class Translation:
         else:
             self._real[index] = name
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, channels_first(tensor.shape))
-
-    def _wrong_end(self, what: str, index: int, reason: str) -> N2D2Error:
-        text = f"the {what} '{self.file.tensors[index].name}' cannot be used: {reason}"
-        return N2D2Error("E305", text, where=Location(self.file.path), remedy="convert the model again")
 
     def _output(self, index: int, name: str = "") -> onnx.ValueInfoProto:
         tensor = self._known.get(index, self.file.tensors[index])
@@ -500,6 +488,15 @@ class Translation:
 
 Lowering = Callable[[Translation, TfliteOperator], None]
 """Function that translates an operator."""
+
+_MODULES = ("operators", "real_operators", "array_operators", "recurrent", "detections")
+LOWERINGS: Registry[Lowering] = Registry("the translation of", *(f"n2d2py.frontend.tflite.{name}" for name in _MODULES))
+"""Translations by name of the operator, "custom NAME" for custom operators."""
+
+
+def lowers(*operators: str) -> Callable[[Lowering], Lowering]:
+    """Return a decorator that registers a translation. Raise InternalError if an operator has another one."""
+    return LOWERINGS.declare(*operators)
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

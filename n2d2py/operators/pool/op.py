@@ -10,7 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.contracts.cpp import Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
+from n2d2py.contracts.cpp import BYTE_SUMS, Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
 from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
@@ -174,7 +174,7 @@ def lower(layer: Layer) -> LayerCode:
     elif op.mode == "Max":
         types["Epilogue"] = moving_epilogue(layer, clamped=True)
     else:
-        selection = vectors(layer)
+        selection = vectors(layer, BYTE_SUMS)
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
         types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
         per_count = layer.integer and layer.node.rescaling.count > 1

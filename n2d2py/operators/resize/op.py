@@ -167,6 +167,7 @@ class ResizeQuantizer(Quantizer):
             unit = bound // max(peak(x), x.qmax, -x.qmin)
             form = StoredSums(np.array([stored_origin(node, x)], np.int32))
             return integer_layer(node, form, file_clamp(node, y), pool_rescale(np.array([unit])), 255 * unit)
+        types.remark(node, "it interpolates between bytes without a sign, or between two scales")
         factor, bound = _factor_and_bound(node, types)
         return integer_layer(
             node, Rescaled(), file_clamp(node, types.output), file_rescale(node, factor, bound, types.options.rescaling), bound

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -38,6 +38,15 @@ SHIFT = 32
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
 of a fully connected layer) on the stack."""
+
+
+class Rounding(IntEnum):
+    """The rescale of accumulators by kernels of microcontrollers: `lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`."""
+
+    HIGH_WORD = 0
+    TWICE = 1
+    TWICE_SIGNED = 2
+    ONCE = 3
 
 
 V = TypeVar("V")
@@ -161,9 +170,8 @@ class KernelFacts:
 def winograd_geometry(layer: Layer) -> WinogradFacts:
     """Return the facts for the Winograd forms of a convolution, besides its weights."""
     op, (lines, pixels) = layer.op, layer.output_shape[2:]
-    line = layer.over[0].line_bytes if layer.over else 0
     bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
-    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch, line)
+    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch)
 
 
 def weight_type(layer: Layer, values: np.ndarray) -> str:
@@ -177,6 +185,27 @@ def weight_type(layer: Layer, values: np.ndarray) -> str:
 def plain(ctype: str) -> str:
     """Return a type of C++ as reports name it."""
     return ctype.removeprefix("std::").removesuffix("_t")
+
+
+def stored_limits(layer: Layer) -> tuple[int, int, int]:
+    """Return the zero point, the least and the largest stored result of a layer."""
+    least, most = map(int, layer.node.clamp or (layer.output.qmin, layer.output.qmax))
+    return 0 if layer.node.zero_in_bias else layer.output.zero_point, least, most
+
+
+def lane_offset(layer: Layer) -> int:
+    """Return how much higher kernels of the DSP extension compute the results of a layer: 128 for signed bytes."""
+    return 128 if layer.output.signed and layer.output.bits == 8 else 0
+
+
+def rounding(layer: Layer) -> Rounding:
+    """Return the rescale of a layer; ties below 0 count where not all results below the zero point are clamped."""
+    rescale, (zero, least, _) = layer.node.rescale, stored_limits(layer)
+    if not isinstance(rescale, DoublingRescale):
+        return Rounding.HIGH_WORD
+    if not rescale.twice:
+        return Rounding.ONCE
+    return Rounding.TWICE_SIGNED if least < zero else Rounding.TWICE
 
 
 class Role(Enum):

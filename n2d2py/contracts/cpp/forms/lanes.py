@@ -13,7 +13,16 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.forms.contract import SHIFT, CoreForm, KernelFacts, form
+from n2d2py.contracts.cpp.forms.contract import (
+    SHIFT,
+    CoreForm,
+    KernelFacts,
+    Rounding,
+    form,
+    lane_offset,
+    rounding,
+    stored_limits,
+)
 from n2d2py.contracts.cpp.isa import LANES, PAIRS, ROW_PAIRS
 from n2d2py.contracts.cpp.packing import joined_bytes, zero_padded
 
@@ -21,8 +30,9 @@ _OUTPUTS = 4
 _LIMIT = 2**23
 _INPUTS = 8
 """Of a step of the kernel of fully connected layers."""
-_CHUNK, _FEWEST_PIXELS = 24, 4
-"""Columns of a chunk of `row_pair_depthwise.hpp`; outputs of a line from which on it is faster than by pairs of taps."""
+_CHUNK, _NEXT_PAIRS, _FEWEST_PIXELS = 24, 128, 4
+"""Columns of a chunk of `row_pair_depthwise.hpp`; bytes for further pairs of rows; outputs of a line from which on it is faster than by pairs
+of taps."""
 
 
 def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
@@ -85,6 +95,16 @@ def without_dead(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> tu
     return bias, multipliers[None]
 
 
+def _lane_words(facts: KernelFacts) -> np.ndarray:
+    """Return `high_words` as `lanes.hpp` has them: B and D of every four outputs have accumulators that are 256 times as large."""
+    words = facts.high_words
+    if rounding(facts.layer) not in (Rounding.TWICE, Rounding.ONCE):
+        return words
+    multipliers, shifts = facts.multipliers
+    upper = np.stack([multipliers, -(np.int64(1) << np.maximum(25 - shifts, 0)) * (shifts <= 25)])
+    return np.where(np.arange(words.shape[1]) % _OUTPUTS < _OUTPUTS // 2, words, upper)
+
+
 def _has_half_results(facts: KernelFacts, bias: np.ndarray, words: np.ndarray) -> bool:
     """True if results fit 16 bits before they are clamped, for stored inputs of any value and zero points of bytes."""
     factors, shift = (words[0], SHIFT) if len(words) == 1 else (facts.multipliers[0], SHIFT - 1 + facts.multipliers[1])
@@ -122,7 +142,7 @@ class Lanes(CoreForm):
         return {**self.facts, "LaneHalves": int(facts.dense and _has_half_results(facts, bias, words))}
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        constants = without_dead(facts.rows, facts.bias, facts.high_words)
+        constants = without_dead(facts.rows, facts.bias, _lane_words(facts))
         if facts.kernel == "convolution":
             return lane_stream(_columns(facts), *constants)
         depth = round_up(facts.rows.shape[1], _INPUTS)
@@ -135,10 +155,11 @@ class Lanes(CoreForm):
         direct = output_aligned and outputs % _OUTPUTS == 0
         if facts.kernel == "fullyConnected":
             results = 256 if facts.layer.output.bytes > 1 else 4 if direct else 4 * quads
-            return 168 + 2 * round_up(inputs, _INPUTS) + results + (facts.gathered_bytes if input_aligned else inputs)
+            return 176 + 2 * round_up(inputs, _INPUTS) + results + (facts.gathered_bytes if input_aligned else inputs)
         _, lines, _, channels = facts.weights.shape
         columns = _chunk_bytes(facts, round_up(lines * channels, 2))
-        return 464 + 16 * lines + columns + channels + (0 if direct else 8 * quads)
+        pointers = 16 if input_aligned and channels % 4 == 0 else 20  # of a line
+        return 464 + pointers * lines + columns + channels + (0 if direct else 8 * quads)
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
@@ -172,6 +193,11 @@ class PairsOfTaps(CoreForm):
         return 240 + 4 * lines + 4 * (lines * columns + 2) + channels
 
 
+def _negated(facts: KernelFacts) -> np.ndarray:
+    """True for channels whose second factor, 2^(32 - shift), is -2^31 as a signed word: their accumulators are negative too."""
+    return facts.multipliers[1] == 1
+
+
 def row_pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
     """int8 bytes of the stream of depthwise weights (C, 3, 3), as `row_pair_depthwise.hpp` describes it; C is a multiple of 4."""
     lanes = weights.astype(np.int64) & 0xFFFF
@@ -195,13 +221,30 @@ class PairsOfRows(CoreForm):
             return f"a line has less than {_FEWEST_PIXELS} pixels"
         return facts.one_multiplier or facts.unaligned
 
+    @staticmethod
+    def _rounding(facts: KernelFacts) -> Rounding:
+        """Return the rescale of its kernel: that for ties upwards has no zero point, and products of negated channels are never ties."""
+        zero, known = stored_limits(facts.layer)[0] + lane_offset(facts.layer), rounding(facts.layer)
+        if known is not Rounding.TWICE:
+            return known
+        ties = facts.layer.node.bound >= 2**20 or not (facts.multipliers[0][_negated(facts)] % 2**10).all()
+        return Rounding.TWICE_SIGNED if zero or ties else known
+
+    def enumerators(self, facts: KernelFacts) -> Mapping[str, int]:
+        return {**self.facts, "RowRounding": self._rounding(facts)}
+
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return row_pair_stream(facts.weights, facts.bias, facts.high_words)
+        weights, bias, words = facts.weights, facts.bias, facts.high_words
+        if self._rounding(facts) is Rounding.TWICE:
+            sign = 1 - 2 * _negated(facts)
+            weights, bias, words = weights * sign[:, None, None], bias * sign, words * [[1], [-1]]
+        return row_pair_stream(weights, bias, words)
 
     def stack(self, facts: KernelFacts) -> int:
-        """As `row_pair_depthwise.hpp`: the columns of a chunk, a line of inputs."""
+        """As `row_pair_depthwise.hpp`: the columns of a chunk, further pairs of rows or a line of inputs."""
         pixels, op = facts.layer.output_shape[3], facts.layer.op
         outputs = min(pixels, _CHUNK // op.stride[1])
         columns = round_up(outputs, 3) + 2 if op.stride[1] == 1 else -(-outputs // 2) * 4 + 1
         line = facts.layer.copied_line_bytes if op.stride[0] == 1 else 0
-        return 608 + 32 * columns + line
+        ordered = facts.layer.serial or facts.layer.streamed or facts.layer.backwards or op.stride[0] > 2
+        return 608 + 32 * columns + line + (0 if ordered else _NEXT_PAIRS)

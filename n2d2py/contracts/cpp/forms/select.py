@@ -8,9 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import DoublingRescale, NumType, Rescale
+from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
+from n2d2py.contracts.cpp.forms.contract import (
+    HALF,
+    CoreForm,
+    KernelFacts,
+    KernelForm,
+    Role,
+    candidates,
+    lane_offset,
+    plain,
+    rounding,
+    stored_limits,
+    weight_type,
+)
 from n2d2py.contracts.cpp.forms.panels import packed_matrix
 from n2d2py.contracts.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
 from n2d2py.contracts.cpp.layer import Layer, LayerScratch
@@ -204,17 +216,9 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
 
 def _stored_facts(layer: Layer) -> dict[str, int]:
     """Return rounding and storing of results by kernels of microcontrollers: by lanes, signed bytes 128 higher; by vectors."""
-    output, high = layer.output, 128 if layer.output.signed and layer.output.bits == 8 else 0
-    least, most = map(int, layer.node.clamp or (output.qmin, output.qmax))
-    zero = 0 if layer.node.zero_in_bias else output.zero_point
-    lanes = {"LaneZero": zero + high, "LaneSigned": int(output.signed), "LaneLow": least + high, "LaneHigh": most + high}
+    (zero, least, most), high = stored_limits(layer), lane_offset(layer)
+    signed = int(layer.output.signed)
+    lanes = {"LaneZero": zero + high, "LaneSigned": signed, "LaneLow": least + high, "LaneHigh": most + high}
     vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
     words = dict(zip(("WordInput", "WordOutput"), map(int, layer.word_pixels), strict=True))
-    return {**lanes, **vectors, **words, "Rounding": _rounding(layer.node.rescale, least < zero)}
-
-
-def _rounding(rescale: Rescale | None, signed: bool) -> int:
-    """`lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`; `signed`: results below 0, zero point not added, are not all clamped."""
-    if not isinstance(rescale, DoublingRescale):
-        return 0
-    return 1 + signed if rescale.twice else 3
+    return {**lanes, **vectors, **words, "Rounding": rounding(layer)}

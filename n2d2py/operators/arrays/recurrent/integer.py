@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic.recurrent import GATE_BITS, LARGEST_SHIFT, SMALLEST_SHIFT, STATE_BITS, knots
-from n2d2py.arithmetic.weights import range_nearest
+from n2d2py.arithmetic.weights import range_nearest, stored_steps
 from n2d2py.contracts.quant.forming import peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.graph import Custom, Node, QuantNode
@@ -17,7 +17,10 @@ _MAX_STATE = 2.0 ** (STATE_BITS - _MIN_FRACTION) - 1
 
 
 def _quantize_weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return integer weights (O, K) of inputs and of states, rounded together, each with the scale (O) of its rows."""
+    """Return integer weights (O, K) of inputs and of states, rounded together, each with the scale (O) of its rows.
+
+    Rows that are multiples of a step keep it: 8-bit weights of a file are exact.
+    """
     bits = types.weight_bits or types.options.bits
     levels = 2 ** (bits - 1) - 1
     reach = types.inputs[0].max_abs  # calibration divides inputs by it
@@ -25,8 +28,8 @@ def _quantize_weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[
     scales = []
     for rows in real:
         largest = np.abs(rows).max(axis=1)
-        reached = range_nearest(rows, largest, levels) if bits < 8 else largest
-        scales.append(np.where(largest > 0, reached / levels, 1.0))
+        steps = range_nearest(rows, largest, levels) / levels if bits < 8 else stored_steps(rows, largest, levels)
+        scales.append(np.where(largest > 0, steps, 1.0))
     steps = np.repeat(np.stack(scales, axis=1), [rows.shape[1] for rows in real], axis=1)
     rounded = types.rounding(np.concatenate(real, axis=1), steps, levels).astype(np.int8 if bits <= 8 else np.int16)
     parts = np.split(rounded, [real[0].shape[1]], axis=1)
