@@ -37,10 +37,7 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : Dot256Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, Dot256Peak)
 #endif
 
 #include "n2d2/isa/avx2.hpp"

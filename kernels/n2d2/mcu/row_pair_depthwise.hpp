@@ -260,12 +260,6 @@ N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, true, 9, N2D2_ROW_PAIRS_TWICE_SIGNED,
 N2D2_ROW_PAIRS_KERNELS(lanes::Once, true, 9, N2D2_ROW_PAIRS_ONCE, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
 // clang-format on
 
-// The buffers of a layer while it runs.
-struct Buffers {
-    std::uint32_t* columns;  // ColumnWords for each one of a chunk
-    unsigned char* copy;     // a line of inputs; null where the output lies apart
-};
-
 template <bool Clamped>
 N2D2_INLINE void store(const lanes::Limits& s, int stride, const std::uint32_t* results, int count, unsigned char* to) {
     const std::uint32_t* const even = results + (count & ~1);
@@ -433,10 +427,10 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
 
 template <bool Signed, int Stride, class Kernels, bool Clamped, bool Serial>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                             const Buffers& buffers, int begin, int end) {
-    Layer<Signed, Kernels, Clamped> layer(s, out, stream, buffers.columns);
+                             std::uint32_t* columns, unsigned char* copy, int begin, int end) {
+    Layer<Signed, Kernels, Clamped> layer(s, out, stream, columns);
     if (Serial)
-        byLines<Stride>(layer, in, buffers.copy, begin, end);
+        byLines<Stride>(layer, in, copy, begin, end);
     else
         byChannels(layer, in, begin, end);
 }
@@ -466,13 +460,14 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(C);
         std::uint32_t columns[rowpairs::columnsOf(Outputs, Cfg::StrideWidth) * rowpairs::ColumnWords + int(More)];
         std::uint32_t copy[(int(Copy) + 4) / 4];
-        const rowpairs::Buffers buffers = {columns, int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
         typedef rowpairs::Kernels<Cfg::RowRounding, int(Cfg::RowRounding) != int(lanes::HighWord) || Cfg::LaneZero != 0>
             Kernels;
         constexpr bool serial = int(More) == 0;
         constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
         rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, serial ? int(Cfg::StrideWidth) : 0, Kernels,
-                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
+                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), columns,
+                                             int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr, rows.begin,
+                                             rows.end);
     }
 };
 
