@@ -28,7 +28,9 @@ from n2d2py.exports import (
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.memory.settings import Settings
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.quant.calibration import quantize_observed
 from n2d2py.runtime import Runner
+from n2d2py.stages.accuracy import CheckedOutputs, worse_outputs
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, check_ranges, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage, sensitivity_stage
 from n2d2py.stages.export import (
@@ -308,12 +310,20 @@ _WORTH = 1.1
 
 
 def _advise(project: ExportJob) -> None:
-    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights."""
-    if project.quantized.observed is None or project.options.quantization.reduce_range:
+    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights; say what it costs on these samples."""
+    observed, options = project.quantized.observed, project.quantized.options
+    if observed is None or options is None or options.reduce_range:
         return
-    if (gain := project.target.reduced_range_gain(project.prepared)) > _WORTH:
-        text = "-wt-reduce-range: about %.1f times faster on processors like this one, without int8 dot product; check the score with -test"
-        log.notice(text, gain)
+    if (gain := project.target.reduced_range_gain(project.prepared)) <= _WORTH:
+        return
+    cost = "check the score with -test"
+    if observed.checked:
+        with log.muted():
+            reduced, _ = quantize_observed(observed, replace(options, reduce_range=True))
+        lost = max(worse_outputs(reduced, project.quantized.graph, CheckedOutputs(observed)).values(), default=0.0)
+        cost = f"the error of an output grows by {lost:.1f} dB" if lost else "the error of no output grows by more than 0.2 dB"
+    text = "-wt-reduce-range: about %.1f times faster on processors like this one, without int8 dot product; %s"
+    log.notice(text, gain, cost)
 
 
 def _check_project(project: ExportJob, folder: Path) -> Checked:

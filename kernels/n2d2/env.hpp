@@ -72,6 +72,13 @@
 #define N2D2_VECTOR_LOOPS 0
 #endif
 
+// Before a loop of few selections: GCC makes vectors of it, but jumps of its iterations.
+#if N2D2_VECTOR_LOOPS && defined(__GNUC__) && !defined(__clang__)
+#define N2D2_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define N2D2_KEEP_LOOP
+#endif
+
 // A core without vectors whose registers hold the sums of four outputs of four pixels.
 #if defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector) && defined(__GNUC__)
 #define N2D2_SCALAR_TILES 1

@@ -1,20 +1,24 @@
-// Two-dimensional convolution of 3 x 3 windows with stride 1 by Winograd's F(2 x 2, 3 x 3), in integers, exactly; where the config has
-// WinogradTile = 4 by F(4 x 4, 3 x 3) (panels/winograd_fours.hpp).
+// Two-dimensional convolution of 3 x 3 windows with stride 1 by Winograd's F(4 x 4, 3 x 3), in integers, exactly.
 //
-// Two by two outputs are made of four by four inputs d and a window g with 16 products instead of 36:
+// Four by four outputs are made of six by six inputs d and a window g with 36 products instead of 144, Y = A' ((G g G') * (B' d B)) A:
 //
-//   Y = A' ((G g G') * (B' d B)) A        B' = 1  0 -1  0     2 G = 2  0  0     A' = 1  1  1  0
-//                                              0  1  1  0           1  1  1          0  1 -1 -1
-//                                              0 -1  1  0           1 -1  1
-//                                              0  1  0 -1           0  0  2
+//   B' = 4  0 -5  0  1  0     S G = 6  0  0     T A' = 1  -4  -4  1   1  0     T = 24
+//        0 -4 -4  1  1  0           1  1  1            0  -2   2  1  -1  0         12
+//        0  4 -4 -1  1  0           1 -1  1            0  -1  -1  1   1  0          6
+//        0 -2 -1  2  1  0           1  2  4            0  -1   1  2  -2  1          6
+//        0  2 -1 -2  1  0           1 -2  4
+//        0  4  0 -5  0  1           0  0  6
 //
-// The exporter transforms the weights with 2 G instead of G: integers of at most 9 * 128, of which come sums 4 Y.
-// Inputs, bytes from 0 to 255, become integers of at most 4 * 255. The products are summed over the channels in 32 bits, modulo
-// 2^32: the exporter has proved from the weights that 4 Y fits, so that Y is 4 Y / 4 exactly. Signed bytes count as unsigned ones + 128
-// (on ARM unsigned ones as signed ones - 128), for which the bias of the panels (`docs/reference/arithmetic.md`) makes up, as in the other kernels.
+// S, with which the exporter transforms the weights, makes all integers: of at most 49 * 128. Inputs, bytes from 0 to 255, become integers of
+// at most 68 * 255, in 16 bits too. Signed bytes count as unsigned ones + 128 (on ARM unsigned ones as signed ones - 128), for which the bias
+// of the panels (`docs/reference/arithmetic.md`) makes up, as in the other kernels.
+// The products are summed over the channels modulo 2^32. Output (u, v) of T m T' is the sum of the convolution times
+// T[u] T[v] = 9 * 2^k, k of at most 6: times the inverse of 9 modulo 2^32 it is 2^k times the sum, which a shift gives where 64 times the
+// sum fits into 32 bits; the exporter has proved that from the weights.
 //
-// The config is that of a convolution (convolution.hpp). The weights are 16-bit integers:
-// [(O + 15) / 16][16 or 36 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs].
+// The config is that of a convolution (convolution.hpp). The weights are 16-bit integers,
+// [(O + 15) / 16][36 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs], or with WinogradOnStack those
+// of the direct form.
 #ifndef N2D2_WINOGRAD_HPP
 #define N2D2_WINOGRAD_HPP
 
@@ -25,10 +29,9 @@ namespace n2d2 {
 template <class Cfg, class Isa>
 struct Winograd;
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void winograd(const unsigned char* in, unsigned char* out, const std::int8_t* weights, const std::int32_t* bias,
-                          const Lines&... rows) {
-    Winograd<Cfg, Native>::run(in, out, weights, bias, rows...);
+template <class Cfg, class Stored>
+N2D2_INLINE void winograd(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias) {
+    Winograd<Cfg, Native>::run(in, out, weights, bias);
 }
 
 }  // namespace n2d2

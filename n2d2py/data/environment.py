@@ -45,12 +45,7 @@ _CONFIG = Schema(
     "ConfigSection of sp",
     (
         Key("DataSignedMapping", Kind.BOOL, False, "Map n-bit integers v to (v - 2^(n-1)) / 2^(n-1)."),
-        Key(
-            "QuantizationLevels",
-            Kind.UINT,
-            0,
-            "Round the stimuli to this many values from QuantizationMin to QuantizationMax. 0: no rounding.",
-        ),
+        Key("QuantizationLevels", Kind.UINT, 0, "Number of equidistant values that stimuli are rounded to. 0: no rounding."),
         Key("QuantizationMin", Kind.FLOAT, 0.0, "Lowest of the QuantizationLevels."),
         Key("QuantizationMax", Kind.FLOAT, 1.0, "Highest of the QuantizationLevels."),
     ),

@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.arrays import open_npy, open_npz
 from n2d2py.data.boxes import has_boxes, read_boxes
-from n2d2py.data.database.directory import list_directory
+from n2d2py.data.database.directory import Selection, list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
 from n2d2py.data.decode import PICTURES, SOUNDS
 from n2d2py.data.input_data import InputData, open_data
@@ -62,7 +62,7 @@ def labelled_data(
         labels, file = open_npy(file), None
     source = open_data(data, None if isinstance(labels, (str, Path)) else labels)
     if source.is_folder:
-        files = list_directory(source.path, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
+        files = list_directory(source.path, {}, Selection(-1, label_depth=-1, valid_extensions=extensions)).files
         if source.labels is not None or not files:
             return source, tuple(class_names)
         if file is not None and has_boxes(file):
@@ -164,40 +164,33 @@ def _read_rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str
     lines = list(read_lines(path, comment="#"))
     if not lines:
         return []
-    counts = {mark: lines[0][1].count(mark) for mark in ",;\t"}
-    mark = max(counts, key=lambda one: counts[one])
-    if not counts[mark]:
-        rows = []
-        for number, line in lines:
-            parts = split_name_and_label(line)
-            if parts is None:
-                raise _malformed_error(path, number, line)
-            rows.append((number, *parts))
-        return rows[1:] if _is_header(rows[0][1], rows[0][2], known) else rows
-    cells = [(number, [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]) for number, line in lines]
-    head = [cell.lower() for cell in cells[0][1]]
+    mark = max(",;\t", key=lines[0][1].count)
+
+    def cells(line: str) -> Sequence[str]:
+        if mark not in lines[0][1]:
+            return split_name_and_label(line) or ()
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]
+
+    rows = [(number, line, cells(line)) for number, line in lines]
+    number, _, head = rows[0]
     name, label = 0, 1
-    if _is_header(cells[0][1][0], cells[0][1][-1], known):
-        name = next((head.index(one) for one in _NAMES if one in head), 0)
-        label = next((head.index(one) for one in _LABELS if one in head), 1)
+    if len(head) > 1 and _is_header(head[0], head[-1], known):
+        head = [cell.lower() for cell in head]
+        name, label = (next((head.index(one) for one in usual if one in head), k) for k, usual in enumerate((_NAMES, _LABELS)))
         if len(head) > 2 and not (set(head) & set(_LABELS)):
             what = f"no label column among {', '.join(head)}"
-            raise N2D2Error("E410", what, where=Location(str(path), cells[0][0]), remedy="name the column label")
-        cells = cells[1:]
-    for number, row in cells:
+            raise N2D2Error("E410", what, where=Location(str(path), number), remedy="name the column label")
+        del rows[0]
+    for number, line, row in rows:
         if len(row) <= max(name, label) or not row[label]:
-            raise _malformed_error(path, number, mark.join(row))
-    return [(number, row[name], row[label]) for number, row in cells]
+            what = f"line '{line}' is not 'name label'"
+            raise N2D2Error("E410", what, where=Location(str(path), number), remedy="write an image, a blank and a label")
+    return [(number, row[name], row[label]) for number, _, row in rows]
 
 
 def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
     """True if a first line names columns: neither an image nor a number."""
     return not label.isdigit() and Path(name).suffix.lower() not in PICTURES + SOUNDS and name not in known
-
-
-def _malformed_error(path: Path, number: int, line: str) -> N2D2Error:
-    what = f"line '{line}' is not 'name label'"
-    return N2D2Error("E410", what, where=Location(str(path), number), remedy="write an image, a blank and a label")
 
 
 def _index_files(files: list[str]) -> dict[str, str]:

@@ -48,7 +48,6 @@ def open_multi_input(
     Raises:
         N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 no data, E418 not finite.
     """
-
     ports = {name: ports.get(name) or plain_port((1, *shape)) for name, shape in inputs.items()}
 
     def real(name: str, part: np.ndarray) -> np.ndarray:
@@ -69,15 +68,22 @@ def open_multi_input(
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} does not contain an array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
-    if any(file.is_file() for file in files.values()):
-        missing = [file.name for file in files.values() if not file.is_file()]
-        if missing:
-            raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
-        labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        return _stack_samples({**labels, **{name: open_npy(file) for name, file in files.items()}}, data, inputs, ports, real)
+    missing = [file.name for file in files.values() if not file.is_file()]
+    if len(missing) == len(files):
+        return _open_singles(data, inputs, ports, real)
+    if missing:
+        raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
+    labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
+    return _stack_samples({**labels, **{name: open_npy(file) for name, file in files.items()}}, data, inputs, ports, real)
+
+
+def _open_singles(data: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _ToReal) -> Stimuli:
+    """Return the stimuli of a folder with an .npz file for each."""
+    path = data.path
     singles = sorted(path.glob("*.npz"))
     if not singles:
-        raise N2D2Error("E416", f"{path} contains neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
+        first = next(iter(array_files(path, inputs).values()))
+        raise N2D2Error("E416", f"{path} contains neither {first.name} nor .npz files", remedy=_REMEDY)
 
     def load(index: int) -> np.ndarray:
         arrays = open_npz(singles[index])

@@ -25,12 +25,7 @@ STIMULI_DATA = Schema(
     "sp.StimuliData",
     (
         Key("ApplyTo", Kind.ENUM, "All", "Sets that the statistics cover.", tuple(APPLY_TO)),
-        Key(
-            "MeanData",
-            Kind.BOOL,
-            False,
-            "Compute the mean of each value for an AffineTransformation: `[sp.StimuliData-x]_MeanData`.",
-        ),
+        Key("MeanData", Kind.BOOL, False, "Compute the mean of each value: `[sp.StimuliData-x]_MeanData`."),
         Key("StdDevData", Kind.BOOL, False, "Compute the standard deviation of each value: `_StdDevData`."),
         Key("LogSizeRange", Kind.BOOL, False, "Write sizeRange.dat: width, height and number of channels of each stimulus."),
         Key("LogValueRange", Kind.BOOL, False, "Write valueRange.dat: minimum and maximum of each stimulus."),

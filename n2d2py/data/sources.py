@@ -19,7 +19,7 @@ from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.data.arrays import check_integers, to_sample_type
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
-from n2d2py.data.database.directory import list_directory
+from n2d2py.data.database.directory import Selection, list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS, picture_header, picture_size, read_picture
@@ -289,7 +289,7 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
 
 def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = "image") -> list[str]:
     """Return the images of a folder and its sub-folders, or other files, by name."""
-    files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=extensions).files
+    files = list_directory(folder, {}, Selection(-1, label_depth=-1, valid_extensions=extensions)).files
     if not files:
         others = {"-audio to convert the sounds": SOUNDS, "-sensor to convert the recordings": RECORDINGS}
         held = {path.suffix.lower() for path in folder.iterdir()}
@@ -333,19 +333,8 @@ def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, por
     pictures = [name for name, value in options if value]
     if pictures:
         raise N2D2Error("E417", f"-{pictures[0]} has no effect on the array {path}", remedy="leave it out")
-    if how.layout is not None and len(shape) == 3:
-        port = port.in_layout(shape, how.layout)
-    samples = port.samples(x, (1, *shape))
-    if samples is None and path.suffix == ".csv" and x.shape[1] == prod(shape):
-        x = np.moveaxis(x.reshape(len(x), *port.sample), 0, port.axis or 0)
-        samples = port.samples(x, (1, *shape))
-    if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no its own axis
-        samples = x[:, None]
-    if samples is None:
-        raise _shape_error(path, x.shape, shape, port)
-    x, labels = samples, labels if len(labels) == len(samples) else np.full(len(samples), -1)
-    if not len(x):
-        raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
+    x = _input_samples(x, path, shape, port if how.layout is None or len(shape) != 3 else port.in_layout(shape, how.layout))
+    labels = labels if len(labels) == len(x) else np.full(len(x), -1)
     check_integers(x, how.type, str(path))
     if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
         raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
@@ -366,6 +355,21 @@ def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, por
         return sample.astype(np.float32)
 
     return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
+
+
+def _input_samples(x: np.ndarray, path: Path, shape: tuple[int, ...], port: FilePort) -> np.ndarray:
+    """Return an array in the axes of the file as samples (N, *shape); a line of a CSV file is a sample."""
+    samples = port.samples(x, (1, *shape))
+    if samples is None and path.suffix == ".csv" and x.shape[1] == prod(shape):
+        x = np.moveaxis(x.reshape(len(x), *port.sample), 0, port.axis or 0)
+        samples = port.samples(x, (1, *shape))
+    if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # the only channel has no axis
+        samples = x[:, None]
+    if samples is None:
+        raise _shape_error(path, x.shape, shape, port)
+    if not len(samples):
+        raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
+    return samples
 
 
 def _warn_about_range(x: np.ndarray, path: Path, declared: Range | None) -> None:

@@ -194,22 +194,30 @@ def _read_keys(
                 entries[key.name] = _Entry(key.default, None)
     for name in section.keys():
         key = schema.key(name)
-        if key is not None:
-            try:
-                entries[name] = _read_value(key, name, section)
-            except N2D2Error as error:
-                errors.append(error)
-            else:
-                if key.ignored is not None and entries[name].value != key.default:
-                    _report_ignored(key.ignored, name, section, errors)
-        elif config is not None and is_config_key(name):
+        if key is None:
+            _read_other(schema, name, section, errors, config)
             continue
-        elif (entry := schema.accepts(name)) is not None:
-            if not entry.is_same_behaviour(section.text(name) if entry.same else ""):
-                _report_ignored(entry, name, section, errors)
+        try:
+            entries[name] = _read_value(key, name, section)
+        except N2D2Error as error:
+            errors.append(error)
         else:
-            _warn_unknown(schema, name, section, config)
+            if key.ignored is not None and entries[name].value != key.default:
+                _report_ignored(key.ignored, name, section, errors)
     return entries
+
+
+def _read_other(
+    schema: Schema, name: str, section: Section | MergedSection, errors: list[N2D2Error], config: Schema | None
+) -> None:
+    """Report a key that the schema does not have, unless it is one of a ConfigSection."""
+    if config is not None and is_config_key(name):
+        return
+    entry = schema.accepts(name)
+    if entry is None:
+        _warn_unknown(schema, name, section, config)
+    elif not entry.is_same_behaviour(section.text(name) if entry.same else ""):
+        _report_ignored(entry, name, section, errors)
 
 
 def _report_ignored(entry: Ignored, name: str, section: Section | MergedSection, errors: list[N2D2Error]) -> None:

@@ -12,6 +12,7 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
 from n2d2py.memory.rows import KnownRows
+from n2d2py.memory.scratch import used_at
 from n2d2py.memory.search import plan_overlap, solve
 from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.stream import plan_pooled, plan_streamed, plan_within
@@ -114,13 +115,7 @@ def _solved(packing: Packing, placement: Placement) -> Placement:
 def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
     """Return the layers that run while the plan holds the most bytes, in order."""
     live_bytes: dict[int, int] = {}
-    for clock in sorted({step.clock for step in plan.schedule}):
-        parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
-        parts += [
-            (plan.scratch[step.op].offset, plan.scratch[step.op].offset + plan.scratch[step.op].size)
-            for step in plan.schedule
-            if step.clock == clock and step.op in plan.scratch
-        ]
+    for clock, parts in used_at(plan, sorted({step.clock for step in plan.schedule})).items():
         end = total = 0
         for begin, stop in sorted(parts):
             total += max(0, stop - max(begin, end))

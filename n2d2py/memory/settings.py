@@ -196,15 +196,9 @@ class Settings(ExportParameters, texts=_TEXTS):
 
     def by_export_name(self) -> dict[str, int | str]:
         """Return the settings by export parameter."""
-        return {
-            "IncludeInputInBuffer": int(self.include_input),
-            "IncludeOutputInBuffer": "auto" if self.include_output is None else int(self.include_output),
-            "OptimizeBufferMemory": int(self.optimize_buffer),
-            "OptimizeNoBranchConcat": int(self.no_branch_concat),
-            "MemoryAlignment": self.alignment,
-            "BufferAlignment": self.buffer_alignment,
-            "Clock": self.clock,
-        }
+        fields = "include_input include_output optimize_buffer no_branch_concat alignment buffer_alignment".split()
+        values = {self.rows[field].name: getattr(self, field) for field in fields}
+        return {name: "auto" if value is None else int(value) for name, value in values.items()} | {"Clock": self.clock}
 
 
 def _excluded(what: str, strategy: str, remedy: str) -> N2D2Error:

@@ -202,35 +202,37 @@ def _variants(graph: QuantGraph, way: Variant, layer: str, enough: Callable[[Var
     `-quality best`, the slowest, is yielded only if 16 bits everywhere are `enough`.
     """
     calibration, chosen = way.calibration, way.quantization
+    is_narrow, parameters = chosen.bits == 8, f"in [{layer}] of -export-parameters FILE"
 
-    def with_options(text: str, **changes: object) -> Variant:
+    def changed(text: str, **changes: object) -> Variant:
+        """Return the options with other ones of the integers."""
         return replace(way, quantization=replace(chosen, **changes), text=text)
 
-    if calibration.quality == "fast":
-        yield replace(way, calibration=replace(calibration, quality="default"), text="-quality default")
-    if not chosen.correct_bias:
-        yield with_options("leave out -no-bias-correction", correct_bias=True)
-    if not calibration.equalize and chosen.bits == 8:
-        yield replace(way, calibration=replace(calibration, equalize=True), text="leave out -no-cle")
-    if chosen.narrow:
-        place = " instead of -flash-budget" if chosen.flash_budget else ""
-        yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)
-    if chosen.input_bits:
-        free = replace(calibration, float_inputs=True)
-        yield replace(with_options("leave out -input-bits", input_bits=0), calibration=free)
-    if any(graph.type(name).bits == 8 for name in graph.user_inputs):
-        yield with_options("-input-bits 16", input_bits=16)
-    if any(graph.type(name).bits == 8 for name in graph.outputs):
-        yield with_options("-output-bits 16", output_bits=16)
-    if chosen.bits == 8:
-        yield replace(way, precisions={layer: Precision(bits=16)}, text=f"QuantBits=16 in [{layer}] of -export-parameters FILE")
-    wide = [with_options("-nbbits 16", bits=16)] if chosen.bits == 8 and not chosen.narrow else []
-    if calibration.quality != "best" and all(map(enough, wide)):
-        yield replace(way, calibration=replace(calibration, quality="best"), text="-quality best")
-    yield from wide
-    yield replace(
-        way, precisions={layer: Precision(quantize=False)}, text=f"Quantize=0 in [{layer}] of -export-parameters FILE"
+    def calibrated(text: str, base: Variant = way, **changes: object) -> Variant:
+        """Return the options with other ones of the calibration."""
+        return replace(base, calibration=replace(calibration, **changes), text=text)
+
+    place = " instead of -flash-budget" if chosen.flash_budget else ""
+    free = changed("", input_bits=0)
+    narrow_inputs, narrow_outputs = (
+        any(graph.type(name).bits == 8 for name in names) for names in (graph.user_inputs, graph.outputs)
     )
+    cheap = (
+        (calibration.quality == "fast", calibrated("-quality default", quality="default")),
+        (not chosen.correct_bias, changed("leave out -no-bias-correction", correct_bias=True)),
+        (not calibration.equalize and is_narrow, calibrated("leave out -no-cle", equalize=True)),
+        (chosen.narrow, changed(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)),
+        (chosen.input_bits, calibrated("leave out -input-bits", free, float_inputs=True)),
+        (narrow_inputs, changed("-input-bits 16", input_bits=16)),
+        (narrow_outputs, changed("-output-bits 16", output_bits=16)),
+        (is_narrow, replace(way, precisions={layer: Precision(bits=16)}, text=f"QuantBits=16 {parameters}")),
+    )
+    yield from (variant for is_possible, variant in cheap if is_possible)
+    wide = [changed("-nbbits 16", bits=16)] if is_narrow and not chosen.narrow else []
+    if calibration.quality != "best" and all(map(enough, wide)):
+        yield calibrated("-quality best", quality="best")
+    yield from wide
+    yield replace(way, precisions={layer: Precision(quantize=False)}, text=f"Quantize=0 {parameters}")
 
 
 class _Remedies:

@@ -41,6 +41,8 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
 
 _SIZES = (64, 224, 576, 1024, 16000)
 """Sizes that are tried for open axes."""
+_PAIRS = ((32, 320), (48, 320), (64, 32))
+"""Further sizes, of the other axes and of the last one: lines of text, an image with a short input."""
 _WIDTHS = 8
 """Number of sizes of weights that are tried for the last axis."""
 _SECONDS, _BYTES = 10, 64 << 20
@@ -50,12 +52,12 @@ _SECONDS, _BYTES = 10, 64 << 20
 def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
     """Return sizes of the open inputs with which the model is imported; none if they are not found soon.
 
-    All open axes get one size, or the last one that of a weight. A first axis that layers mix is time: it gets a size too.
+    All open axes get one size, or the last one another one, such as that of a weight. A first axis that layers mix is time: it gets a size too.
     """
     opened = [one for one in model.user_inputs if one.is_open]
     has_time = all(len(one.dims) == 2 and one.dims[0] is None and not one.kind for one in opened)
     start, first = time.process_time(), _SIZES[0]
-    pairs = [*((size, size) for size in _SIZES), *((first, width) for width in _widths(model))]
+    pairs = [*((size, size) for size in _SIZES), *_PAIRS, *((first, width) for width in _widths(model))]
     for others, last in pairs if model.proto.ByteSize() <= _BYTES else ():
         sizes = {one.name: _filled(one.dims[len(one.dims) > 1 :], others, last) for one in opened}
         mixes = _mixes_first_axis(model, options, sizes)

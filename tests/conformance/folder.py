@@ -207,8 +207,12 @@ class Examined:
             raise PeerRefuses(f"the peer refuses the file: {str(error)[:100]}") from error
         _ALIVE.append(self.peer)
         infos, graph, peer = self.model.info.inputs, self.model.graph, self.peer
+        known = {*graph.state_outputs, *(info.name for info in self.model.info.outputs)}
+        renamed = (at for at, name in enumerate(peer.outputs) if name not in known)  # copies in the file
         self.states = {
-            k: peer.outputs.index(o) for k, o in zip(graph.state_inputs, graph.state_outputs, strict=True) if o in peer.outputs
+            state: peer.outputs.index(result) if result in peer.outputs else next(renamed)
+            for state, result in zip(graph.state_inputs, graph.state_outputs, strict=True)
+            if result in peer.outputs or peer.names.count(state)
         }
         self.is_stream = graph.states > 0
         fed = [name for name in peer.names if name not in self.states]
@@ -221,8 +225,8 @@ class Examined:
         self.wanted = case.expected or self.by(peer)
 
     def _declared(self, arrays: list[np.ndarray]) -> list[list[np.ndarray]]:
-        """The samples, each with the axes that the file declares."""
-        shaped = [array.reshape(len(array), *info.shape) for array, info in zip(arrays, self.infos, strict=True)]
+        """The samples, each with the axes that the file declares; a fixed first axis may hold several."""
+        shaped = [array.reshape(-1, *info.shape) for array, info in zip(arrays, self.infos, strict=True)]
         return [list(sample) for sample in zip(*shaped, strict=True)]
 
     def by(self, peer: Peer) -> list[np.ndarray]:

@@ -30,7 +30,7 @@ def all_big(monkeypatch):
 
 
 def network(integer: bool = True):
-    """3 x 3 with Winograd's form, in tiles of two and of four, and odd channel counts; groups; a depthwise layer; whole and partial panels."""
+    """3 x 3 with Winograd's form, and odd channel counts; groups; a depthwise layer; whole and partial panels."""
     build = Builder("big", (1, 5, 8, 7), integer, 3)
     one = build.weighted("one", Conv(pads=(1, 1, 1, 1)), "env", (37, 5, 3, 3), U8)
     two = build.weighted("two", Conv(pads=(1, 1, 1, 1)), one, (37, 37, 3, 3), U8)
@@ -61,8 +61,8 @@ def test_each_weight_is_there_once(all_big, tmp_path):
     assert {"one_weights_1.bin", "fc_weights_1.bin"} <= set(files)
     assert not {"one_weights.bin", "one_transformed.bin", "fc_weights.bin"} & set(files)
     listed = (out / "dnn/parameters/derived.list").read_text()
-    assert 'derive winograd "one_transformed.bin" "one_weights_1.bin" 37 5 2\n' in listed
-    assert 'derive winograd "two_transformed.bin" "two_weights_1.bin" 37 37 4\n' in listed
+    assert 'derive winograd "one_transformed.bin" "one_weights_1.bin" 37 5\n' in listed
+    assert 'derive winograd "two_transformed.bin" "two_weights_1.bin" 37 37\n' in listed
     assert 'derive rows "fc_weights.bin" "fc_weights_1.bin" 18' in listed
     weights = sum(node.params["weights"].size for node in graph.nodes)
     with np.load(out / GRAPH_FILE) as stored:
@@ -94,9 +94,9 @@ def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatc
     if integer:
         from n2d2py.contracts.cpp.winograd import transformed
 
-        for node, tile in zip(graph.nodes, (2, 4), strict=False):
+        for node in graph.nodes[:2]:
             values = node.params["weights"].transpose(0, 2, 3, 1)
-            assert made[f"{node.name}_transformed"] == transformed(values, tile).tobytes()
+            assert made[f"{node.name}_transformed"] == transformed(values).tobytes()
     (out / "dnn/parameters/fc_weights_1.bin").write_bytes(b"short")
     done = subprocess.run(command, text=True, capture_output=True)
     assert done.returncode == 1 and "fc_weights_1.bin: " in done.stderr

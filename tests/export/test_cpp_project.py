@@ -12,6 +12,7 @@ from support.programs import needs, run_command
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FloatRescale
+from n2d2py.contracts.cpp.identifiers import namespace_name
 from n2d2py.exports import StoredStimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
@@ -206,6 +207,12 @@ def test_odd_names_are_no_trouble(tmp_path):
     for compiler in ("g++", "clang++"):
         make(out, f"CXX={compiler}", "OPT=-O0")
         compare_outputs(out, graph, list(made.stimuli.inputs))
+
+
+@pytest.mark.parametrize("name", ["", "1", "int", "7" * 70, "_a__b_" * 20, "x" * 63 + "_y", "div"])
+def test_namespaces_are_stable(name):
+    """What a name becomes is a valid namespace, which stays."""
+    assert namespace_name(namespace_name(name)) == namespace_name(name) and len(namespace_name(name)) <= 64
 
 
 @pytest.mark.slow

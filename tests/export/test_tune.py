@@ -73,7 +73,8 @@ def test_a_layer_without_the_form_is_refused(tmp_path):
     ):
         write_export(tmp_path / "out", with_tile(chain(True), "sse4:winograd"))
     with pytest.raises(
-        N2D2Error, match="E705: Tile=avx512vnni:winograd of .*: the layer has a Winograd form for avx2, sse4, neon only"
+        N2D2Error,
+        match="E705: Tile=avx512vnni:winograd of .*: the layer has a Winograd form for avxvnni, avx2, sse4, neon only",
     ):
         write_export(tmp_path / "out", with_tile(residual(True), "avx512vnni:winograd"))
 

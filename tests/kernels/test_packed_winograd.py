@@ -1,11 +1,11 @@
-"""Winograd convolutions of packed weights in tiles of four by four outputs, with AVX2, SSE4.1 and AVX-VNNI: bit for bit."""
+"""Winograd convolutions of packed weights: bit for bit."""
 
-import re
 from itertools import cycle
 
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_arm import check as check_arm
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, WEIGHTS, winograd_case
@@ -48,21 +48,27 @@ def fours_cases(seed: int) -> list[harness.Case]:
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
-def tile(case: harness.Case) -> int:
-    """WinogradTile of the layer, 0 without it."""
-    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=case.prepacks))
-    found = re.search(r"\bWinogradTile = (\d+)", code.config)
-    return int(found[1]) if found else 0
-
-
 def test_the_cases_use_it():
-    tiles = [tile(case) for case in fours_cases(1)]
-    assert set(tiles) <= {0, 4} and sum(one > 0 for one in tiles) > 0.8 * len(tiles), tiles
+    choices = ExportChoices(prepacks_weights=False)
+    codes = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), choices) for case in fours_cases(1)]
+    uses = [code.winograd is not None and "WinogradOnStack = 1" in code.config for code in codes]
+    assert sum(uses) > 0.8 * len(uses), uses
 
 
 @pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("sse4", 5)]))
 def test_packed_winograd(tmp_path, isa, every):
     harness.check_all(fours_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
+
+
+def test_packed_winograd_neon(tmp_path):
+    check_arm(fours_cases(1)[3:4], "aarch64", tmp_path, "-O0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["aarch64", "armv7"])
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_packed_winograd_neon_builds(tmp_path, target, level):
+    check_arm(fours_cases(2), target, tmp_path, level)
 
 
 def test_packed_winograd_avxvnni_emulated(tmp_path):

@@ -1,6 +1,7 @@
 """Winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
@@ -9,7 +10,6 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import check as check_arm
 from support.kernel_cases import S8, S16, U8, U16
-from support.kernel_lines import by_lines
 from support.kernel_overlaps import over
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_winograd import forced, having_form
@@ -17,11 +17,10 @@ from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp import winograd as winograd_forms
-from n2d2py.contracts.cpp.forms import winograd as forms
 from n2d2py.contracts.cpp.forms.contract import winograd_geometry
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import Layer
-from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, winograd_scratch
+from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, unprofitable, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -34,7 +33,8 @@ PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
     """The scratch of the Winograd form."""
     layer = Layer.of(graph.nodes[0], graph, plan, Identifiers(graph))
-    return {layer.name: winograd_scratch(layer.values("weights").shape[1], winograd_geometry(layer))}
+    wanted = winograd_scratch(layer.values("weights").shape[1], winograd_geometry(layer))
+    return {layer.name: ScratchNeed(1, 1, wanted, wanted)}
 
 
 def conv(sweep: cases.Sweep, channels: int, outputs: int, size, pads, kinds, layout: str, zero: int = 0) -> harness.Case:
@@ -63,30 +63,11 @@ def winograd_cases(seed: int) -> list[harness.Case]:
         (130, 40, (9, 10), "wrapped"),
     ):
         made.append(conv(sweep, channels, count, size, (1, 1, 1, 1), next(kinds), layout, 3))
-    made += line_cases(sweep)
     apart = [
         conv(sweep, c, o, (11, 14), (1, 1, 1, 1), kind, "apart")
         for c, o, kind in ((20, 40, (S8, U8)), (64, 16, (U8, S8)), (33, 33, (S8, S8)))
     ]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
-
-
-def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Layers that run one or two lines at a call: even and odd, several blocks of a line, an output over its input."""
-    made = [
-        by_lines(conv(sweep, channels, outputs, size, pads, kinds, layout, zero))
-        for channels, outputs, size, pads, kinds, layout, zero in (
-            (5, 9, (5, 6), (1, 1, 1, 1), (U8, U8), "apart", 0),
-            (16, 20, (8, 7), (1, 1, 1, 1), (S8, S8), "wrapped", 3),
-            (17, 16, (6, 9), (0, 0, 0, 0), (U8, S16), "strided", 0),
-            (8, 33, (7, 5), (2, 1, 1, 2), (S8, U8), "apart", 9),
-            (260, 8, (4, 31), (1, 1, 1, 1), (U8, S8), "apart", 0),
-            (9, 4, (1, 3), (1, 1, 1, 1), (U8, NumType(32)), "apart", 0),
-        )
-    ]
-    below = over(conv(sweep, 24, 24, (7, 10), (1, 1, 1, 1), (U8, U8), "apart"), False)
-    lines = by_lines(below)
-    return [*made, harness.Case(lines.title, lines.graph, lines.planes, lines.inputs, inplace=True)]
 
 
 def stack_cases(seed: int) -> list[harness.Case]:
@@ -133,30 +114,25 @@ def extreme_cases(seed: int, channels: int = 34) -> Iterator[harness.Case]:
             yield case
 
 
-FORMS = ["fours", "twos", "stack"]
+FORMS = ["stored", "stack"]
 
 
 @pytest.fixture(params=FORMS)
 def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
-    """Lets the kernel harness use the Winograd form wherever there is one, in tiles of two, or of four where they are exact, or of four with
-    weights on the stack; a function from seeds to cases.
+    """Lets the kernel harness use the Winograd form wherever there is one, with stored weights or with those that are transformed on the
+    stack; a function from seeds to cases.
     """
-    fits, form = winograd_forms._fits, request.param
-    edge = 2 if form == "twos" else 4
-
-    def tile(weights: np.ndarray, geometry: WinogradFacts) -> int:
-        return edge if not geometry.streamed and fits(weights, edge) else 2
 
     def on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool) -> bool:
-        return form == "stack" and tile(weights, geometry) == 4 and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
+        exact = impossible(weights, geometry) == ""
+        return request.param == "stack" and exact and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
 
     monkeypatch.setattr(harness, "layer_code", forced)
-    monkeypatch.setattr(forms, "tile_of", tile)
-    monkeypatch.setattr(forms, "fours_on_stack", on_stack)
-    if form == "stack":
-        return lambda seed: having_form([*stack_cases(seed), *extreme_cases(seed, 36)])  # some sums fit tiles of two only
+    monkeypatch.setattr(winograd_forms, "pays_on_stack", on_stack)
+    if request.param == "stack":
+        return lambda seed: having_form([*stack_cases(seed), *extreme_cases(seed, 36)])
     monkeypatch.setattr(harness, "scratch_needs", needed)
-    return lambda seed: [*winograd_cases(seed), *extreme_cases(seed)]
+    return lambda seed: having_form([*winograd_cases(seed), *extreme_cases(seed)])
 
 
 @pytest.mark.parametrize("isa, level", few_fast(zip(X86, ("-Os", "-O0"), strict=True)))
@@ -166,7 +142,6 @@ def test_winograd(tmp_path, winograd, isa, level):
 
 @pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
-    """Tiles of four; those of two are no form of this set."""
     harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
 
 
@@ -192,8 +167,8 @@ def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
 
 @pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
 def test_winograd_neon(tmp_path, winograd):
-    """Two on one target; the slow builds take all on both."""
-    check_arm([winograd(3)[9], line_cases(cases.Sweep(3))[1]], "aarch64", tmp_path, "-O0")
+    """One on one target; the slow builds take all on both."""
+    check_arm([winograd(3)[9]], "aarch64", tmp_path, "-O0")
 
 
 @pytest.mark.slow
@@ -210,19 +185,26 @@ def test_winograd_neon_builds(tmp_path, winograd, target, flags):
         ({"dilation": (1, 2)}, "dilation 1"),
         ({"groups": 2}, "groups"),
         ({"bits": 16}, "16 bits"),
-        ({"serial": True, "size": (8, 2000)}, "stack"),
+        ({"streamed": True}, "lines"),
+        ({"serial": True, "size": (8, 2000)}, "plan of the memory"),
     ],
 )
 def test_what_rules_it_out(change, words):
     weights = np.ones((16, 3, 3, 16), np.int64)
     assert impossible(weights, PLAIN) == ""
-    assert words in impossible(weights, WinogradFacts(**{**PLAIN.__dict__, **change}))
+    assert words in impossible(weights, replace(PLAIN, **change))
 
 
 def test_sums_that_may_exceed_32_bits_rule_it_out():
-    weights = np.full((8, 3, 3, 1900), 127)
+    weights = np.full((8, 3, 3, 120), 127)
     assert "32 bits" in impossible(weights, PLAIN)
     weights[:, :, :, ::2] *= -1
     assert impossible(weights, PLAIN) == ""  # each side of zero is half as far
     weights[3] = -127
     assert "32 bits" in impossible(weights, PLAIN)
+
+
+@pytest.mark.parametrize("size, pays", [((3, 3), False), ((4, 4), True), ((5, 5), True), ((5, 8), True), ((1, 16), False)])
+def test_tiles_that_are_mostly_outside_do_not_pay(size, pays):
+    weights = np.ones((16, 3, 3, 16), np.int64)
+    assert (unprofitable(weights, replace(PLAIN, size=size)) == "") == pays

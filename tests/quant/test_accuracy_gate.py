@@ -13,6 +13,7 @@ from support.onnx_models import runtime_outputs, text_model
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
+from n2d2py.exports.cpp import target
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.observe.judged import worst_output
@@ -124,6 +125,19 @@ def test_nothing_is_tried_for_an_output_that_varies_less_than_16_bits_hold(tmp_p
         _, _, (said,) = _exported(path, rng.normal(size=(200, 16)).astype(np.float32), [])
     assert "subtract the constant part" in said
     assert not [record for record in caplog.records if record.getMessage().startswith("tried")]
+
+
+def test_the_cost_of_reduced_weights_is_said_where_they_are_faster(tmp_path, monkeypatch):
+    """Where a processor has no int8 dot product; ONNX Runtime's outputs for other samples tell the same cost."""
+    told = []
+    monkeypatch.setattr(target, "lacks_byte_products", lambda flags: True)
+    monkeypatch.setattr(log, "notice", lambda text, *values: told.append(text % values))
+    path, x = _classifier(tmp_path)
+    full, _, _ = _exported(path, x, ["-quality", "fast"])
+    (text,) = (one for one in told if "-wt-reduce-range" in one)
+    reduced, _, _ = _exported(path, x, ["-quality", "fast", "-wt-reduce-range"])
+    said = re.search(r"grows by ([\d.]+) dB", text)
+    assert said and float(said[1]) == pytest.approx(full - reduced, abs=0.5)
 
 
 def test_equalization_is_proposed_where_it_was_turned_off(tmp_path):

@@ -2,21 +2,19 @@
 
 from n2d2py.contracts.cpp.code import LayerCode
 from n2d2py.contracts.cpp.identifiers import Identifiers
-from n2d2py.contracts.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, sets_with
+from n2d2py.contracts.cpp.isa import WINOGRAD, sets_with
 from n2d2py.contracts.cpp.layer import layer_code
 
 SETS = sets_with(WINOGRAD)
-"""The instruction sets that have the form; those of FOURS have it in tiles of four by four only."""
-
-FORCED = dict.fromkeys((*sets_with(FOURS), *SETS), True)
+"""The instruction sets that have the form."""
 
 
 def forced(*layer) -> LayerCode:
     """The layer with its Winograd form, which it must have, on all sets that can have it."""
-    code = layer_code(*layer).choosing(FORCED)
+    code = layer_code(*layer).choosing(dict.fromkeys(SETS, True))
     form = code.winograd
     assert form is not None, code.selection.reason
-    assert form.sets == (SETS if form.tile == 2 else sets_with(WEIGHTS_ON_STACK) if form.on_stack else tuple(FORCED))
+    assert form.sets == SETS
     return code
 
 

@@ -44,6 +44,12 @@ struct WeightVec {
     static N2D2_INLINE void storeAligned(int16x8_t x, std::int8_t* to) { vst1q_s8(to, vreinterpretq_s8_s16(x)); }
     static N2D2_INLINE int16x8_t plus16(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
     static N2D2_INLINE int16x8_t minus16(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
+    static N2D2_INLINE int16x8_t plus8(int16x8_t a, int16x8_t b) {
+        return vreinterpretq_s16_s8(vaddq_s8(vreinterpretq_s8_s16(a), vreinterpretq_s8_s16(b)));
+    }
+    static N2D2_INLINE int16x8_t minus8(int16x8_t a, int16x8_t b) {
+        return vreinterpretq_s16_s8(vsubq_s8(vreinterpretq_s8_s16(a), vreinterpretq_s8_s16(b)));
+    }
     template <int Half>
     static N2D2_INLINE int16x8_t pairOf(int16x8_t x) {
         const uint32x4_t fours = vreinterpretq_u32_s16(x);
@@ -114,7 +120,6 @@ struct WinogradMicrokernel : TransformedWeights {
     static N2D2_INLINE int32x4_t sums(const std::int32_t* from) { return vld1q_s32(from); }
     static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
     static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
-    static N2D2_INLINE int32x4_t plusQuarter(int32x4_t bias, int32x4_t a) { return vsraq_n_s32(bias, a, 2); }
     template <int Bits>
     static N2D2_INLINE int32x4_t left(int32x4_t a) {
         return vshlq_n_s32(a, Bits);

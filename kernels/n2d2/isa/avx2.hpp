@@ -3,11 +3,8 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
-#include "n2d2/x86/pair_winograd.hpp"
-N2D2_KERNEL(Convolution, PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
-                                     PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
@@ -23,7 +20,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::Bytes
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 // In registers: 12 sums, two weight vectors, a word, a product.
-N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
@@ -38,10 +35,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelDepthwise<Cfg, avx2::Vec, 4,
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/x86/avx2.hpp"
 #include "n2d2/x86/vector_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : VectorResidual<avx2::Vec, Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, VectorResidual<avx2::Vec, Cfg>)
 #endif
 
 #if defined(N2D2_BIND_RUNS)
@@ -63,10 +57,7 @@ N2D2_KERNEL(Lookup, ByteLookup<Cfg, ShuffledTable<Bytes256> >)
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
 #include "n2d2/x86/row_dots.hpp"
-namespace n2d2 {
-template <>
-struct RowDots<Native> : VectorRowDots<PairRows256> {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(RowDots, avx2::RowDots)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)
@@ -77,10 +68,7 @@ struct RowDots<Native> : VectorRowDots<PairRows256> {};
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : Pairs256Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, Pairs256Peak)
 #endif
 
 #if defined(N2D2_BIND_PRODUCT)

@@ -3,12 +3,8 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
-#include "n2d2/x86/pair_winograd.hpp"
-N2D2_KERNEL(
-    Convolution,
-    PackedFours<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec, PanelConvolution<Cfg, avxvnni::Microkernel> >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, avxvnni::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
@@ -23,16 +19,17 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, avxvnni::Microkernel>)
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
-N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec>)
 #endif
 
 // Kernels without panels are those of AVX2.
 #if defined(N2D2_BIND_ROW_DOTS)
-#include "n2d2/x86/row_dots_avxvnni.hpp"
+#include "n2d2/x86/avxvnni_tile.hpp"
+#include "n2d2/x86/row_panels.hpp"
 namespace n2d2 {
 template <class In, int Count, int Run, int All>
-struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<PanelRowsVnni, In, Count, Run, All> {
-    using RowPanels<PanelRowsVnni, In, Count, Run, All>::RowPanels;
+struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<avxvnni::Vec, 32, In, Count, Run, All> {
+    using RowPanels<avxvnni::Vec, 32, In, Count, Run, All>::RowPanels;
 };
 }  // namespace n2d2
 #endif
@@ -40,10 +37,7 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : Dot256Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, Dot256Peak)
 #endif
 
 #include "n2d2/isa/avx2.hpp"

@@ -18,7 +18,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg:
 #undef N2D2_BIND_WINOGRAD
 #include "n2d2/arm/neon_winograd.hpp"
 #include "n2d2/panels/winograd_stack_panel.hpp"
-N2D2_KERNEL(Winograd, AnyWinograd<Cfg, neon::WinogradMicrokernel, neon::WeightVec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, neon::WinogradMicrokernel, neon::WeightVec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
@@ -32,10 +32,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, neon::Channels,
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/arm/neon_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : neon::ResidualSum<Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, neon::ResidualSum<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

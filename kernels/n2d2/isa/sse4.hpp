@@ -3,11 +3,8 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/panels/winograd_stack_panel.hpp"
-#include "n2d2/x86/pair_winograd.hpp"
 #include "n2d2/x86/sse41_tile.hpp"
-N2D2_KERNEL(Convolution, PackedFours<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec,
-                                     PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
@@ -23,7 +20,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<sse41::Byte
 #include "n2d2/x86/sse41_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 // In registers: 8 sums, four weight vectors, a word, a product.
-N2D2_KERNEL(Winograd, AnyWinograd<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
@@ -38,10 +35,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelDepthwise<Cfg, sse41::Vec, 4
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/x86/sse41.hpp"
 #include "n2d2/x86/vector_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, VectorResidual<sse41::Vec, Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

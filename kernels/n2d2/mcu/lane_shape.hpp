@@ -70,7 +70,7 @@ struct Shape {
     bool packed;
     bool point;         // 1 x 1 without padding
     bool flat;          // of a stride of 1, between tensors that are runs of bytes
-    bool nines;         // 3 x 3 windows of three channels, whose lines are runs of bytes
+    bool shortLines;    // windows of three lines, runs of 3 or 9 bytes
     bool quads, whole;  // pixels of the input, of the output are words
 };
 
@@ -122,7 +122,8 @@ constexpr Shape shapeOf(int inputs) {
                  Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 && static_cast<int>(PlaneTraits<typename Cfg::Input>::Whole) &&
                      static_cast<int>(PlaneTraits<typename Cfg::Output>::Whole),
                  static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1 &&
-                     Cfg::DilationHeight == 1 && Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::Input::Channels == 3,
+                     Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 &&
+                     (Cfg::Input::Channels == 1 || Cfg::Input::Channels == 3),
                  Cfg::WordInput != 0 && Cfg::Input::Channels % 4 == 0,
                  Cfg::WordOutput != 0 && Cfg::Output::Channels % 4 == 0};
 }

@@ -1,7 +1,8 @@
 // Products of signed bytes for MVE (Helium): dense layers by VMLADAVA, four pixels and two outputs or one pixel and four outputs at a
 // time; depthwise ones by VMULL, 16 channels at a time. The exporter (forms/vector_streams.py) makes their constants.
 //
-// q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN. Where sums are doubled
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN, or a saturating
+// narrowing to 8 bits. Where sums are doubled
 // (lanes::Rounding), VQRDMULH, or VQDMULH, and VRSHL take the place of VRMULH: vectors of shifts to the left follow those of multipliers.
 //
 // Inputs are copied to windows or lines before they are multiplied, unsigned ones 128 lower (VEOR); the bias makes up for that. Loops
@@ -178,7 +179,7 @@ inline std::int32_t skipOf(int vectors) {
     N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")
 
 // All outputs of four pixels, two at a time. A template, so that a program has it once wherever it is included.
-#define N2D2_MVE_FOUR(multiply, shifted)                                        \
+#define N2D2_MVE_FOUR(multiply, shifted, narrowed)                                        \
     template <int FrameBytes = 112>                                             \
     __attribute__((naked, noinline)) static void four(Work*) {                  \
         __asm__ volatile(                                                       \
@@ -229,8 +230,7 @@ inline std::int32_t skipOf(int vectors) {
             "vqmovnt.s32 q1, q2\n\t"                                                \
             "vldrb.8 q2, [r1], #16\n\t"                                             \
             "vqadd.s16 q1, q1, q6\n\t"                                              \
-            "vmax.s16 q1, q1, q4\n\t"                                               \
-            "vmin.s16 q1, q1, q5\n\t"                                               \
+            narrowed                                                                \
             "vstrb.16 q1, [r9, q7]\n\t"                                             \
             "add     r9, r9, #2\n\t"                                                \
             "bne.w   1b\n\t"                                                        \
@@ -346,7 +346,7 @@ struct Line {
     "vadd.i32 " y ", " y ", q3\n\t"
 
 // `count` results of 16 channels, or of 8 of two pixels; taps are `tap` bytes apart, pixels `move`.
-#define N2D2_MVE_PIXELS(name, multiply, shifted, tap, tap2, move)                                            \
+#define N2D2_MVE_PIXELS(name, multiply, shifted, narrowed, tap, tap2, move)                                            \
     template <int FrameBytes = 136>                                                              \
     __attribute__((naked, noinline)) static void name(Line*) {                                   \
         __asm__ volatile(                                                                        \
@@ -402,14 +402,7 @@ struct Line {
             "vqmovnb.s32 q6, q6\n\t"                                                             \
             "vqadd.s16 q4, q4, r8\n\t"                                                           \
             "vqmovnt.s32 q6, q7\n\t"                                                             \
-            "vldrw.32 q0, [sp]\n\t"                                                              \
-            "vqadd.s16 q6, q6, r8\n\t"                                                           \
-            "vldrw.32 q1, [sp, #16]\n\t"                                                         \
-            "vmax.s16 q4, q4, q0\n\t"                                                            \
-            "vmax.s16 q6, q6, q0\n\t"                                                            \
-            "vmin.s16 q4, q4, q1\n\t"                                                            \
-            "vmin.s16 q6, q6, q1\n\t"                                                            \
-            "vmovnt.i16 q4, q6\n\t"                                                              \
+            narrowed                                                                             \
             "vpst\n\t"                                                                           \
             "vstrbt.8 q4, [r6]\n\t"                                                              \
             "add     r6, r6, r7\n\t"                                                             \
@@ -433,19 +426,52 @@ struct Line {
     away("q7", "q1")                      \
     "vrshl.s32 q7, q7, q2\n\t"
 
-template <int Rounding>
+// The ways to bytes: between the limits of a layer, or saturated where these are those of the type.
+#define N2D2_MVE_LIMIT_FOUR "vmax.s16 q1, q1, q4\n\t" "vmin.s16 q1, q1, q5\n\t"
+#define N2D2_MVE_LIMIT_PIXELS             \
+    "vldrw.32 q0, [sp]\n\t"               \
+    "vqadd.s16 q6, q6, r8\n\t"            \
+    "vldrw.32 q1, [sp, #16]\n\t"          \
+    "vmax.s16 q4, q4, q0\n\t"             \
+    "vmax.s16 q6, q6, q0\n\t"             \
+    "vmin.s16 q4, q4, q1\n\t"             \
+    "vmin.s16 q6, q6, q1\n\t"             \
+    "vmovnt.i16 q4, q6\n\t"
+#define N2D2_MVE_SATURATE_FOUR(narrow) narrow "b.s16 q1, q1\n\t"
+#define N2D2_MVE_SATURATE_PIXELS(narrow)  \
+    "vqadd.s16 q6, q6, r8\n\t"            \
+    narrow "b.s16 q4, q4\n\t"             \
+    narrow "t.s16 q4, q6\n\t"
+
+enum Range : int { Limited, SignedBytes, UnsignedBytes };
+
+template <class Cfg>
+constexpr Range rangeOf() {
+    typedef std::numeric_limits<typename Cfg::Output::Type> Limits;
+    return int(Cfg::VectorLow) != int(Limits::lowest()) || int(Cfg::VectorHigh) != int(Limits::max()) ? Limited :
+           Limits::is_signed                                                                          ? SignedBytes :
+                                                                                                        UnsignedBytes;
+}
+
+template <int Rounding, int Range = Limited>
 struct Kernels;
-#define N2D2_MVE_KERNELS(rounding, multiply, ofFour, ofOne, ofPixels)                    \
+#define N2D2_MVE_KERNELS_TO(rounding, range, multiply, ofFour, ofOne, ofPixels, toFour, toPixels) \
     template <>                                                                          \
-    struct Kernels<rounding> {                                                           \
+    struct Kernels<rounding, range> {                                                    \
         enum : int { Words = 1 + (int(rounding) != int(lanes::HighWord)) };              \
-        N2D2_MVE_FOUR(multiply, ofFour)                                                  \
+        N2D2_MVE_FOUR(multiply, ofFour, toFour)                                          \
         N2D2_MVE_ONE(one, multiply, ofOne, "vstrbt.32 q0, [r3], #4\n\t")                 \
         N2D2_MVE_ONE(oneWide, multiply, ofOne, "vstrht.32 q0, [r3], #8\n\t")             \
-        N2D2_MVE_PIXELS(pixels, multiply, ofPixels, "16", "32", "16")                    \
-        N2D2_MVE_PIXELS(everyOther, multiply, ofPixels, "16", "32", "32")                \
-        N2D2_MVE_PIXELS(twoPixels, multiply, ofPixels, "8", "16", "16")                  \
+        N2D2_MVE_PIXELS(pixels, multiply, ofPixels, toPixels, "16", "32", "16")          \
+        N2D2_MVE_PIXELS(everyOther, multiply, ofPixels, toPixels, "16", "32", "32")      \
+        N2D2_MVE_PIXELS(twoPixels, multiply, ofPixels, toPixels, "8", "16", "16")        \
     };
+#define N2D2_MVE_KERNELS(rounding, multiply, ofFour, ofOne, ofPixels)                    \
+    N2D2_MVE_KERNELS_TO(rounding, Limited, multiply, ofFour, ofOne, ofPixels, N2D2_MVE_LIMIT_FOUR, N2D2_MVE_LIMIT_PIXELS) \
+    N2D2_MVE_KERNELS_TO(rounding, SignedBytes, multiply, ofFour, ofOne, ofPixels,        \
+                        N2D2_MVE_SATURATE_FOUR("vqmovn"), N2D2_MVE_SATURATE_PIXELS("vqmovn")) \
+    N2D2_MVE_KERNELS_TO(rounding, UnsignedBytes, multiply, ofFour, ofOne, ofPixels,      \
+                        N2D2_MVE_SATURATE_FOUR("vqmovun"), N2D2_MVE_SATURATE_PIXELS("vqmovun"))
 #define N2D2_MVE_DOUBLED(rounding, multiply, away)                                       \
     N2D2_MVE_KERNELS(rounding, multiply, N2D2_MVE_SHIFT_FOUR(away), N2D2_MVE_SHIFT_ONE(away), N2D2_MVE_SHIFT_PIXELS(away))
 N2D2_MVE_KERNELS(lanes::HighWord, "vrmulh.s32", "", "", "")

@@ -14,7 +14,7 @@ namespace mve {
 // The buffers of a layer while it runs.
 struct Buffers {
     unsigned char* window;   // 4 * inputs bytes, these a multiple of 16, and 16 more that are read
-    unsigned char* bytes;    // inputs and two more, of layers whose channels are no multiple of 16
+    unsigned char* bytes;    // those of a window, of layers whose channels are no multiple of 16
     unsigned char* padded;   // kernelWidth * channels
     unsigned char* results;  // four pixels of outputs, rounded up to two, or null where results are stored where they belong
     Piece* lines;            // kernelHeight
@@ -51,37 +51,54 @@ N2D2_INLINE void joinBytes(const lanes::Shape& s, const Buffers& buffers, int le
              begin);
 }
 
-// The window of three lines of nine bytes, 3 x 3 pixels of three channels, to two vectors 64 bytes apart. `bytes`: 34.
-template <int = 0>
-N2D2_MCU_FAST void spreadNines(const Piece* lines, int at, unsigned char* bytes, unsigned char* to, std::uint32_t turn) {
+// The window of three lines of 3 or 9 bytes to one vector, or two that are 64 bytes apart. `bytes`: 34 at least.
+template <int Line>
+N2D2_MCU_FAST void spreadLines(const Piece* lines, int at, unsigned char* bytes, unsigned char* to, std::uint32_t turn) {
     const unsigned char *const a = lines[0].from + at, *const b = lines[1].from + at, *const c = lines[2].from + at;
     __asm__ volatile(
-        "vctp.8   %[nine]\n\t"
+        "vctp.8   %[line]\n\t"
         "vpsttt\n\t"
         "vldrbt.8 q0, [%[a]]\n\t"
         "vldrbt.8 q1, [%[b]]\n\t"
         "vldrbt.8 q2, [%[c]]\n\t"
         "vstrb.8  q0, [%[bytes]]\n\t"
-        "vdup.32  q3, %[turn]\n\t"
-        "vstrb.8  q1, [%[bytes], #9]\n\t"
-        "vstrb.8  q2, [%[bytes], #18]\n\t"
-        "vldrb.8  q0, [%[bytes]]\n\t"
-        "veor     q0, q0, q3\n\t"
-        "vldrb.8  q1, [%[bytes], #16]\n\t"
-        "veor     q1, q1, q3\n\t"
-        "vstrb.8  q0, [%[to]]\n\t"
-        "vstrb.8  q1, [%[to], #64]"
+        "vstrb.8  q1, [%[bytes], #%c[second]]\n\t"
+        "vstrb.8  q2, [%[bytes], #%c[third]]"
         :
-        : [a] "r"(a), [b] "r"(b), [c] "r"(c), [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn), [nine] "r"(9)
-        : "q0", "q1", "q2", "q3", "memory");
+        : [a] "r"(a), [b] "r"(b), [c] "r"(c), [bytes] "r"(bytes), [line] "r"(Line), [second] "i"(Line), [third] "i"(2 * Line)
+        : "q0", "q1", "q2", "memory");
+    if (3 * Line <= Bytes)
+        __asm__ volatile(
+            "vldrb.8  q0, [%[bytes]]\n\t"
+            "vdup.32  q3, %[turn]\n\t"
+            "veor     q0, q0, q3\n\t"
+            "vstrb.8  q0, [%[to]]"
+            :
+            : [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn)
+            : "q0", "q3", "memory");
+    else
+        __asm__ volatile(
+            "vldrb.8  q0, [%[bytes]]\n\t"
+            "vdup.32  q3, %[turn]\n\t"
+            "veor     q0, q0, q3\n\t"
+            "vldrb.8  q1, [%[bytes], #16]\n\t"
+            "veor     q1, q1, q3\n\t"
+            "vstrb.8  q0, [%[to]]\n\t"
+            "vstrb.8  q1, [%[to], #64]"
+            :
+            : [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn)
+            : "q0", "q1", "q3", "memory");
 }
 
 // Gathers the window whose first column is `at`, one of four.
 N2D2_INLINE void gather(const lanes::Shape& s, const Buffers& buffers, int at, unsigned char* window, std::uint32_t turn) {
     const int line = s.kernelWidth * s.channels;
     const Piece* const lines = buffers.lines;
-    if (s.nines && at >= 0 && at + 3 <= s.in.width && lines[0].step && lines[1].step && lines[2].step) {
-        spreadNines(lines, 3 * at, buffers.bytes, window, turn);
+    if (s.shortLines && at >= 0 && at + s.kernelWidth <= s.in.width && lines[0].step && lines[1].step && lines[2].step) {
+        if (line == 9)
+            spreadLines<9>(lines, 3 * at, buffers.bytes, window, turn);
+        else
+            spreadLines<3>(lines, at, buffers.bytes, window, turn);
     } else if (s.channels % Bytes != 0) {
         const Piece bytes = {buffers.bytes, 0};
         joinBytes(s, buffers, at, s.kernelHeight * line);
@@ -102,7 +119,7 @@ N2D2_INLINE void setPlaces(Work& work, std::uint32_t a, std::uint32_t b, std::ui
     work.places[3] = work.places[2] + 0x00010001u;
 }
 
-template <int Rounding>
+template <int Rounding, int Range>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const signed char* stream, const Buffers& buffers, std::uint32_t turn, int begin, int end) {
     const int step = s.reverse ? -1 : 1, pairs = (s.outputs + 1) / 2;
@@ -116,7 +133,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.window = buffers.window;
     work.end = buffers.window + 4 * s.inputs;
     work.stream = stream;
-    work.streamEnd = stream + pairs * (2 * s.inputs + (1 + Kernels<Rounding>::Words) * Bytes);
+    work.streamEnd = stream + pairs * (2 * s.inputs + (1 + Kernels<Rounding, Range>::Words) * Bytes);
     work.skip = skipOf(s.inputs / Bytes);
     work.results = stored;
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * channels));
@@ -142,7 +159,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
                     gather(s, buffers, left + j * move, buffers.window + j * Bytes, turn);
             }
             row.out = to + ahead;
-            Kernels<Rounding>::template four<>(&row);
+            Kernels<Rounding, Range>::template four<>(&row);
             to += 4 * next;
             left += 4 * move;
             x -= 4;
@@ -194,7 +211,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
             setPlaces(work, static_cast<std::uint32_t>(places[0] - low), static_cast<std::uint32_t>(places[1] - low),
                       static_cast<std::uint32_t>(places[2] - low), static_cast<std::uint32_t>(places[3] - low));
         }
-        Kernels<Rounding>::template four<>(&work);
+        Kernels<Rounding, Range>::template four<>(&work);
         if (buffers.results)
             for (int j = 0; j < 4 && j < count; ++j)
                 copyBytes(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
@@ -229,6 +246,9 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
         O = Output::Channels,
         Run = int(Cfg::KernelWidth) * C,
         K = (int(Cfg::KernelHeight) * Run + mve::Bytes - 1) / mve::Bytes * mve::Bytes,
+        Joined = C % mve::Bytes == 0  ? 1 :
+                 Run == 3 || Run == 9 ? largest(int(K), 34) :
+                                        int(K),
         // Places are 16 bits; an output without a second one beside it may not be stored with it.
         Apart = O % 2 != 0 || long(mve::Extent<Output>::value) > 65535 - O
     };
@@ -237,12 +257,12 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         static constexpr mve::Results stored = mve::resultsOf<Cfg>();
-        unsigned char window[4 * K + mve::Bytes], bytes[int(C) % int(mve::Bytes) ? int(K) + 2 : 1], padded[Run],
-            results[Apart ? 4 * (O + O % 2) : 1];
+        unsigned char window[4 * K + mve::Bytes], bytes[Joined], padded[Run], results[Apart ? 4 * (O + O % 2) : 1];
         mve::Piece lines[Cfg::KernelHeight], taps[Cfg::KernelHeight * Cfg::KernelWidth];
         const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, taps};
-        mve::convolution<Cfg::Rounding>(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), buffers,
-                                        mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
+        mve::convolution<Cfg::Rounding, mve::rangeOf<Cfg>()>(shape, stored, in, out,
+                                                             reinterpret_cast<const signed char*>(weights), buffers,
+                                                             mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
     }
 };
 

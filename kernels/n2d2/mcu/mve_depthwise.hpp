@@ -59,7 +59,7 @@ struct Kept {
     bool serial;  // the lines of the output have an order
 };
 
-template <int Rounding>
+template <int Rounding, int Range>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                              const signed char* stream, const Kept& kept, std::uint32_t turn, int begin, int end) {
     const int blocks = (s.channels + Bytes - 1) / Bytes, pitch = kept.pitch, wide = kept.wide, columns = pitch / wide;
@@ -103,15 +103,15 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
                 else
                     slice(in + s.in.at(from + u) + channel, s.in.stride, to, wide, read, bytes, turn);
             }
-            line.stream = stream + block * (13 + 4 * Kernels<Rounding>::Words) * Bytes;
+            line.stream = stream + block * (13 + 4 * Kernels<Rounding, Range>::Words) * Bytes;
             line.out = out + s.out.at(y) + channel;
             line.bytes = two ? int(Bytes) : bytes;
             if (two)  // by name, not by a pointer, so that the stack is known from the calls
-                Kernels<Rounding>::template twoPixels<>(&line);
+                Kernels<Rounding, Range>::template twoPixels<>(&line);
             else if (s.strideWidth == 1)
-                Kernels<Rounding>::template pixels<>(&line);
+                Kernels<Rounding, Range>::template pixels<>(&line);
             else
-                Kernels<Rounding>::template everyOther<>(&line);
+                Kernels<Rounding, Range>::template everyOther<>(&line);
         }
     }
 }
@@ -141,8 +141,9 @@ struct MveDepthwise<Cfg, typename Exists<Cfg::Vectors>::Type> {
         static constexpr mve::Results stored = mve::resultsOf<Cfg>();
         unsigned char lines[3 * Pitch * (All ? Blocks : 1)];
         const mve::Kept kept = {lines, Pitch, Wide, All != 0, Cfg::Serial != 0};
-        mve::depthwise<Cfg::Rounding>(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), kept,
-                                      mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
+        mve::depthwise<Cfg::Rounding, mve::rangeOf<Cfg>()>(shape, stored, in, out,
+                                                           reinterpret_cast<const signed char*>(weights), kept,
+                                                           mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
     }
 };
 

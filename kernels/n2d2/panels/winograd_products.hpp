@@ -12,17 +12,10 @@
 
 namespace n2d2 {
 
-// Outputs of a tile in each direction, of the config of a layer: WinogradTile, or two.
-template <class Cfg, class Found = void>
-struct WinogradTileOf {
-    enum : int { Edge = 2, Places = 16 };
-};
-template <class Cfg>
-struct WinogradTileOf<Cfg, typename Exists<Cfg::WinogradTile>::Type> {
-    enum : int { Edge = Cfg::WinogradTile, Places = (Edge + 2) * (Edge + 2) };
-};
+// Products of a tile with a weight: one of each of six by six transformed inputs.
+enum : int { WinogradPositions = 36 };
 
-// The addresses of four pixels: two by two, or four of a line.
+// The addresses of the four pixels of a line of a tile.
 template <class Out>
 struct WinogradPixels {
     Out* pixels[4];
@@ -44,26 +37,25 @@ struct TransformedWeights {
     struct Panel {
         const std::int8_t* const first;
         N2D2_INLINE Panel(const Stored* weights, int output, int)
-            : first(weights + output / 16 * (WinogradTileOf<Cfg>::Places * ((Cfg::Input::Channels + 1L) / 2) * 64)) {}
+            : first(weights + output / 16 * (WinogradPositions * ((Cfg::Input::Channels + 1L) / 2) * 64)) {}
     };
 };
 
 // Count tiles with a panel of Outputs outputs, summed over Words words, and with Onto added to the products that are there; Group: tiles whose
-// products lie side by side. A tile has Depth channels of 16 bits in each of 16 positions, of which the first Positions are multiplied, or in
-// each of 36.
-template <class Microkernel, int Count, int Group, int Depth, int Words, int Rest, int Outputs, int Positions, bool Onto>
+// products lie side by side. A tile has Depth channels of 16 bits in each of its positions.
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Rest, int Outputs, bool Onto>
 struct WinogradSums;
-template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto = false>
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, bool Onto = false>
 struct WinogradProducts {
     enum : int { Rest = Words % Microkernel::StepWords };
     static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        WinogradSums<Microkernel, Count, sharedSize(Group), sharedSize(Depth), sharedSize(Words), Rest, Outputs, Positions,
-                     Onto>::run(x, w, products, Group, Depth, Words);
+        WinogradSums<Microkernel, Count, sharedSize(Group), sharedSize(Depth), sharedSize(Words), Rest, Outputs, Onto>::run(
+            x, w, products, Group, Depth, Words);
     }
 };
 
 // Rest: words of the last step, 0 where all are whole.
-template <class Microkernel, int Count, int Group, int Depth, int Words, int Rest, int Outputs, int Positions, bool Onto>
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Rest, int Outputs, bool Onto>
 struct WinogradSums {
     typedef typename Microkernel::Sums Sums;
     typedef typename Microkernel::template Row<Outputs> Row;
@@ -94,8 +86,8 @@ struct WinogradSums {
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products, int group, int depth,
                                   int words) {
         const int whole = sizeOr<Words>(words) - Rest, place = 2 * sizeOr<Depth>(depth);
-        const int tile = (Positions > 16 ? int(Positions) : 16) * place;
-        for (int position = 0; position < Positions; ++position) {
+        const int tile = WinogradPositions * place;
+        for (int position = 0; position < WinogradPositions; ++position) {
             Sums sums[Count][Vectors];
             N2D2_UNROLL
             for (int t = 0; t < Count; ++t) {
@@ -121,22 +113,22 @@ struct WinogradSums {
 };
 
 // A group of `tiles` tiles, at most Most. Code for size multiplies Most of them or one.
-template <class Microkernel, int Most, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto = false>
+template <class Microkernel, int Most, int Group, int Depth, int Words, int Outputs, bool Onto = false>
 struct WinogradGroup {
     static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
         if (tiles == Most)
-            WinogradProducts<Microkernel, Most, Group, Depth, Words, Outputs, Positions, Onto>::run(x, w, products);
+            WinogradProducts<Microkernel, Most, Group, Depth, Words, Outputs, Onto>::run(x, w, products);
         else
-            WinogradGroup<Microkernel, N2D2_SMALL_CODE ? 0 : Most - 1, Group, Depth, Words, Outputs, Positions, Onto>::run(
-                tiles, x, w, products);
+            WinogradGroup<Microkernel, N2D2_SMALL_CODE ? 0 : Most - 1, Group, Depth, Words, Outputs, Onto>::run(tiles, x, w,
+                                                                                                                products);
     }
 };
-template <class Microkernel, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto>
-struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Positions, Onto> {
+template <class Microkernel, int Group, int Depth, int Words, int Outputs, bool Onto>
+struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Onto> {
     static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        enum : int { Tile = (Positions > 16 ? int(Positions) : 16) * Depth * 2 };
+        enum : int { Tile = WinogradPositions * Depth * 2 };
         for (; N2D2_SMALL_CODE && tiles > 0; --tiles, x += Tile, products += 16)
-            WinogradProducts<Microkernel, 1, Group, Depth, Words, Outputs, Positions, Onto>::run(x, w, products);
+            WinogradProducts<Microkernel, 1, Group, Depth, Words, Outputs, Onto>::run(x, w, products);
     }
 };
 

@@ -1,5 +1,5 @@
-// Weights of a Winograd convolution in tiles of four by four outputs that are transformed when they are needed, on the stack, a panel of outputs at
-// a time: S G g (S G)' (winograd_fours.hpp) of the weights of the direct form, packed ones or bytes.
+// Weights of a Winograd convolution that are transformed when they are needed, on the stack, a panel of outputs at a time:
+// S G g (S G)' (winograd.hpp) of the weights of the direct form, packed ones or bytes.
 //
 // That is as much work as multiplying two or three tiles with them, and a block has many. The exporter would store 8 bytes for each weight,
 // which a cache has no room for beyond some 64 x 64 weights of a place.
@@ -152,7 +152,7 @@ struct WinogradStackPanel {
         Weights;
     static_assert(int(Packing::Bits) <= 4 && C % (4 * Parts) == 0 && Bytes % int(Vec::Size) == 0, "whole vectors of weights");
 
-    alignas(64) std::int8_t first[36 * Position];
+    alignas(64) std::int8_t first[WinogradPositions * Position];
 
     N2D2_INLINE WinogradStackPanel(const Stored* weights, int output, int part) {
         Weights::run(weights + (static_cast<long>(output) * 9 * C + static_cast<long>(part) * Own * Bytes) / Weights::PerByte,
@@ -222,7 +222,7 @@ struct KeptPanels : StackPanels<Microkernel, Vec, std::uint8_t> {
     };
 };
 
-// The Winograd convolution of a layer: WinogradOnStack of its config says that its weights are those of the direct form.
+// The Winograd convolution of a layer. WinogradOnStack of its config says that its weights are those of the direct form.
 template <class Cfg, class Found = void>
 struct WinogradOnStackOf {
     enum : bool { value = false };
@@ -232,18 +232,11 @@ struct WinogradOnStackOf<Cfg, typename Exists<Cfg::WinogradOnStack>::Type> {
     enum : bool { value = Cfg::WinogradOnStack };
 };
 template <class Cfg, class Microkernel, class Vec>
-struct AnyWinograd
-    : TiledWinograd<Cfg,
-                    typename Choice<bool(WinogradOnStackOf<Cfg>::value), StackPanels<Microkernel, Vec>, Microkernel>::Type> {};
-
-// The kernel of a layer whose weights may be packed: tiles of four where its config says so, or the direct form.
-template <class Cfg, class Microkernel, class Vec, class Direct,
-          bool Fours = (int(WinogradTileOf<Cfg>::Edge) == 4 && int(PackedWeights<Cfg>::Bits) != 0)>
-struct PackedFours : Direct {};
-template <class Cfg, class Microkernel, class Vec, class Direct>
-struct PackedFours<Cfg, Microkernel, Vec, Direct, true>
-    : TiledWinograd<Cfg, typename Choice<bool(IsPrepackedWinograd<Cfg>::value), KeptPanels<Microkernel, Vec>,
-                                         StackPanels<Microkernel, Vec, std::uint8_t> >::Type> {};
+struct WinogradOfWeights
+    : TiledWinograd< Cfg, typename Choice<bool(IsPrepackedWinograd<Cfg>::value), KeptPanels<Microkernel, Vec>,
+                                          typename Choice<bool(WinogradOnStackOf<Cfg>::value),
+                                                          StackPanels<Microkernel, Vec, typename PackedWeights<Cfg>::Stored>,
+                                                          Microkernel>::Type>::Type> {};
 
 }  // namespace n2d2
 

@@ -59,7 +59,6 @@ struct PairWinograd : TransformedWeights {
     static N2D2_INLINE Sums sums(const std::int32_t* from) { return Vec::loadAligned(from); }
     static N2D2_INLINE Sums plus(Sums a, Sums b) { return Vec::plus(a, b); }
     static N2D2_INLINE Sums minus(Sums a, Sums b) { return Vec::minus(a, b); }
-    static N2D2_INLINE Sums plusQuarter(Sums bias, Sums a) { return Vec::plusQuarter(bias, a); }
     template <int Bits>
     static N2D2_INLINE Sums left(Sums a) {
         return Vec::template left<Bits>(a);

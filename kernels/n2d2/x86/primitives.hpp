@@ -23,7 +23,6 @@
     static N2D2_INLINE Ints right(Ints x) {                                                                          \
         return MM##_srai_epi32(x, Count);                                                                            \
     }                                                                                                                \
-    static N2D2_INLINE Ints plusQuarter(Ints a, Ints b) { return MM##_add_epi32(MM##_srai_epi32(b, 2), a); }         \
     static N2D2_INLINE Ints plus16(Ints a, Ints b) { return MM##_add_epi16(a, b); }                                  \
     static N2D2_INLINE Ints plus8(Ints a, Ints b) { return MM##_add_epi8(a, b); }                                    \
     static N2D2_INLINE Ints minus8(Ints a, Ints b) { return MM##_sub_epi8(a, b); }                                   \
@@ -31,6 +30,10 @@
     template <int Count>                                                                                             \
     static N2D2_INLINE Ints left16(Ints x) {                                                                         \
         return MM##_slli_epi16(x, Count);                                                                            \
+    }                                                                                                                \
+    template <int Count>                                                                                             \
+    static N2D2_INLINE Ints right16(Ints x) {                                                                        \
+        return MM##_srai_epi16(x, Count);                                                                            \
     }                                                                                                                \
     static N2D2_INLINE Ints lowBytes(Ints x) { return MM##_and_##SI(x, MM##_set1_epi16(0xff)); }                     \
     static N2D2_INLINE Ints highBytes(Ints x) { return MM##_srli_epi16(x, 8); }                                      \

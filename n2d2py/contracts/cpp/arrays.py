@@ -102,8 +102,8 @@ def row_derivation(array: Array) -> str:
     return f'derive rows "{array.name}.bin" "{panel_file(array.name)}" {sizes}'
 
 
-def winograd_derivation(name: str, weights: Array, tile: int) -> str:
-    """Return the line that derives the Winograd weights `name` for tiles of this size from the direct `weights`."""
+def winograd_derivation(name: str, weights: Array) -> str:
+    """Return the line that derives the Winograd weights `name` from the direct `weights`."""
     if weights.order is None:
         return ""
-    return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9} {tile}'
+    return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9}'

@@ -37,10 +37,10 @@ _RESERVED = KEYWORDS | frozenset(
 
 def sanitise(name: str) -> str:
     """Return the nearest valid identifier: letters, digits and single underscores, no keyword, at most 64 characters."""
-    text = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", name)).strip("_")[:MAX_LENGTH].rstrip("_")
+    text = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", name)).strip("_")
     if not text or text[0].isdigit() or text.lower() in _RESERVED:
         text = f"x{text}"
-    return text
+    return text[:MAX_LENGTH].rstrip("_")
 
 
 def namespace_name(name: str) -> str:

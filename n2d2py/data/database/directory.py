@@ -42,28 +42,34 @@ class Listing:
     unmatched: set[str] = field(default_factory=set)
 
 
-def list_directory(
-    root: Path,
-    known: dict[str, int],
-    *,
-    depth: int = 1,
-    label_name: str = "",
-    label_depth: int = 1,
-    ignore_masks: Sequence[str] = (),
-    valid_extensions: Sequence[str] = (),
-    left_out: Sequence[str] = (),
-) -> Listing:
-    """Return the stimuli of a folder: its files by name, then its sub-folders by name.
+@dataclass(frozen=True)
+class Selection:
+    """Files of a folder that are stimuli, and their labels.
 
-    New labels get the next ids in `known`. Folders directly below `root` named in `left_out` are skipped, and also files and
-    folders whose absolute path matches one of `ignore_masks`.
+    Attributes:
+        depth, label_name, label_depth: as the keys of DIR_Database.
+        ignore_masks: files and folders whose absolute path matches one are skipped.
+        valid_extensions: of the files to read; () for all that are known.
+        skipped: names of folders directly below the root.
+    """
+
+    depth: int = 1
+    label_name: str = ""
+    label_depth: int = 1
+    ignore_masks: Sequence[str] = ()
+    valid_extensions: Sequence[str] = ()
+    skipped: Sequence[str] = ()
+
+
+def list_directory(root: Path, known: dict[str, int], selection: Selection = Selection()) -> Listing:
+    """Return the stimuli of a folder: its files by name, then its sub-folders by name. New labels get the next ids in `known`.
 
     Raises:
         N2D2Error: E401 if a folder cannot be read.
     """
-    masks = {text: _compile_mask(text) for text in ignore_masks}
+    masks = {text: _compile_mask(text) for text in selection.ignore_masks}
     above = root.absolute().as_posix()
-    valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
+    valid = {"." + text.lower().lstrip(".") for text in selection.valid_extensions}
     extensions = {each for each in READERS if each not in TABLES or each in valid} | valid.intersection(SOUNDS)
     listing = Listing(unmatched=set(masks))
 
@@ -87,17 +93,18 @@ def list_directory(
         if depth != 0:
             for name in folders:
                 path = f"{folder}/{name}" if folder else name
-                if (not folder and name in left_out) or masked(path):
+                if (not folder and name in selection.skipped) or masked(path):
                     continue
                 below = f"{label}/{name}" if label_depth > 0 else label
                 visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
 
-    visit("", depth, label_name, label_depth)
+    start = "", selection.depth, selection.label_name, selection.label_depth
+    visit(*start)
     nothing = not listing.files and not valid and len(listing.unmatched) == len(masks)
     if nothing and any(name.lower().endswith(TABLES) for name in listing.unreadable):
         extensions.update(TABLES)
         listing = Listing(unmatched=listing.unmatched)
-        visit("", depth, label_name, label_depth)
+        visit(*start)
     return listing
 
 
@@ -180,16 +187,6 @@ def _channels(values: Values) -> _Channels | None:
     return _Channels(match, templates)
 
 
-def directory_database(root: Path, how: Partition, seed: int = 0, *, type_name: str = "DIR_Database", **options) -> Database:
-    """Return the database of one folder; the options are those of list_directory.
-
-    Raises:
-        N2D2Error: E401, E409, E416 if the folder contains no stimulus.
-    """
-    known: dict[str, int] = {}
-    return _joined([_list_folder(root, how, known, str(root), **options)], known, seed, type_name)
-
-
 def _joined(parts: list[StimulusList], known: dict[str, int], seed: int, type_name: str = "DIR_Database") -> Database:
     database = partition_lists(type_name, parts, tuple(known), seed)
     if "" in known and len(known) > 1:
@@ -201,10 +198,19 @@ def _joined(parts: list[StimulusList], known: dict[str, int], seed: int, type_na
 
 
 def _list_folder(
-    root: Path, how: Partition, known: dict[str, int], where: Location | str, channels: _Channels | None = None, **options
+    root: Path,
+    how: Partition,
+    known: dict[str, int],
+    where: Location | str,
+    selection: Selection,
+    channels: _Channels | None = None,
 ) -> StimulusList:
-    """Return the stimuli of a folder; new labels get the next ids in `known`."""
-    listing = list_directory(root, known, **options)
+    """Return the stimuli of a folder; new labels get the next ids in `known`.
+
+    Raises:
+        N2D2Error: E401, E416 if the folder contains no stimulus.
+    """
+    listing = list_directory(root, known, selection)
     if channels:
         channels.select(listing)
     if others := listing.unreadable:
@@ -293,10 +299,9 @@ def _folder(values: Values, context: Context, known: dict[str, int]) -> Stimulus
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-    options = {"depth": values["Depth"], "label_name": values["LabelName"], "label_depth": values["LabelDepth"]}
-    more = {"ignore_masks": values["IgnoreMasks"], "valid_extensions": values["ValidExtensions"]}
+    selection = Selection(*(values[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
     root, how = data_path(values, context, folder=True), read_partition(values)
-    return _list_folder(root, how, known, values.section.location, _channels(values), **options, **more)
+    return _list_folder(root, how, known, values.section.location, selection, _channels(values))
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
@@ -314,8 +319,9 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
     def _load(values: Values, context: Context) -> Database:
         root = data_path(values, context, default=default, folder=True)
         how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
-        options = {"left_out": others if values["IncClutter"] else (*others, clutter), "valid_extensions": ("jpg",)}
-        return directory_database(root, how, context.seed, type_name=type_name, **options)
+        selection = Selection(valid_extensions=("jpg",), skipped=others if values["IncClutter"] else (*others, clutter))
+        known: dict[str, int] = {}
+        return _joined([_list_folder(root, how, known, str(root), selection)], known, context.seed, type_name)
 
 
 _register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))

@@ -91,12 +91,7 @@ SLICING = Schema(
         Key("StrideY", Kind.UINT, doc="Vertical step between tiles.", minimum=1),
         Key("ApplyTo", Kind.ENUM, "All", "Sets whose images are cut.", tuple(APPLY_TO)),
         Key("RandomShuffle", Kind.BOOL, True, "Shuffle the tiles of a set (by -seed)."),
-        Key(
-            "Overlapping",
-            Kind.BOOL,
-            False,
-            "1: shift tiles at the right and bottom border inside the image. 0: crop them at the border.",
-        ),
+        Key("Overlapping", Kind.BOOL, False, "1: shift tiles at the right and bottom border into the image. 0: crop them."),
     ),
     doc="Cut images into tiles. Each tile is a stimulus with the label of its image.",
 )

@@ -14,11 +14,7 @@ _NAMES = {"".join(word.capitalize() for word in key.split("_")): key for key in 
 
 @transformation(
     "AudioFeatures",
-    Key(
-        "Features",
-        Kind.STRING,
-        doc="Kind of the features: log_mel, mfcc or pcen. The text of `-audio`, with its keys, is possible too.",
-    ),
+    Key("Features", Kind.STRING, doc="Kind of the features: log_mel, mfcc or pcen; or a text of `-audio` with its keys."),
     Key("Frames", Kind.UINT, doc="Number of frames, the height of the result. A sound is cut, or silence follows.", minimum=1),
     *(Key(name, Kind.STRING, None, f"`{key}` of `-audio`.") for name, key in _NAMES.items()),
     doc="Convert a mono 16-bit sound to frames of features, in integers. If it is the only transformation, C++ exports contain "

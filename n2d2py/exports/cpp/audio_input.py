@@ -70,19 +70,8 @@ class AudioView:
     def constants(self) -> dict[str, int]:
         """Integers of the kernel's configuration."""
         source, pcen = self.source, self.source.normalization
-        energies = (
-            {
-                "EnergyBits": pcen.bits,
-                "Smoothing": pcen.smoothing,
-                "Epsilon": pcen.epsilon,
-                "Gain": pcen.gain,
-                "Bias": pcen.bias,
-                "Power": pcen.power,
-                "Least": pcen.least,
-            }
-            if pcen
-            else {}
-        )
+        names = ("smoothing", "epsilon", "gain", "bias", "power", "least")
+        energies = {"EnergyBits": pcen.bits} | {name.capitalize(): getattr(pcen, name) for name in names} if pcen else {}
         return {
             "Window": source.window,
             "Hop": source.hop,

@@ -46,7 +46,6 @@ def isa_page() -> str:
     kernels = {name: name for name in isa.KERNELS} | {
         isa.FULLY_CONNECTED: "fully connected",
         isa.WINOGRAD: "Winograd",
-        isa.FOURS: "Winograd in tiles of four by four",
         isa.FLOATS: "float32",
         isa.RUNS: "runs of sums",
         isa.ROWS: "rows of recurrent layers",

@@ -32,8 +32,8 @@ WeightsFile: Write the weights to a separate file, dnn/parameters/weights.bin. T
 PackWeights: Pack 1-, 2- and 4-bit weights into bytes and unpack them before multiplication. 0: one byte per weight.
 PrepackWeights: Unpack packed weights once into static memory if they are rarely reused in an inference, as in fully
     connected layers. The report lists the size. Limit per layer: 512 KB. 0: unpack in each inference.
-Winograd: Use Winograd for 8-bit 3x3 convolutions where it is faster. 0: store no transformed weights, which take 3.6 or 8
-    times the memory. Weights are then transformed on the stack, which is slower for small feature maps.
+Winograd: Use Winograd for 8-bit 3x3 convolutions where it is faster. 0: store no transformed weights, which take 8 times
+    the memory. Weights are then transformed on the stack, which is slower for small feature maps.
 SmallCode: Compile for size (-Os), with tiles of one size per layer where possible, kernels that layers share and one copy
     of the weights. Winograd kernels transform them on the stack, a panel of 16 outputs at a time.
 SIMD: auto: add constants in the order of the SIMD kernels. They are compiled if the compiler's target supports them. none:
@@ -74,13 +74,5 @@ class CppParameters(Settings, texts=_TEXTS):
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer of CPP",
-    (
-        Key(
-            "Tile",
-            Kind.STRING,
-            "",
-            "Tile sizes of a convolution with SIMD kernels per instruction set, as written by `-tune`. Other layers raise "
-            "E705.",
-        ),
-    ),
+    (Key("Tile", Kind.STRING, "", "Tile sizes of a convolution by instruction set, from `-tune`. Other layers raise E705."),),
 )

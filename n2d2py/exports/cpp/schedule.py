@@ -13,6 +13,7 @@ from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.view import LayerView, PortView
 from n2d2py.graph import QuantGraph, outputs_from
 from n2d2py.memory.plan import MemoryPlan, ScheduleStep
+from n2d2py.memory.scratch import used_at
 
 _TURNS, _LINES, _SKIP = 63, 4, 63
 """A turn is a byte: six bits say whose it is, two how many lines it makes, less one. `_SKIP` is nobody's: the next turn
@@ -109,13 +110,8 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
 
 def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
     """Return the bytes [begin, end) of the arena that are in use at a clock, or in no memory, in ascending order and apart."""
-    parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
-    scratch = {step.op: plan.scratch[step.op] for step in plan.schedule if step.clock == clock and step.op in plan.scratch}
-    parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
-    alive = (one for one in plan.copies.values() if one.life[0] <= clock <= one.life[1])
-    parts += [(one.copy, one.copy + one.bytes) for one in alive if one.copy is not None]
-    for number, memory in enumerate(plan.memories[1:]):
-        parts.append((plan.memories[number].start + plan.used[number], memory.start))
+    between = zip(plan.memories, plan.memories[1:], plan.used, strict=False)
+    parts = used_at(plan, [clock])[clock] + [(before.start + used, after.start) for before, after, used in between]
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(part for part in parts if part[0] < part[1]):
         if merged and begin <= merged[-1][1]:

@@ -97,33 +97,40 @@ class CppTarget(Target[Project]):
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
         strategies of N2D2, and what concerns integers in floating point, or low-bit weights."""
-        reasons, own = {}, self.parameter_type.of(parameters)
-        if graph.bits < 0:
-            if own.weights_format == "string":
-                reasons["WeightsFormat"] = "only 8-bit integers can be written as string literals"
-            reasons["PackWeights"] = reasons["PrepackWeights"] = "floating-point weights are not packed"
-            reasons["PackActivations"] = "floating-point tensors are not packed"
-            reasons["FuseResidualAdd"] = "floating-point sums are layers of their own"
-            reasons["Winograd"] = "floating-point convolutions are computed directly"
-        elif not (own.pack_weights and own.prepack_weights) and not _has_low_bit_weights(graph):
-            reasons["PackWeights"] = reasons["PrepackWeights"] = "no weights have fewer than 8 bits"
-        if own.small_code:
-            reasons["Winograd"] = "SmallCode=1 stores one copy of the weights"
-        if own.weights_file:
-            reasons["PrepackWeights"] = "weights of a file are unpacked in each inference"
-        if not own.pack_weights:
-            reasons["PrepackWeights"] = "with PackWeights=0 no weights are packed"
-        if own.runtime_dispatch and own.portable:
-            reasons["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
-        if own.stream_input and not own.include_input:
-            reasons["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
-        if not own.runs_by_lines:
-            reasons["MaxExtraMacs"] = (
-                "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
-            )
-        if own.strategy in N2D2_STRATEGIES:
-            reasons["BufferAlignment"] = f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does"
-        return reasons
+        own, real = self.parameter_type.of(parameters), graph.bits < 0
+        whole = not real and not (own.pack_weights and own.prepack_weights) and not _has_low_bit_weights(graph)
+        reasons = (
+            (real and own.weights_format == "string", "WeightsFormat", "only 8-bit integers can be written as string literals"),
+            (real, "PackWeights PrepackWeights", "floating-point weights are not packed"),
+            (real, "PackActivations", "floating-point tensors are not packed"),
+            (real, "FuseResidualAdd", "floating-point sums are layers of their own"),
+            (real, "Winograd", "floating-point convolutions are computed directly"),
+            (whole, "PackWeights PrepackWeights", "no weights have fewer than 8 bits"),
+            (own.small_code, "Winograd", "SmallCode=1 stores one copy of the weights"),
+            (own.weights_file, "PrepackWeights", "weights of a file are unpacked in each inference"),
+            (not own.pack_weights, "PrepackWeights", "with PackWeights=0 no weights are packed"),
+            (
+                own.runtime_dispatch and own.portable,
+                "RuntimeDispatch",
+                "SIMD=none leaves the same portable kernels for every instruction set",
+            ),
+            (
+                own.stream_input and not own.include_input,
+                "IncludeInputInBuffer",
+                "with StreamInput=1 the lines of the input are in the static memory",
+            ),
+            (
+                not own.runs_by_lines,
+                "MaxExtraMacs",
+                "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers",
+            ),
+            (
+                own.strategy in N2D2_STRATEGIES,
+                "BufferAlignment",
+                f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does",
+            ),
+        )
+        return {name: reason for is_so, names, reason in reasons if is_so for name in names.split()}
 
     def choices(self, own: CppParameters) -> ExportChoices:
         """Return what the export parameters let the kernels do to constants."""

@@ -15,6 +15,8 @@ from n2d2py.contracts.cpp.packing import joined_bytes, zero_padded
 from n2d2py.contracts.cpp.winograd import positions
 
 _OUTPUTS, _CHANNELS = 4, 4
+_MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
+"""Winograd's 2 G of tiles of two by two outputs."""
 _FRAMES = 784
 _ROWS = (1, 2, 0, 3)
 """The order of the rows of a column of positions."""
@@ -29,7 +31,7 @@ def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.
     constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _OUTPUTS)
     pairs_of_constants = constants[:2].T.reshape(blocks, -1)
     rest = constants[2:].reshape(-1, blocks, _OUTPUTS).transpose(1, 0, 2)
-    signed = positions(filled) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
+    signed = positions(filled, _MATRIX) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
     ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
     quads = ordered.reshape(16, blocks, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
     pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)

@@ -170,9 +170,8 @@ class KernelFacts:
 def winograd_geometry(layer: Layer) -> WinogradFacts:
     """Return the facts for the Winograd forms of a convolution, besides its weights."""
     op, (lines, pixels) = layer.op, layer.output_shape[2:]
-    line = layer.over[0].line_bytes if layer.over else 0
     bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
-    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch, line)
+    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch)
 
 
 def weight_type(layer: Layer, values: np.ndarray) -> str:

@@ -87,7 +87,7 @@ class DotProducts(CoreForm):
             return 96 + depth
         _, lines, columns, channels = facts.weights.shape
         is_split = outputs % 2 or facts.layer.place.bytes > 65535 - outputs
-        bytes_of_one = depth if channels % _BYTES else 0
+        bytes_of_one = max(depth, 34) if channels % _BYTES else 0
         results = 4 * (outputs + outputs % 2) if is_split else 0
         return 544 + 4 * depth + bytes_of_one + columns * channels + results + 8 * lines * (1 + columns)
 

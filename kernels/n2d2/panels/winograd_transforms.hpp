@@ -1,25 +1,8 @@
-// The transforms of a Winograd convolution in tiles of four by four outputs, F(4 x 4, 3 x 3), in integers, exactly.
-//
-// Four by four outputs are made of six by six inputs d and a window g with 36 products instead of 144:
-//
-//   B' = 4  0 -5  0  1  0     S G = 6  0  0     T A' = 1  -4  -4  1   1  0     T = 24
-//        0 -4 -4  1  1  0           1  1  1            0  -2   2  1  -1  0         12
-//        0  4 -4 -1  1  0           1 -1  1            0  -1  -1  1   1  0          6
-//        0 -2 -1  2  1  0           1  2  4            0  -1   1  2  -2  1          6
-//        0  2 -1 -2  1  0           1 -2  4
-//        0  4  0 -5  0  1           0  0  6
-//
-// S, with which the exporter transforms the weights, makes all integers: of at most 49 * 128. Inputs, bytes from 0 to 255, become integers of
-// at most 68 * 255, in 16 bits too. The products are summed over the channels modulo 2^32. Output (u, v) of T m T' is the sum of
-// the convolution times T[u] T[v] = 9 * 2^k, k of at most 6: times the inverse of 9 modulo 2^32 it is 2^k times the sum, which a shift
-// gives where 64 times the sum fits into 32 bits; the exporter has proved that from the weights.
-#ifndef N2D2_PANELS_WINOGRAD_FOURS_HPP
-#define N2D2_PANELS_WINOGRAD_FOURS_HPP
-
-#include <cstring>
+// The transforms of inputs and outputs of a Winograd convolution (winograd.hpp), and its scratch on the stack.
+#ifndef N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
+#define N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
 
 #include "n2d2/output.hpp"
-#include "n2d2/panels/winograd_inputs.hpp"
 #include "n2d2/panels/winograd_products.hpp"
 #include "n2d2/plane.hpp"
 #include "n2d2/residual.hpp"
@@ -27,12 +10,21 @@
 
 namespace n2d2 {
 
-// From six by six inputs of a tile to what is multiplied: B' d of a line or a column, and all of a tile from those of its columns.
-template <class Microkernel, int Depth>
-struct WinogradFourPoints {
-    typedef typename Microkernel::Inputs Inputs;
-    enum : int { Places = 36, Shared = sharedSize(Depth) };
+// The six lines of inputs of some tiles: where each begins and how far it is from pixel to pixel, 0 for a line of the padding.
+template <class In>
+struct WinogradLines {
+    const In* at[6];
+    long step[6];
+    const In* pad;  // a pixel of the padding
+};
 
+// B' d B of Count channels of the tiles of a line, from left to right. Two columns of a tile are those of the next. Depth: channels of a
+// position, filled up to whole vectors.
+template <class Microkernel, class In, int Count, int Depth>
+struct WinogradInputs {
+    typedef typename Microkernel::Inputs Inputs;
+
+    // B' d of a line or a column.
     static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
         const Inputs odd = Microkernel::subtract(d[3], Microkernel::quadruple(d[1]));
         const Inputs even = Microkernel::subtract(d[4], Microkernel::quadruple(d[2]));
@@ -45,25 +37,6 @@ struct WinogradFourPoints {
         to[4] = Microkernel::subtract(fourth, twice);
         to[5] = Microkernel::add(Microkernel::subtract(Microkernel::quadruple(Microkernel::subtract(d[1], d[3])), d[3]), d[5]);
     }
-    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to, int depth) {
-        const int place = 2 * sizeOr<Depth>(depth);
-        for (int u = 0; u < 6; ++u) {
-            const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
-            Inputs made[6];
-            transform(line, made);
-            N2D2_UNROLL
-            for (int v = 0; v < 6; ++v)
-                Microkernel::store(made[v], to + (6 * u + v) * place);
-        }
-    }
-};
-
-// B' d B of some channels of the tiles of a line, from left to right. Two columns of a tile are those of the next.
-template <class Microkernel, class In, int Count, int Depth>
-struct WinogradFourInputs {
-    typedef typename Microkernel::Inputs Inputs;
-    typedef WinogradFourPoints<Microkernel, Depth> Points;
-
     // B' d of column x.
     static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[6]) {
         const bool inside = x >= 0 && x < width;
@@ -71,13 +44,24 @@ struct WinogradFourInputs {
         N2D2_UNROLL
         for (int u = 0; u < 6; ++u)
             d[u] = Microkernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
-        Points::transform(d, to);
+        transform(d, to);
+    }
+    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to, int depth) {
+        const int position = 2 * sizeOr<Depth>(depth);
+        for (int u = 0; u < 6; ++u) {
+            const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
+            Inputs made[6];
+            transform(line, made);
+            N2D2_UNROLL
+            for (int v = 0; v < 6; ++v)
+                Microkernel::store(made[v], to + (6 * u + v) * position);
+        }
     }
 
     // `count` tiles, the first of which begins at column x.
     static N2D2_SHARED void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to,
                                 int depth) {
-        const int tile = Points::Places * 2 * sizeOr<Depth>(depth);
+        const int tile = WinogradPositions * 2 * sizeOr<Depth>(depth);
         Inputs columns[6][6];
         column(lines, x, width, channel, columns[4]);
         column(lines, x + 1, width, channel, columns[5]);
@@ -88,21 +72,14 @@ struct WinogradFourInputs {
             }
             for (int v = 2; v < 6; ++v)
                 column(lines, x + v, width, channel, columns[v]);
-            Points::store(columns, to, depth);
+            store(columns, to, depth);
         }
-    }
-};
-template <class Microkernel, class In, int Count, int Depth>
-struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
-    static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
-        enum : int { Shared = WinogradFourPoints<Microkernel, Depth>::Shared };
-        WinogradFourInputs<Microkernel, In, Count, Shared>::run(lines, x, width, count, channel, to, Depth);
     }
 };
 
 // From the products of a tile, [36 positions][Group tiles][16 outputs], to its outputs: first along the columns, then line K.
 template <class Microkernel, int Group>
-struct WinogradFourHalves {
+struct WinogradHalves {
     typedef typename Microkernel::Sums Sums;
     enum : int { Shared = sharedSize(Group) };
     enum : std::int32_t { InverseOfNine = 954437177 };
@@ -144,9 +121,9 @@ struct WinogradFourHalves {
 
 // All sums of a tile, in memory, where layers share that.
 template <class Microkernel, int Vectors, int Group>
-struct WinogradFourTile {
+struct WinogradTileSums {
     typedef typename Microkernel::Sums Sums;
-    typedef WinogradFourHalves<Microkernel, Group> Halves;
+    typedef WinogradHalves<Microkernel, Group> Halves;
 
     static N2D2_NOINLINE void run(const std::int32_t* products, const Sums (&bias)[Vectors], Sums (&sums)[4][4][Vectors],
                                   int group) {
@@ -171,14 +148,14 @@ struct WinogradFourTile {
 
 // The outputs of a panel of tiles; Columns: tiles of a line.
 template <class Cfg, class Microkernel, int Outputs, int Group, int Columns>
-struct WinogradFourOutputs {
+struct WinogradOutputs {
     typedef typename Cfg::Output Output;
     typedef typename Output::Type Out;
     typedef typename Microkernel::Sums Sums;
     typedef TileEnd<typename Cfg::Epilogue, 4, Outputs> End;
     typedef typename Microkernel::template Finish<typename End::Own, Outputs, 4> Finish;
     enum : int { OH = Output::Height, OW = Output::Width, Vectors = Finish::Vectors, Lanes = Microkernel::SumLanes };
-    typedef WinogradFourHalves<Microkernel, Group> Halves;
+    typedef WinogradHalves<Microkernel, Group> Halves;
 
     // Line K of a tile, of its lines' half transforms.
     template <int K>
@@ -211,18 +188,17 @@ struct WinogradFourOutputs {
         End::template store<Finish>(sums, output, at, once);
     }
 
-    // The outputs [output, output + Outputs) of `count` tiles from `first` on, counted from line `top` on. A pixel outside is stored as the
-    // first one of its line.
-    static N2D2_NOINLINE void run(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
+    // The outputs [output, output + Outputs) of `count` tiles from `first` on. A pixel outside is stored as the first one of its line.
+    static N2D2_NOINLINE void run(const std::int32_t* products, int first, int count, int output, unsigned char* out,
                                   const std::int32_t* biases) {
         Sums bias[Vectors];
         for (int v = 0; v < Vectors; ++v)
             bias[v] = Finish::bias(biases + output, v);
-        int x = first % Columns * 4, y = top + first / Columns * 4;
+        int x = first % Columns * 4, y = first / Columns * 4;
         for (int t = 0; t < count; ++t, products += 16) {
 #if N2D2_SMALL_CODE
             Sums sums[4][4][Vectors];
-            WinogradFourTile<Microkernel, Vectors, Halves::Shared>::run(products, bias, sums, Group);
+            WinogradTileSums<Microkernel, Vectors, Halves::Shared>::run(products, bias, sums, Group);
             for (int k = 0; k < 4 && (OH % 4 == 0 || y + k < OH); ++k)
                 store(sums[k], out, x, y + k, output);
 #else
@@ -246,7 +222,7 @@ struct WinogradFourOutputs {
     }
 };
 
-// The config of a layer of tiles of four by four, with scratch on the stack: a pixel, the products of a group, a line of tiles where lines have
+// The config of a layer with scratch on the stack: a pixel, the products of a group, a line of tiles where lines have
 // an order, else a group or 64 KB of tiles; LeastTiles of a layer that has so many, as far as they take no more than 128 KB.
 template <class Cfg, class Microkernel>
 struct WinogradStack : Cfg {
@@ -268,13 +244,10 @@ struct WinogradStack : Cfg {
 template <class Cfg, class Microkernel>
 struct WinogradScratch {
     typedef WinogradStack<Cfg, Microkernel> Own;
-    enum : bool {
-        Little = WinogradTileOf<Cfg>::Edge == 4 && int(ScratchOf<Cfg>::Base) != 0 &&
-                 int(ScratchOf<Cfg>::Bytes) < int(Own::ScratchBytes)
-    };
+    enum : bool { Little = int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(Own::ScratchBytes) };
     typedef typename Choice<bool(Little), Own, Cfg>::Type Type;
 };
 
 }  // namespace n2d2
 
-#endif  // N2D2_PANELS_WINOGRAD_FOURS_HPP
+#endif  // N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
