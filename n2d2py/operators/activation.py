@@ -122,12 +122,8 @@ class ActivationQuantizer(Quantizer):
                 knots = fit_knots(steps, y.qmin, y.qmax, tolerance)
                 if knots is not None:
                     return integer_layer(node, Interpolated(knots), clamp)
-            log.notice(
-                "%s: 16-bit %s uses a table of 65536 entries, as interpolation in 4096 entries would be off by more than 1.5 "
-                "steps",
-                node.name,
-                node.op.function.kind,
-            )
+            reason = "as interpolation in 4096 entries would be off by more than 1.5 steps"
+            log.notice("%s: 16-bit %s uses a table of 65536 entries, %s", node.name, node.op.function.kind, reason)
             values = values[x.qmin - first : -1]
         return integer_layer(node, Table(y.quantize(values)), clamp)
 

@@ -90,15 +90,13 @@ class Unpool(Op):
         return [np.clip(moved_layer, *node.limits).astype(kind.dtype)]
 
 
+_MODES = ("Max", "Average")
+
+
 @ini(
     "Unpool",
     NB_OUTPUTS,
-    Key(
-        "Pooling",
-        Kind.ENUM,
-        doc="Max: return values to the positions of their maxima. Average: spread them.",
-        choices=("Max", "Average"),
-    ),
+    Key("Pooling", Kind.ENUM, doc="Max: return values to the positions of their maxima. Average: spread them.", choices=_MODES),
     Key("ArgMax", Kind.STRING, "", "Max pool that provides the positions."),
     *window_keys("Pool", None, size=True),
     *window_keys("Stride", 1),
@@ -121,12 +119,8 @@ def _from_ini(context: LayerContext) -> None:
     kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
     if values["Pooling"] == "Average":
         share = np.full((count, 1, *kernel), 1.0 / (kernel[0] * kernel[1]), np.float32)
-        context.add(
-            Deconv(stride, (*pads, *pads), groups=count),
-            [context.concat_inputs()],
-            {"weights": share, "bias": np.zeros(count, np.float32)},
-            read_activation(values),
-        )
+        op, params = Deconv(stride, (*pads, *pads), groups=count), {"weights": share, "bias": np.zeros(count, np.float32)}
+        context.add(op, [context.concat_inputs()], params, read_activation(values))
         return
     pool = _pool(context)
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):

@@ -41,13 +41,8 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     blocks = [_map_parent(values, name, channels, outputs) for name, channels in parents]
     if all(block is None for block in blocks):
         return None
-    return np.concatenate(
-        [
-            np.ones((outputs, channels), bool) if block is None else block
-            for block, (_, channels) in zip(blocks, parents, strict=True)
-        ],
-        axis=1,
-    )
+    full = [np.ones((outputs, channels), bool) for _, channels in parents]
+    return np.concatenate([ones if block is None else block for block, ones in zip(blocks, full, strict=True)], axis=1)
 
 
 def _map_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
@@ -95,12 +90,9 @@ def _explicit_mapping(values: Values, key: str, channels: int, outputs: int) -> 
         what = f"{key} contains values other than 0 and 1"
         raise values.fail("E213", what, "give one row per input channel and one column per output", key) from None
     if len(numbers) != channels * outputs:
-        raise values.fail(
-            "E213",
-            f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} outputs require {channels * outputs}",
-            "give one row per input channel and one column per output",
-            key,
-        )
+        product = f"{channels} input channels x {outputs} outputs require {channels * outputs}"
+        what = f"{key} has {len(numbers)} values, but {product}"
+        raise values.fail("E213", what, "give one row per input channel and one column per output", key)
     return np.array(numbers, bool).reshape(channels, outputs).T
 
 

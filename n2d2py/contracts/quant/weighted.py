@@ -182,11 +182,5 @@ def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
         remedy = "quantize the weights per output channel, after folding the gains"
         raise N2D2Error("E514", what, where=node.location, remedy=remedy)
     largest = int(np.abs(integers).max(initial=0.0))
-    dtype = (
-        np.int8
-        if integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
-        else np.int16
-        if largest < 2**15
-        else np.int32
-    )
-    return integers.astype(dtype), scales
+    is_byte = integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
+    return integers.astype(np.int8 if is_byte else np.int16 if largest < 2**15 else np.int32), scales

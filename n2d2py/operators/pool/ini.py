@@ -44,13 +44,8 @@ def _build(context: LayerContext) -> None:
     count = sum(c for _, c in parents)
     mapping = read_mapping(values, parents, outputs)
     pads = read_window(values, "Padding", 0)
-    op = Pool(
-        values["Pooling"],
-        read_window(values, "Pool", None, size=True),
-        read_window(values, "Stride", 1),
-        (*pads, *pads),
-        count_pad=True,
-    )
+    kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
+    op = Pool(values["Pooling"], kernel, stride, (*pads, *pads), count_pad=True)
     if mapping is None and outputs == count:
         log.notice("%s: no Mapping; each output pools the channel of the same index", values.section.location)
     elif mapping is None:

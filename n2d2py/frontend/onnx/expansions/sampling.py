@@ -262,19 +262,8 @@ def _col2im(parts: Parts) -> None:
     rest = [padded[k] - reach[k] - (counts[k] - 1) * steps[k] for k in range(rank)]
     weights = np.tile(np.eye(prod(block), dtype=np.float32).reshape(prod(block), 1, *block), (channels, *[1] * (rank + 1)))
     x = parts.reshape(parts.inputs[0], 0, channels * prod(block), *counts)
-    weights_name = parts.add_constant("moves", weights)
-    parts.add(
-        "ConvTranspose",
-        x,
-        weights_name,
-        out=0,
-        group=channels,
-        strides=steps,
-        dilations=holes,
-        pads=pads,
-        output_padding=rest,
-        kernel_shape=block,
-    )
+    windows = {"strides": steps, "dilations": holes, "pads": pads, "output_padding": rest, "kernel_shape": block}
+    parts.add("ConvTranspose", x, parts.add_constant("moves", weights), out=0, group=channels, **windows)
 
 
 @expands("Shrink")
