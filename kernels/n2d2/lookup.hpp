@@ -19,6 +19,9 @@
 
 namespace n2d2 {
 
+// Elements of a tile: those whose results cores without vectors of tables have in registers.
+enum : int { LookupTile = N2D2_M_PROFILE || !N2D2_VECTOR_LOOPS ? 4 : 64 };
+
 template <class Cfg>
 struct LookupReader {
     typedef typename Cfg::Input Input;
@@ -51,7 +54,7 @@ struct Lookup {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table,
                                 const Rows& rows = Rows::all<typename Cfg::Output>()) {
         const typename Reader::Source source = {in, table};
-        pointwise<Cfg, Reader, false>(source, out, rows);
+        pointwise<Cfg, Reader, false, LookupTile>(source, out, rows);
     }
 };
 
@@ -95,7 +98,7 @@ template <class Cfg>
 N2D2_INLINE void interpolated(const unsigned char* in, unsigned char* out, const std::int32_t* knots,
                               const Rows& rows = Rows::all<typename Cfg::Output>()) {
     const typename KnotReader<Cfg>::Source source = {in, knots};
-    pointwise<Cfg, KnotReader<Cfg>, false>(source, out, rows);
+    pointwise<Cfg, KnotReader<Cfg>, false, LookupTile>(source, out, rows);
 }
 
 }  // namespace n2d2

@@ -22,15 +22,24 @@
 
 namespace n2d2 {
 
-template <class Epilogue, bool PerChannel, class Isa>
+template <class Epilogue, bool PerChannel, class Isa, int Combined>
 struct PointwiseRun {
     typedef typename Epilogue::Type Out;
     // Tile: elements combined at once; Unit: those of a vector, to which the last ones of a run are filled up.
-    enum : int { Tile = 64, Unit = std::is_same<Isa, Portable>::value ? 1 : 32 };
+    enum : int { Tile = Combined, Unit = std::is_same<Isa, Portable>::value ? 1 : 32 };
 
     template <int Count, class Reader>
     static N2D2_INLINE void tile(const Reader& reader, int first, Out* out) {
         alignas(64) decltype(reader.at(0, 0)) values[Count];
+        if (Tile <= 4) {
+            N2D2_UNROLL
+            for (int i = 0; i < Count; ++i)
+                values[i] = reader.at(first + i, first + i);
+            N2D2_UNROLL
+            for (int i = 0; i < Count; ++i)
+                out[first + i] = Epilogue::apply(values[i], PerChannel ? first + i : 0);
+            return;
+        }
         for (int i = 0; i < Count; ++i)
             values[i] = reader.at(first + i, first + i);
         EpilogueRun<Epilogue, PerChannel, Isa>::template run<Count>(values, PerChannel ? first : 0, out + first);
@@ -92,11 +101,11 @@ struct PointwiseRun {
     }
 };
 
-// Config: plane Output; type Epilogue; enum Serial, Reverse. `source` is what the Reader is constructed from.
-template <class Cfg, class Reader, bool PerChannel, class Source>
+// Config: plane Output; type Epilogue; enum Serial, Reverse. `source` is what the Reader is constructed from. Combined: elements of a tile.
+template <class Cfg, class Reader, bool PerChannel, int Combined = 64, class Source>
 N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows& rows) {
     typedef typename Cfg::Output Output;
-    typedef PointwiseRun<typename Cfg::Epilogue, PerChannel, typename Cfg::Isa> Run;
+    typedef PointwiseRun<typename Cfg::Epilogue, PerChannel, typename Cfg::Isa, Combined> Run;
     constexpr bool reverse = Cfg::Reverse != 0;
     constexpr bool flat = Reader::Packed != 0 && PlaneTraits<Output>::Packed != 0 && !PerChannel;
     constexpr int width = Output::Width, channels = Output::Channels;

@@ -227,8 +227,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 
 // All outputs of some pairs of pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle,
 // and r0 and r1 are a word before the next one. Between blocks r1 is `ahead` bytes before the stream, and `sums` loads the first sums, after which
-// it is `behind` bytes beyond the word before the products. On the stack: 0 results of the first pixel, 4 from behind them to those of the second, 8 their
-// end; 12 the window and 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
+// it is `behind` bytes beyond the word before the products. On the stack: 0 the window, 4 results of the first pixel, 8 from behind them to those of the second,
+// 12 their end; 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
 // 28 Work::zero and what follows it; 44 pairs that are left, 48 Work::move, 52 Work::next, 56 the stream, 60 bytes of results.
 #define N2D2_LANES_TWO(name, ahead, sums, behind, scaled, clamps, clamped)                                                      \
     template <int FrameBytes = 100>                                                                 \
@@ -248,8 +248,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "add    r5, r5, r6\n\t" \
             "sub    r7, r7, r6\n\t" \
             "sub    r7, r7, #4\n\t" \
-            "stm    sp, {r6, r7}\n\t" \
-            "str    r5, [sp, #8]\n\t" \
+            "strd   r6, r7, [sp, #4]\n\t" \
+            "str    r5, [sp, #12]\n\t" \
             "strd   r8, r9, [sp, #28]\n\t" \
             clamps                                                                                 \
             "ldrd   r3, r6, [r0, #40]\n\t"                                                         \
@@ -259,19 +259,18 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "sub    r4, r4, #4\n\t"                                                                \
             "adr.w  r5, 2f\n\t"                                                                    \
             "add    r5, r5, r6\n\t"                                                                \
-            "strd   r2, r3, [sp, #12]\n\t"                                                         \
-            "strd   r5, r4, [sp, #20]\n"                                                            \
-        "1:\n\t"                                                                                   \
+            "str    r2, [sp, #0]\n\t" \
+            "strd   r3, r5, [sp, #16]\n\t" \
+            "str    r4, [sp, #24]\n\t" \
+            "ldm    sp, {r0, r2, r3, r7, r9, r12}\n" \
+        "1:\n\t" \
             sums \
-            "ldr    r0, [sp, #12]\n\t"                                                             \
-            "ldr    r2, [sp, #16]\n\t"                                                             \
-            "ldr    r3, [sp, #20]\n\t"                                                             \
-            "mov    r5, r4\n\t"                                                                    \
+            "sub    r1, r1, r9\n\t" \
+            "mov    r5, r4\n\t" \
             "mov    r7, r6\n\t"                                                                    \
             "mov    r9, r8\n\t"                                                                    \
-            "mov    r11, r10\n\t"                                                                  \
-            "sub    r1, r1, r2\n\t"                                                                \
-            "bx     r3\n\t"                                                                        \
+            "mov    r11, r10\n\t" \
+            "bx     r12\n\t" \
             ".balign 4\n"                                                                          \
         "2:\n\t"                                                                                   \
             N2D2_LANES_STEPS2 N2D2_LANES_STEPS2                                                    \
@@ -285,29 +284,25 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "ldr    r0, [sp, #28]\n\t"                                                             \
             scaled                                                                                 \
             clamped                                                                                \
-            "ldr    r2, [sp, #0]\n\t"                                                              \
-            "ldr    r3, [sp, #4]\n\t"                                                              \
-            "ldr    r7, [sp, #8]\n\t"                                                              \
-            "str    r4, [r2], #4\n\t"                                                              \
-            "str    r5, [r2, r3]\n\t"                                                              \
-            "str    r2, [sp, #0]\n\t"                                                              \
+            "ldm    sp, {r0, r2, r3, r7, r9, r12}\n\t" \
+            "str    r4, [r2], #4\n\t" \
+            "str    r5, [r2, r3]\n\t" \
+            "str    r2, [sp, #4]\n\t" \
             "cmp    r2, r7\n\t"                                                                    \
             "bne.w  1b\n\t" \
-            "add    r8, sp, #44\n\t" \
-            "ldm    r8, {r3-r6, r8}\n\t" \
-            "ldr    r9, [sp, #12]\n\t" \
-            "ldr    r10, [sp, #24]\n\t" \
-            "mov    r1, r6\n\t" \
-            "add    r7, r7, r5\n\t" \
-            "sub    r2, r7, r8\n\t" \
-            "add    r9, r9, r4\n\t" \
-            "add    r10, r10, r4\n\t" \
-            "subs   r3, r3, #1\n\t" \
-            "str    r2, [sp, #0]\n\t" \
-            "str    r7, [sp, #8]\n\t" \
-            "str    r9, [sp, #12]\n\t" \
-            "str    r10, [sp, #24]\n\t" \
-            "str    r3, [sp, #44]\n\t" \
+            "add    r11, sp, #44\n\t" \
+            "ldm    r11, {r4-r6, r8, r10}\n\t" \
+            "ldr    lr, [sp, #24]\n\t" \
+            "mov    r1, r8\n\t" \
+            "add    r7, r7, r6\n\t" \
+            "sub    r2, r7, r10\n\t" \
+            "add    r0, r0, r5\n\t" \
+            "add    lr, lr, r5\n\t" \
+            "subs   r4, r4, #1\n\t" \
+            "strd   r0, r2, [sp, #0]\n\t" \
+            "str    r7, [sp, #12]\n\t" \
+            "str    lr, [sp, #24]\n\t" \
+            "str    r4, [sp, #44]\n\t" \
             "bne.w  1b\n\t" \
             "add    sp, sp, #64\n\t" \
             "pop    {r4-r11, pc}\n\t");                                                            \

@@ -199,28 +199,22 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
             "add    r1, r1, #16\n\t"                                    \
             "str    r1, [sp, #32]\n"                                    \
         "1:\n\t"                                                        \
-            "ldr    r0, [sp, #0]\n\t"                                   \
-            "ldr    r3, [sp, #4]\n\t"                                   \
-            "ldr    r9, [sp, #8]\n\t"                                   \
-            "ldr    r2, [sp, #12]\n\t"                                  \
+            "ldm    sp, {r0, r3, r9, r12}\n\t"                                                    \
             "ldm    r3!, {r1, r4-r8, r10, lr}\n\t"                      \
             words                                                       \
             "str    r3, [sp, #4]\n\t"                                   \
             "pkhtb  r7, r8, r7, asr #16\n\t"                            \
-            "orr    r8, r2, r10, lsr #16\n\t"                           \
+            "orr    r8, r12, r10, lsr #16\n\t"                           \
             outputs(0, scaled, bias, "r10", "r11", "r12", "r8")     \
             "ldr    r11, [sp, #20]\n\t"                                 \
-            "ldr    r0, [sp, #0]\n\t"                                   \
-            "ldr    r9, [sp, #8]\n\t"                                   \
-            "ldr    r3, [sp, #4]\n\t"                                   \
-            "ldr    r2, [sp, #12]\n\t"                                  \
+            "ldm    sp, {r0, r3, r9, r12}\n\t"                                                    \
             "cmp    r11, #0\n\t"                                        \
             "beq.w  4f\n\t"                                             \
             "add    r9, r9, #96\n\t"                                    \
             "sub    r3, r3, #" back "\n\t"                              \
             "ldm    r3, {r7, r8, r10}\n\t"                              \
             "pkhbt  r4, r4, r5, lsl #16\n\t"                            \
-            "pkhbt  r6, r6, r2\n\t"                                     \
+            "pkhbt  r6, r6, r12\n\t"                                     \
             outputs(1, scaled, bias, "r5", "r11", "r12", "r6")      \
             "ldr    r0, [sp, #0]\n\t"                                   \
             "ldr    r9, [sp, #8]\n"                                     \
@@ -247,7 +241,7 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
 #define N2D2_ROW_PAIRS_ONCE(sum) N2D2_ROW_PAIRS_DOUBLED(sum, N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS)
 #define N2D2_ROW_PAIRS_FACTOR "str    lr, [sp, #24]\n\t" "ldr    lr, [r3], #4\n\t"
 #define N2D2_ROW_PAIRS_ZERO "str    lr, [sp, #24]\n\t" "ldr    lr, [sp, #16]\n\t"
-#define N2D2_ROW_PAIRS_WORDS N2D2_ROW_PAIRS_ZERO "ldr    r12, [r3], #4\n\t" "str    r12, [sp, #28]\n\t"
+#define N2D2_ROW_PAIRS_WORDS N2D2_ROW_PAIRS_ZERO "ldr    r2, [r3], #4\n\t" "str    r2, [sp, #28]\n\t"
 
 // Zero: whether results have a zero point, or sums are doubled. Those of Twice have none, and their second factor is 2^(32 - shift).
 template <int Rounding, bool Zero>
@@ -265,12 +259,6 @@ N2D2_ROW_PAIRS_KERNELS(lanes::Twice, true, 9, N2D2_ROW_PAIRS_TWICE, LOADED, N2D2
 N2D2_ROW_PAIRS_KERNELS(lanes::TwiceSigned, true, 9, N2D2_ROW_PAIRS_TWICE_SIGNED, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
 N2D2_ROW_PAIRS_KERNELS(lanes::Once, true, 9, N2D2_ROW_PAIRS_ONCE, LOADED, N2D2_ROW_PAIRS_WORDS, "20")
 // clang-format on
-
-// The buffers of a layer while it runs.
-struct Buffers {
-    std::uint32_t* columns;  // ColumnWords for each one of a chunk
-    unsigned char* copy;     // a line of inputs; null where the output lies apart
-};
 
 template <bool Clamped>
 N2D2_INLINE void store(const lanes::Limits& s, int stride, const std::uint32_t* results, int count, unsigned char* to) {
@@ -336,6 +324,18 @@ struct Layer {
         pairs[0].inner = least<int>(s.in.width - begin, count - pairs[0].left);
         pairs[0].right = count - pairs[0].left - pairs[0].inner;
     }
+    // Fills the columns outside the input, which all channels of some lines have.
+    N2D2_MCU_FAST void fill() {
+        Pair& p = pairs[0];
+        std::uint32_t *to = columns, *const first = columns + p.left * ColumnWords;
+        while (to != first)
+            *to++ = p.zeros;
+        to += p.inner * ColumnWords;
+        for (std::uint32_t* const end = to + p.right * ColumnWords; to != end;)
+            *to++ = p.zeros;
+        p.to = first;
+        p.left = p.right = 0;
+    }
     // Row u of a pair is `line`, null outside the input.
     N2D2_INLINE void row(Pair& pair, int u, const unsigned char* line) {
         pair.rows[u] = line ? line + begin * s.in.stride : reinterpret_cast<const unsigned char*>(&padding);
@@ -351,14 +351,13 @@ struct Layer {
         pair.rows[0] += pair.moves[0];
         pair.rows[1] += pair.moves[1];
     }
-    // Outputs of a line or two, whose second one may be null. Stride: along a line; 0 for one function that has both.
+    // Outputs of a line or two (turn.both). Stride: along a line; 0 for one function that has both.
     template <int Stride>
     N2D2_INLINE void finish(unsigned char* to, unsigned char* second) {
-        turn.both = second != nullptr;
         (Stride ? int(Stride) : s.strideWidth) == 1 ? Kernels::template by1<>(&turn) : Kernels::template by2<>(&turn);
         turn.stream += int(Kernels::Constants);
         store<Clamped>(limits, s.out.stride, results, outputs, to);
-        if (second)
+        if (turn.both != 0)
             store<Clamped>(limits, s.out.stride, results + Results, outputs, second);
     }
 };
@@ -383,7 +382,8 @@ N2D2_INLINE void byChannels(Layer& l, const unsigned char* in, int begin, int en
                 l.turn.stream = stream;
                 l.turn.columns = l.pairs[0].to - PairWords;
                 unsigned char* const to = l.out + x * s.out.stride + channel;
-                l.template finish<0>(to + s.out.at(y), lines == 2 && y + 1 < end ? to + s.out.at(y + 1) : nullptr);
+                l.turn.both = lines == 2 && y + 1 < end;
+                l.template finish<0>(to + s.out.at(y), l.turn.both != 0 ? to + s.out.at(y + 1) : nullptr);
                 if (pair == Pairs) {
                     l.beginAgain();
                     pair = 0;
@@ -408,17 +408,18 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
             copyBytes(copy, first, static_cast<std::size_t>((s.in.width - 1) * s.in.stride + s.channels));
         for (int x = 0; x < s.out.width; x += l.most()) {
             l.place(x);
+            l.fill();
             l.pairs[1] = l.pairs[0];
-            l.pairs[1].to = l.columns + PairWords;
+            l.pairs[1].to += PairWords;
             for (int u = 0; u < 4; ++u)
                 l.placeRow(u, copied && u == covered ? copy : l.lineOf(in, top + u));
             unsigned char* to = l.out + lanes::offsetOf(s.out, y) + x * s.out.stride;
-            unsigned char* second = count == 2 ? l.out + lanes::offsetOf(s.out, y + 1) + x * s.out.stride : nullptr;
-            for (int left = s.channels; left > 0; left -= 4, to += 4) {
+            unsigned char* second = l.out + lanes::offsetOf(s.out, y + count - 1) + x * s.out.stride;
+            l.turn.both = count == 2;
+            for (int left = s.channels; left > 0; left -= 4, to += 4, second += 4) {
                 l.expandNext(l.pairs[0]);
                 l.expandNext(l.pairs[1]);
                 l.template finish<Stride>(to, second);
-                second += second ? 4 : 0;
             }
         }
     }
@@ -426,10 +427,10 @@ N2D2_INLINE void byLines(Layer& l, const unsigned char* in, unsigned char* copy,
 
 template <bool Signed, int Stride, class Kernels, bool Clamped, bool Serial>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                             const Buffers& buffers, int begin, int end) {
-    Layer<Signed, Kernels, Clamped> layer(s, out, stream, buffers.columns);
+                             std::uint32_t* columns, unsigned char* copy, int begin, int end) {
+    Layer<Signed, Kernels, Clamped> layer(s, out, stream, columns);
     if (Serial)
-        byLines<Stride>(layer, in, buffers.copy, begin, end);
+        byLines<Stride>(layer, in, copy, begin, end);
     else
         byChannels(layer, in, begin, end);
 }
@@ -459,13 +460,14 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(C);
         std::uint32_t columns[rowpairs::columnsOf(Outputs, Cfg::StrideWidth) * rowpairs::ColumnWords + int(More)];
         std::uint32_t copy[(int(Copy) + 4) / 4];
-        const rowpairs::Buffers buffers = {columns, int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr};
         typedef rowpairs::Kernels<Cfg::RowRounding, int(Cfg::RowRounding) != int(lanes::HighWord) || Cfg::LaneZero != 0>
             Kernels;
         constexpr bool serial = int(More) == 0;
         constexpr bool clamped = Cfg::LaneSigned || Cfg::LaneLow != 0 || Cfg::LaneHigh != 255;
         rowpairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, serial ? int(Cfg::StrideWidth) : 0, Kernels,
-                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
+                            clamped, serial>(shape, in, out, elementsOf<std::uint32_t>(weights), columns,
+                                             int(Copy) > 0 ? reinterpret_cast<unsigned char*>(copy) : nullptr, rows.begin,
+                                             rows.end);
     }
 };
 

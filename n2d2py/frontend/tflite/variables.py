@@ -8,25 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import prod
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteTensor
+from n2d2py.frontend.tflite.file import RefusedOperator
 
-
-class VariableTensors(Protocol):
-    """Interface of the graph under construction that variables use (`Translation`)."""
-
-    file: TfliteFile
-
-    def tensor(self, index: int) -> TfliteTensor: ...
-    def fresh(self, name: str) -> str: ...
-    def alias(self, index: int, source: int) -> None: ...
-    def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto: ...
-    def graph_output(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...
+if TYPE_CHECKING:
+    from n2d2py.frontend.tflite.translation import Translation
 
 
 class Variables:
@@ -37,9 +28,9 @@ class Variables:
         states: (input, output) of each.
     """
 
-    def __init__(self, tensors: VariableTensors):
-        self._t = tensors
-        self._names = tensors.file.variables()
+    def __init__(self, translation: Translation):
+        self._t = translation
+        self._names = translation.file.variables()
         self.inputs: list[onnx.ValueInfoProto] = []
         self.states: list[tuple[str, str]] = []
         self._first: dict[str, int] = {}
