@@ -123,7 +123,7 @@ def hard_swish(values: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
 
 def _short_multiplier(factor: np.float32) -> tuple[int, int]:
     """Return (m, s) of a factor = m / 2^(15 + s), m of 15 bits."""
-    multiplier, shift = (int(each) for each in quantized_multiplier(np.float64(factor)))
+    multiplier, shift = (int(each) for each in quantized_multiplier(np.asarray(factor)))
     return min((multiplier + 2**15) >> 16, 2**15 - 1), shift
 
 
