@@ -72,6 +72,13 @@
 #define N2D2_VECTOR_LOOPS 0
 #endif
 
+// Before a loop of few selections: GCC makes vectors of it, but jumps of its iterations.
+#if N2D2_VECTOR_LOOPS && defined(__GNUC__) && !defined(__clang__)
+#define N2D2_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define N2D2_KEEP_LOOP
+#endif
+
 // A core without vectors whose registers hold the sums of four outputs of four pixels.
 #if defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector) && defined(__GNUC__)
 #define N2D2_SCALAR_TILES 1
@@ -107,6 +114,17 @@ template <int>
 struct Exists {
     typedef void Type;
 };
+
+// Name<Class>::value: the constant of a class, or Otherwise where it has none.
+#define N2D2_OPTIONAL(Integer, Name, Constant, Otherwise)        \
+    template <class Class, class Found = void>                   \
+    struct Name {                                                \
+        enum : Integer { value = Otherwise };                    \
+    };                                                           \
+    template <class Class>                                       \
+    struct Name<Class, typename Exists<Class::Constant>::Type> { \
+        enum : Integer { value = Class::Constant };              \
+    }
 
 template <bool First, class A, class B>
 struct Choice {

@@ -274,11 +274,17 @@ struct Choose<Wanted, Special, Otherwise, Wanted> {
 
 }  // namespace n2d2
 
-// The kernel Name of the instruction set in use: a template of the layer's Cfg, derived from the given class.
+// The kernel Name of the instruction set in use, derived from the given class: a template of the Cfg of a layer, or of its epilogue;
+// N2D2_PLAIN_KERNEL: of neither.
 #define N2D2_KERNEL(Name, ...)                    \
     namespace n2d2 {                              \
     template <class Cfg>                          \
     struct Name<Cfg, Native> : __VA_ARGS__ {};    \
+    }
+#define N2D2_PLAIN_KERNEL(Name, ...)              \
+    namespace n2d2 {                              \
+    template <>                                   \
+    struct Name<Native> : __VA_ARGS__ {};         \
     }
 
 #endif  // N2D2_ISA_HPP

@@ -101,8 +101,13 @@ struct PoolMax {
             const In* const row = line<Input>(in, v) + channel;
             for (int u = columns.begin; u < columns.end; ++u) {
                 const In* const from = row + u * Input::Stride;
-                for (int i = 0; i < Count; ++i)
-                    best[i] = higher(best[i], from[i]);
+                if (std::numeric_limits<In>::has_infinity && Count <= 16) {
+                    N2D2_KEEP_LOOP
+                    for (int i = 0; i < Count; ++i)
+                        best[i] = higher(best[i], from[i]);
+                } else
+                    for (int i = 0; i < Count; ++i)
+                        best[i] = higher(best[i], from[i]);
             }
         }
     }

@@ -75,15 +75,8 @@ PRESETS = {
     "librosa": Preset({"mels": 128, "coefficients": 20}, htk=False, area=True),
     "torchaudio": Preset({"mels": 128, "coefficients": 40}),
     "kaldi": Preset(
-        {
-            "mels": 23,
-            "coefficients": 13,
-            "window": "25ms",
-            "hop": "10ms",
-            "low": 20.0,
-            "preemphasis": 0.97,
-            "window_type": "povey",
-        },
+        {"mels": 23, "coefficients": 13, "window": "25ms", "hop": "10ms", "low": 20.0, "preemphasis": 0.97}
+        | {"window_type": "povey"},
         in_mel=True,
         periodic=False,
         mean=True,

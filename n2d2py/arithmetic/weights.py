@@ -206,11 +206,6 @@ class LayerWeights:
                 break
             growth = _growth(excess, self.per_output)
             scales, reduced = scales * growth, reduced * growth
-        return QuantizedWeights(
-            quantized.reshape(self.weights.shape).astype(np.int8 if self.bits <= 8 else np.int16),
-            quantized_bias.astype(np.int64),
-            scales,
-            int(bounds.max()),
-            int(widened.sum()),
-            float(reduced.max()),
-        )
+        weights = quantized.reshape(self.weights.shape).astype(np.int8 if self.bits <= 8 else np.int16)
+        counts = int(bounds.max()), int(widened.sum()), float(reduced.max())
+        return QuantizedWeights(weights, quantized_bias.astype(np.int64), scales, *counts)

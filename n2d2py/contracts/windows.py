@@ -60,13 +60,9 @@ class GroupedKernel(Op):
         self.require_rank(shape, 4, node)
         outputs, per_group, *size = node.params["weights"].shape
         if per_group * self.groups != shape[1] or outputs % self.groups:
-            raise self.error(
-                "E202",
-                node,
-                f"has weights for {outputs} outputs and {per_group} channels in each of {self.groups} groups, but its input has "
-                f"{shape[1]} channels",
-                "correct NbOutputs, the groups or the layer before it",
-            )
+            weights = f"weights for {outputs} outputs and {per_group} channels in each of {self.groups} groups"
+            what = f"has {weights}, but its input has {shape[1]} channels"
+            raise self.error("E202", node, what, "correct NbOutputs, the groups or the layer before it")
         height, width = ((k - 1) * d + 1 for k, d in zip(size, self.dilation, strict=True))
         return outputs, (height, width)
 

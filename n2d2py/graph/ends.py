@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from n2d2py.errors import InternalError
 from n2d2py.graph.port import FilePort, plain_port
 from n2d2py.graph.shapes import Shape, elements
 
@@ -30,6 +31,14 @@ class Ends:
     def shape(self, tensor: str) -> Shape:
         """Return the shape of a tensor, including batch 1."""
         return self.tensors[tensor].shape
+
+    def verify_outputs(self, known: set[str]) -> None:
+        """Raise InternalError for an output that is not one of the `known` tensors, or a duplicate."""
+        for name in self.outputs:
+            if name not in known:
+                raise InternalError(f"output {name} is never written")
+        if len(set(self.outputs)) != len(self.outputs):
+            raise InternalError(f"a tensor is an output twice: {', '.join(self.outputs)}")
 
     @property
     def user_input_ports(self) -> list[FilePort]:

@@ -307,6 +307,19 @@ class Graph(Ends):
         self.tensors.pop(old, None)
         self.aliases[old] = new
 
+    def rename_tensor(self, old: str, new: str) -> None:
+        """Rename a tensor. The layer that writes it keeps its name."""
+
+        def renamed(names: Iterable[str]) -> list[str]:
+            return [new if name == old else name for name in names]
+
+        self.tensors = {one.name: one for one in (replace(t, name=new) if t.name == old else t for t in self.tensors.values())}
+        for node in self.nodes:
+            node.inputs, node.outputs = renamed(node.inputs), renamed(node.outputs)
+        self.inputs, self.outputs = renamed(self.inputs), renamed(self.outputs)
+        self.float_inputs = frozenset(renamed(self.float_inputs))
+        self.aliases = dict(zip(self.aliases, renamed(self.aliases.values()), strict=True))
+
     def fresh_name(self, name: str) -> str:
         """Return `name` with underscores appended until no tensor and no layer has it."""
         names = set(self.tensors) | {node.name for node in self.nodes}
@@ -379,11 +392,7 @@ class Graph(Ends):
                 if self.shape(name) != tuple(shape):
                     raise InternalError(f"{name}: shape {self.shape(name)}, operator says {tuple(shape)}")
                 known.add(name)
-        for name in self.outputs:
-            if name not in known:
-                raise InternalError(f"output {name} is never written")
-        if len(set(self.outputs)) != len(self.outputs):
-            raise InternalError(f"a tensor is an output twice: {', '.join(self.outputs)}")
+        self.verify_outputs(known)
 
     def dump(self) -> dict[str, Any]:
         """Return the graph as plain data, without parameter values."""

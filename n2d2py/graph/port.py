@@ -85,14 +85,8 @@ class FilePort:
     def of(fields: Mapping[str, Any]) -> FilePort:
         """Return the port of `fields`."""
         kind = fields["type"]
-        return FilePort(
-            **{
-                **fields,
-                "dims": tuple(fields["dims"]),
-                "image_axes": tuple(fields["image_axes"]),
-                "type": None if kind is None else NumType(**kind),
-            }
-        )
+        dims, axes = tuple(fields["dims"]), tuple(fields["image_axes"])
+        return FilePort(**{**fields, "dims": dims, "image_axes": axes, "type": None if kind is None else NumType(**kind)})
 
 
 def plain_port(shape: Shape) -> FilePort:

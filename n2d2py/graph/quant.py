@@ -283,9 +283,7 @@ class QuantGraph(Ends):
                     kind = self.type(name) if node.residual is None else node.residual.type
                     if node.clamp and not (kind.qmin <= node.clamp[0] <= node.clamp[1] <= kind.qmax):
                         raise InternalError(f"{node.name}: clamp {node.clamp} leaves {kind.name}")
-        for name in self.outputs:
-            if name not in known:
-                raise InternalError(f"output {name} is never written")
+        self.verify_outputs(known)
         for name, output in zip(self.state_inputs, self.state_outputs, strict=True):
             if self.type(name) != self.type(output):
                 raise InternalError(f"the state {name} has another type than {output}, which it was")

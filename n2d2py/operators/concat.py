@@ -211,15 +211,10 @@ def lower(layer: Layer) -> LayerCode:
     configs, first = [], 0
     for i, (name, plane) in enumerate(zip(layer.node.inputs, layer.input_planes, strict=True)):
         stored = epilogue(layer, selection, only=i) if scales else moving_epilogue(layer)
-        configs.append(
-            layer.config(
-                f"channels from {first} on, of {name}",
-                {"Input": plane, "Output": layer.output_plane, "Sum": sum_type, "Epilogue": stored},
-                {"Channel": first, "InputZero": layer.inputs[i].zero_point if scales else 0, "Serial": layer.serial},
-                selection,
-                f"config{i}",
-            )
-        )
+        types = {"Input": plane, "Output": layer.output_plane, "Sum": sum_type, "Epilogue": stored}
+        zero = layer.inputs[i].zero_point if scales else 0
+        constants = {"Channel": first, "InputZero": zero, "Serial": layer.serial}
+        configs.append(layer.config(f"channels from {first} on, of {name}", types, constants, selection, f"config{i}"))
         first += channels(layer.graph.shape(name))
     declared = f"const unsigned char* const inputs[] = {{{', '.join(layer.bases)}}};"
     return layer.code("concat", Call("n2d2::concat", tuple(configs), ("inputs", "out"), (declared,)), selection=selection)

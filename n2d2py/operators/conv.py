@@ -75,12 +75,8 @@ def _build(context: LayerContext) -> None:
     subsample = read_window(context.values, "SubSample", 1, line=1 if geometry.line else None)
     stride = (geometry.stride[0] * subsample[0], geometry.stride[1] * subsample[1])
     params, groups = read_parameters(context, geometry.kernel)
-    context.add(
-        Conv(stride, geometry.pads, geometry.dilation, groups),
-        [context.concat_inputs()],
-        params,
-        read_activation(context.values),
-    )
+    op = Conv(stride, geometry.pads, geometry.dilation, groups)
+    context.add(op, [context.concat_inputs()], params, read_activation(context.values))
 
 
 # ---- integers ------------------------------------------------------------------------------------
@@ -122,33 +118,17 @@ def lower(layer: Layer) -> LayerCode:
     op, weights, kind, facts = layer.op, layer.values("weights"), layer.inputs[0], _kernel_facts(layer)
     kernel, selection = facts.kernel, select(facts)
     packed = pack(layer, selection, facts.weights if facts.dense else facts.weights.transpose(1, 2, 0))
-    config = layer.config(
-        f"{kernel} {weights.shape[2]} x {weights.shape[3]}",
-        {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)},
-        {
-            **window(weights.shape[2:], op.stride, op.pads, op.dilation),
-            "Groups": op.groups,
-            "InputZero": kind.zero_point,
-            **packed.facts,
-            "Serial": layer.serial,
-        },
-        selection,
-    )
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}
+    windows = window(weights.shape[2:], op.stride, op.pads, op.dilation)
+    constants = {**windows, "Groups": op.groups, "InputZero": kind.zero_point, **packed.facts, "Serial": layer.serial}
+    config = layer.config(f"{kernel} {weights.shape[2]} x {weights.shape[3]}", types, constants, selection)
     return layer.code(kernel, layer.call(kernel, config, constants=packed.arguments), selection=selection)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Conv")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    op = node.op
+    op, kernel = node.op, list(node.params["weights"].shape[2:])
     x, pads = writer.padded(node.inputs[0], op.pads, None)
-    writer.emit(
-        "Conv",
-        [x, writer.weights(node), writer.bias(node)],
-        output,
-        kernel_shape=list(node.params["weights"].shape[2:]),
-        strides=list(op.stride),
-        pads=pads,
-        dilations=list(op.dilation),
-        group=op.groups,
-    )
+    windows = {"strides": list(op.stride), "pads": pads, "dilations": list(op.dilation), "group": op.groups}
+    writer.emit("Conv", [x, writer.weights(node), writer.bias(node)], output, kernel_shape=kernel, **windows)

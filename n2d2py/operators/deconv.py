@@ -65,15 +65,9 @@ class Deconv(GroupedKernel):
         outputs, per_group, kh, kw = weights.shape
         (sy, sx), (dy, dx) = self.stride, self.dilation
         columns = x.astype(dtype).reshape(n, self.groups, per_group, h * w)
-        full = np.zeros(
-            (
-                n,
-                outputs,
-                (h - 1) * sy + (kh - 1) * dy + 1 + max(0, -self.pads[2]),
-                (w - 1) * sx + (kw - 1) * dx + 1 + max(0, -self.pads[3]),
-            ),
-            dtype,
-        )
+        height = (h - 1) * sy + (kh - 1) * dy + 1 + max(0, -self.pads[2])
+        width = (w - 1) * sx + (kw - 1) * dx + 1 + max(0, -self.pads[3])
+        full = np.zeros((n, outputs, height, width), dtype)
         for u in range(kh):
             for v in range(kw):
                 matrix = weights[:, :, u, v].reshape(self.groups, outputs // self.groups, per_group)
@@ -105,12 +99,8 @@ class Deconv(GroupedKernel):
 def _build(context: LayerContext) -> None:
     geometry = read_geometry(context)
     params, groups = read_parameters(context, geometry.kernel)
-    context.add(
-        Deconv(geometry.stride, geometry.pads, geometry.dilation, groups),
-        [context.concat_inputs()],
-        params,
-        read_activation(context.values),
-    )
+    op = Deconv(geometry.stride, geometry.pads, geometry.dilation, groups)
+    context.add(op, [context.concat_inputs()], params, read_activation(context.values))
 
 
 # ---- integers ------------------------------------------------------------------------------------
@@ -159,16 +149,10 @@ def lower(layer: Layer) -> LayerCode:
     if not depthwise and _has_phases(layer):
         return _lower_phases(layer)
     packed = pack(layer, layer.portable, weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
-    config = layer.config(
-        f"transposed convolution {weights.shape[2]} x {weights.shape[3]}",
-        {**layer.planes, **packed.types, "Epilogue": epilogue(layer)},
-        {
-            **window(weights.shape[2:], op.stride, op.pads, op.dilation),
-            "Groups": op.groups,
-            "Serial": layer.serial,
-            "InputZero": layer.inputs[0].zero_point,
-        },
-    )
+    windows = window(weights.shape[2:], op.stride, op.pads, op.dilation)
+    constants = {**windows, "Groups": op.groups, "Serial": layer.serial, "InputZero": layer.inputs[0].zero_point}
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer)}
+    config = layer.config(f"transposed convolution {weights.shape[2]} x {weights.shape[3]}", types, constants)
     kernel = "deconvolutionDepthwise" if depthwise else "deconvolution"
     return layer.code("deconvolution", layer.call(kernel, config, constants=packed.arguments))
 
@@ -176,18 +160,10 @@ def lower(layer: Layer) -> LayerCode:
 def _has_phases(layer: Layer) -> bool:
     """True if each phase is a convolution with its own output plane, with taps and outputs."""
     op, kernel, size = layer.op, layer.values("weights").shape[2:], layer.output_shape[2:]
-    return (
-        layer.integer
-        and op.groups == 1
-        and tuple(op.dilation) == (1, 1)
-        and max(op.stride) > 1
-        and min(op.pads[:2]) >= 0
-        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size, strict=True))
-        and layer.inputs[0].zero_point == 0
-        and not layer.serial
-        and not layer.streamed
-        and layer.whole_output
-    )
+    is_dense = op.groups == 1 and tuple(op.dilation) == (1, 1) and max(op.stride) > 1 and min(op.pads[:2]) >= 0
+    is_covered = all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size, strict=True))
+    in_any_order = not layer.serial and not layer.streamed and layer.whole_output
+    return layer.integer and is_dense and is_covered and layer.inputs[0].zero_point == 0 and in_any_order
 
 
 def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
@@ -207,24 +183,12 @@ def _lower_phases(layer: Layer) -> LayerCode:
         part, number = weights[:, :, rows][:, :, :, pixels].transpose(0, 2, 3, 1), str(len(calls))
         selection = select(KernelFacts(layer, "convolution", part, whole=False))
         packed = pack(layer, selection, part, number)
-        config = layer.config(
-            f"phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
-            {
-                **layer.planes,
-                "Output": f"n2d2::PhasePlane<{layer.output_plane}, {lines}, {columns}, {y}, {x}>",
-                **packed.types,
-                "Epilogue": epilogue(layer, selection),
-            },
-            {
-                **window((len(rows), len(pixels)), (1, 1), (top, left), (1, 1)),
-                "Groups": 1,
-                "InputZero": 0,
-                **packed.facts,
-                "Serial": 0,
-            },
-            selection,
-            f"config{number}",
-        )
+        plane = f"n2d2::PhasePlane<{layer.output_plane}, {lines}, {columns}, {y}, {x}>"
+        types = {**layer.planes, "Output": plane, **packed.types, "Epilogue": epilogue(layer, selection)}
+        windows = window((len(rows), len(pixels)), (1, 1), (top, left), (1, 1))
+        constants = {**windows, "Groups": 1, "InputZero": 0, **packed.facts, "Serial": 0}
+        title = f"phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}"
+        config = layer.config(title, types, constants, selection, f"config{number}")
         calls.append(layer.call("convolution", config, constants=packed.arguments))
         selections.append(selection)
     best = [one for one in selections if one.kernel.name] or selections
@@ -248,14 +212,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if added[0] or added[1] or any(a >= s for a, s in zip(added[2:], op.stride, strict=True)):
         raise NoOnnxForm(f"the negative pads of layer {node.name} are too large for an ONNX ConvTranspose")
     axis = 1 if op.groups == 1 else 0 if by_group == per_group == 1 else None
-    writer.emit(
-        "ConvTranspose",
-        [node.inputs[0], writer.weights(node, ordered, axis), writer.bias(node)],
-        output,
-        kernel_shape=[kh, kw],
-        strides=list(op.stride),
-        pads=[max(0, p) for p in op.pads],
-        dilations=list(op.dilation),
-        group=op.groups,
-        output_padding=added[2:],
-    )
+    inputs = [node.inputs[0], writer.weights(node, ordered, axis), writer.bias(node)]
+    windows = {"kernel_shape": [kh, kw], "strides": list(op.stride), "dilations": list(op.dilation), "group": op.groups}
+    pads = {"pads": [max(0, p) for p in op.pads], "output_padding": added[2:]}
+    writer.emit("ConvTranspose", inputs, output, **windows, **pads)

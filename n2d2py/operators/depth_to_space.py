@@ -115,9 +115,7 @@ quantizer("DepthToSpace", "SpaceToDepth")(Moving)
 @cpp("DepthToSpace", "SpaceToDepth")
 def _lower(layer: Layer) -> LayerCode:
     op = layer.requiring_whole_input().op
-    config = layer.config(
-        f"{op.kind} with blocks of {op.block}",
-        {**layer.planes, "Epilogue": moving_epilogue(layer)},
-        {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0},
-    )
+    types = {**layer.planes, "Epilogue": moving_epilogue(layer)}
+    constants = {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0}
+    config = layer.config(f"{op.kind} with blocks of {op.block}", types, constants)
     return layer.code("depth_to_space", layer.call(op.kind[0].lower() + op.kind[1:], config))

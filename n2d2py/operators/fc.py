@@ -125,12 +125,9 @@ def lower(layer: Layer) -> LayerCode:
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     selection = select(KernelFacts.of(layer, "fullyConnected", cube.reshape(len(weights), -1)))
     packed = pack(layer, selection, cube)
-    config = layer.config(
-        f"fully connected, {weights.shape[1]} to {weights.shape[0]}",
-        {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)},
-        {**packed.facts, "Serial": 0},
-        selection,
-    )
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}
+    title = f"fully connected, {weights.shape[1]} to {weights.shape[0]}"
+    config = layer.config(title, types, {**packed.facts, "Serial": 0}, selection)
     return layer.code("fullyconnected", layer.call("fullyConnected", config, constants=packed.arguments), selection=selection)
 
 

@@ -65,12 +65,8 @@ def _register_type(
         refused=why,
     )
     def build(context: LayerContext) -> None:
-        context.cannot_run(
-            "E231",
-            f"layers of type {name} cannot be computed: {why}",
-            "end the network before this layer, and compute the rest in the application",
-            "Type",
-        )
+        remedy = "end the network before this layer, and compute the rest in the application"
+        context.cannot_run("E231", f"layers of type {name} cannot be computed: {why}", remedy, "Type")
         context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])
 
 

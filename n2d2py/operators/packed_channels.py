@@ -95,10 +95,6 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
 def _lower(layer: Layer) -> LayerCode:
     op, packs = layer.op, isinstance(layer.op, PackChannels)
     count = channels(layer.input_shape if packs else layer.output_shape)
-    what = "into" if packs else "from"
-    config = layer.config(
-        f"{count} channels {what} {packed_bytes(count, op.bits)} bytes",
-        layer.planes,
-        {"Bits": op.bits, "Low": op.low, "Serial": layer.serial},
-    )
+    title = f"{count} channels {'into' if packs else 'from'} {packed_bytes(count, op.bits)} bytes"
+    config = layer.config(title, layer.planes, {"Bits": op.bits, "Low": op.low, "Serial": layer.serial})
     return layer.code("packed_channels", layer.call("packChannels" if packs else "unpackChannels", config))

@@ -104,19 +104,9 @@ def _lower(layer: Layer) -> LayerCode:
     size = int(np.prod(layer.output_shape)) * layer.output.bytes
     op, (first, other) = layer.op, layer.input_planes
     pooled = op.pool.output_shapes([layer.input_shape], layer.node)[0]
-    config = layer.config(
-        f"max pool {op.kernel[0]} x {op.kernel[1]} and sum",
-        {
-            "Input": first,
-            "Other": other,
-            "Output": layer.output_plane,
-            "Epilogue": f"n2d2::Moved<{layer.output.cpp}>" if plain else epilogue(layer),
-        },
-        {
-            **window(op.kernel, op.stride, op.pads),
-            "PooledHeight": pooled[2],
-            "PooledWidth": pooled[3],
-            "Streaming": size >= STREAMING_BYTES and layer.external,
-        },
-    )
+    stored = f"n2d2::Moved<{layer.output.cpp}>" if plain else epilogue(layer)
+    types = {"Input": first, "Other": other, "Output": layer.output_plane, "Epilogue": stored}
+    sizes = {"PooledHeight": pooled[2], "PooledWidth": pooled[3], "Streaming": size >= STREAMING_BYTES and layer.external}
+    title = f"max pool {op.kernel[0]} x {op.kernel[1]} and sum"
+    config = layer.config(title, types, {**window(op.kernel, op.stride, op.pads), **sizes})
     return layer.code("pool_sum", layer.call("poolSum", config, inputs=layer.bases))

@@ -17,7 +17,7 @@ from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, pad
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.deconv import Deconv, transposed_extent
@@ -90,15 +90,13 @@ class Unpool(Op):
         return [np.clip(moved_layer, *node.limits).astype(kind.dtype)]
 
 
+_MODES = ("Max", "Average")
+
+
 @ini(
     "Unpool",
     NB_OUTPUTS,
-    Key(
-        "Pooling",
-        Kind.ENUM,
-        doc="Max: return values to the positions of their maxima. Average: spread them.",
-        choices=("Max", "Average"),
-    ),
+    Key("Pooling", Kind.ENUM, doc="Max: return values to the positions of their maxima. Average: spread them.", choices=_MODES),
     Key("ArgMax", Kind.STRING, "", "Max pool that provides the positions."),
     *window_keys("Pool", None, size=True),
     *window_keys("Stride", 1),
@@ -111,9 +109,7 @@ class Unpool(Op):
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()
-    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
-    count = sum(c for _, c in parents)
-    mapping = read_mapping(values, parents, outputs)
+    mapping, count = read_mapping(context)
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
         what = f"the unpooling maps {count} channels to {outputs} outputs"
         raise context.fail("E215", what, "use Mapping.Size=1 and as many outputs as channels", "NbOutputs")
@@ -121,12 +117,8 @@ def _from_ini(context: LayerContext) -> None:
     kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
     if values["Pooling"] == "Average":
         share = np.full((count, 1, *kernel), 1.0 / (kernel[0] * kernel[1]), np.float32)
-        context.add(
-            Deconv(stride, (*pads, *pads), groups=count),
-            [context.concat_inputs()],
-            {"weights": share, "bias": np.zeros(count, np.float32)},
-            read_activation(values),
-        )
+        op, params = Deconv(stride, (*pads, *pads), groups=count), {"weights": share, "bias": np.zeros(count, np.float32)}
+        context.add(op, [context.concat_inputs()], params, read_activation(values))
         return
     pool = _pool(context)
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):

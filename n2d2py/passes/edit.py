@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def insert_layer(
     output, before = name, result.producer(tensor)
     if tensor in result.outputs and before is not None:
         inner = result.fresh_name(f"{tensor}_inner")
-        _rename_tensor(result, tensor, inner)
+        result.rename_tensor(tensor, inner)
         tensor, output = inner, tensor
     for node in result.consumers(tensor):
         node.inputs = [output if one == tensor else one for one in node.inputs]
@@ -103,7 +103,7 @@ def rename(graph: Graph, old: str, new: str) -> Graph:
     for node in nodes:
         node.name, node.source = new, [new, *node.source]
     if old in result.tensors:
-        _rename_tensor(result, old, new)
+        result.rename_tensor(old, new)
     result.aliases.pop(new, None)
     result.aliases[old] = new if new in result.tensors else nodes[0].outputs[0]
     if old in result.precisions:
@@ -188,19 +188,6 @@ def _layer(graph: Graph, name: str) -> Node:
     if layer is None:
         raise _unknown_layer(graph, name)
     return layer
-
-
-def _rename_tensor(graph: Graph, old: str, new: str) -> None:
-    def named(names: Iterable[str]) -> list[str]:
-        return [new if name == old else name for name in names]
-
-    tensors = [replace(one, name=new) if one.name == old else one for one in graph.tensors.values()]
-    graph.tensors = {one.name: one for one in tensors}
-    for node in graph.nodes:
-        node.inputs, node.outputs = named(node.inputs), named(node.outputs)
-    graph.inputs, graph.outputs = named(graph.inputs), named(graph.outputs)
-    graph.float_inputs = frozenset(named(graph.float_inputs))
-    graph.aliases = dict(zip(graph.aliases, named(graph.aliases.values()), strict=True))
 
 
 def _check_free(graph: Graph, name: str) -> None:

@@ -30,14 +30,8 @@ class MergeQuantize(Pass):
         first = graph.producer(source)
         if first is not None and _narrows(first, node.op) and graph.sole_consumer(source) is node:
             return Match((first,))
-        twin = next(
-            (
-                other
-                for other in graph.consumers(source)
-                if other is not node and other.op == node.op and other.activation is None and other.output not in graph.outputs
-            ),
-            None,
-        )
+        others = [other for other in graph.consumers(source) if other is not node and other.output not in graph.outputs]
+        twin = next((other for other in others if other.op == node.op and other.activation is None), None)
         if twin is not None and graph.nodes.index(twin) > graph.nodes.index(node):
             return Match(twin)
         return None

@@ -12,19 +12,3 @@ from n2d2py.plugin.attributes import attribute
 from n2d2py.plugin.load import load_plugin
 from n2d2py.plugin.operator import Facts, Function, Integers, Operator
 from n2d2py.plugin.registration import function, operator
-
-__all__ = [
-    "Facts",
-    "Function",
-    "InstructionSet",
-    "Integers",
-    "Operator",
-    "attribute",
-    "chain",
-    "function",
-    "kernel",
-    "load_plugin",
-    "operator",
-    "plugin_header",
-    "register_instruction_set",
-]

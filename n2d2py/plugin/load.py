@@ -43,6 +43,8 @@ REGISTRIES: tuple[Registry[Any], ...] = (
 )
 """All that a plug-in may add to."""
 
+_NO_PLUGINS = ("test_", "_", "conftest.py")
+"""Beginnings of the names of other Python files in the folder of a plug-in."""
 _loaded: set[Path] = set()
 
 
@@ -74,13 +76,7 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
         return
     if not folder.is_dir():
         raise N2D2Error("E020", "the folder of the plug-in does not exist", where=str(folder), remedy="correct -plugin")
-    files = (
-        [file]
-        if file
-        else sorted(
-            path for path in folder.glob("*.py") if not path.name.startswith(("test_", "_")) and path.name != "conftest.py"
-        )
-    )
+    files = [file] if file else [path for path in sorted(folder.glob("*.py")) if not path.name.startswith(_NO_PLUGINS)]
     with isolated(always=False):
         before = set(_entries())
         for path in files:

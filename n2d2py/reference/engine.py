@@ -213,19 +213,10 @@ def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
     for node in graph.nodes:
         writer.write(node)
     outputs = [name for name in dict.fromkeys([*graph.outputs, *taps]) if name not in graph.inputs]
-    model = helper.make_model(
-        helper.make_graph(
-            writer.nodes,
-            graph.name or "network",
-            [_value(graph, name) for name in graph.inputs],
-            [_value(graph, name) for name in outputs],
-            writer.initializers,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="n2d2py",
-    )
-    return model
+    inputs, results = ([_value(graph, name) for name in names] for names in (graph.inputs, outputs))
+    proto = helper.make_graph(writer.nodes, graph.name or "network", inputs, results, writer.initializers)
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, producer_name="n2d2py")
 
 
 def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:

@@ -225,8 +225,8 @@ class Examined:
         self.wanted = case.expected or self.by(peer)
 
     def _declared(self, arrays: list[np.ndarray]) -> list[list[np.ndarray]]:
-        """The samples, each with the axes that the file declares."""
-        shaped = [array.reshape(len(array), *info.shape) for array, info in zip(arrays, self.infos, strict=True)]
+        """The samples, each with the axes that the file declares; a fixed first axis may hold several."""
+        shaped = [array.reshape(-1, *info.shape) for array, info in zip(arrays, self.infos, strict=True)]
         return [list(sample) for sample in zip(*shaped, strict=True)]
 
     def by(self, peer: Peer) -> list[np.ndarray]:

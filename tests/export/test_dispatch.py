@@ -46,7 +46,7 @@ def expected_bytes(graph, made) -> bytes:
 def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     graph = network(True)
     made, out = dispatching(tmp_path / "out", graph)
-    make(out, "OPT=-O2", "all", "lib")
+    make(out, "OPT=-O2", "CXXFLAGS=-Werror -DN2D2_PARALLEL_WORK=0", "all", "lib")
     flags = Path("/proc/cpuinfo").read_text().split()
     if ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0:  # arch_prctl: the registers of AMX are given
         flags.append("amx, given")
@@ -70,7 +70,9 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     monkeypatch.setenv("N2D2_ISA", "sse5")
     assert run_export(out, "-outputs", "all.bin").returncode == 2
     monkeypatch.delenv("N2D2_ISA")
-    assert run_export(out, "-outputs", "all.bin").returncode == 0 and (out / "all.bin").read_bytes() == expected
+    for threads in "12":
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        assert run_export(out, "-outputs", "all.bin").returncode == 0 and (out / "all.bin").read_bytes() == expected
     symbols = []
     for variant in VARIANTS:
         listed = run_command("nm", "-g", "--defined-only", *(out / "build" / variant).rglob("*.o"))

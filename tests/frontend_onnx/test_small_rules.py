@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
@@ -9,6 +10,7 @@ from support.errors import error_line
 from support.onnx_models import text_model
 from support.tables import every
 
+import n2d2py
 from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -285,3 +287,19 @@ def test_an_image_read_as_an_array_twice(model, check):
     """Its elements have the name of the first layer that took them."""
     body = "t = Transpose <perm = [1,0,2]> (x)\n s = Sigmoid (t)\n u = Transpose <perm = [1,0,2]> (s)\n y = Add (x, u)"
     check(model("float[N,5,3] x => float[N,5,3] y", body))
+
+
+def test_nodes_in_another_order(tmp_path):
+    """ONNX Runtime sorts nodes, also by what branches read; nodes that wait for each other are refused."""
+    body = "a = Relu(x) c = Add(a, w) y = If(w2) <then_branch = t () => (float[1,3] s) { s = Mul(c, a) }, else_branch = e () => (float[1,3] u) { u = Neg(c) }>"
+    built = text_model("float[1,3] x => float[1,3] y", body, {"w": np.array([1, -2, 3], F), "w2": np.array(True)})
+    built.graph.node.sort(key=lambda node: -[*built.graph.node].index(node))
+    assert built.graph.node[0].op_type == "If"
+    x, path = np.array([[1, 5, -1]], F), tmp_path / "net.onnx"
+    onnx.save(built, path)
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(np.asarray(n2d2py.load(path)(x)).reshape(-1), session.run(None, {"x": x})[0].reshape(-1))
+    built.graph.node[2].input[0] = "c"
+    onnx.save(built, path)
+    with pytest.raises(N2D2Error, match="E302"):
+        n2d2py.load(path)

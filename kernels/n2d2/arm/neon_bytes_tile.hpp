@@ -9,6 +9,7 @@
 #define N2D2_ARM_NEON_BYTES_TILE_HPP
 
 #include "n2d2/arm/neon_tile.hpp"
+#include "n2d2/vectors/byte_window.hpp"
 
 namespace n2d2 {
 namespace neonbytes {
@@ -174,53 +175,12 @@ struct Tile {
     }
 };
 
-// Windows of signed bytes.
-template <class In, int Words>
-struct SignedBytes {
-    typedef SignedBytes Raw;
-    enum : bool { Plain = std::numeric_limits<In>::is_signed };
-    enum : int { Size = 1, Unit = 1, Bytes = Words * 4 };
-
-    static N2D2_INLINE std::uint8_t moved(In value) {
-        return static_cast<std::uint8_t>(static_cast<std::uint8_t>(value) ^ (std::numeric_limits<In>::is_signed ? 0 : 128));
-    }
-    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
-
-    // Both may be the same bytes to a compiler, which copies them one by one unless it is told how many are loaded first.
-    template <int Width>
-    static N2D2_INLINE void put(const In* from, std::uint8_t* to) {
-        const std::uint8_t flip = moved(0);
-        if (Width == 16) {
-            vst1q_u8(to, veorq_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)), vdupq_n_u8(flip)));
-        } else if (Width == 8) {
-            vst1_u8(to, veor_u8(vld1_u8(reinterpret_cast<const std::uint8_t*>(from)), vdup_n_u8(flip)));
-        } else {
-            std::uint32_t bits = 0;
-            std::memcpy(&bits, from, Width);
-            bits ^= flip * 0x01010101u;
-            std::memcpy(to, &bits, Width);
-        }
-    }
-    template <int Count>
-    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        constexpr int width = Count >= 16 ? 16 : Count >= 8 ? 8 : Count >= 4 ? 4 : Count;
-        for (int i = 0; i + width <= Count; i += width)
-            put<width>(from + i, to + i);
-        if (Count % width != 0)  // the last ones once more with those before them
-            put<width>(from + Count - width, to + Count - width);
-    }
-    template <int Count>
-    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-        std::memset(to, moved(static_cast<In>(value)), Count);
-    }
-};
-
 // 8 sums of a pixel and its two words: 20 of 32 registers, or 10 of 16.
 template <bool FullWeights>
 struct Microkernel : OnePanelTiles<neon::TilePixels / 2> {
     typedef neon::Microkernel::Wide Wide;
     template <class In, int Words>
-    struct Windows : Choice<sizeof(In) == 1, SignedBytes<In, Words>, Halfwords<In, Words> >::Type {};
+    struct Windows : vectors::ByteWindow<In, Words, true> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : Choice<sizeof(In) == 1, neonbytes::Tile<Pixels, Words, LastOutputs, FullWeights, Epilogue>,

@@ -9,10 +9,7 @@ N2D2_KERNEL(Convolution, amx::Convolution<Cfg>)
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/amx_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : amx::Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, amx::Peak)
 #endif
 
 #include "n2d2/isa/avx512vnni.hpp"

@@ -35,10 +35,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelDepthwise<Cfg, avx2::Vec, 4,
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/x86/avx2.hpp"
 #include "n2d2/x86/vector_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : VectorResidual<avx2::Vec, Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, VectorResidual<avx2::Vec, Cfg>)
 #endif
 
 #if defined(N2D2_BIND_RUNS)
@@ -60,10 +57,7 @@ N2D2_KERNEL(Lookup, ByteLookup<Cfg, ShuffledTable<Bytes256> >)
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
 #include "n2d2/x86/row_dots.hpp"
-namespace n2d2 {
-template <>
-struct RowDots<Native> : VectorRowDots<PairRows256> {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(RowDots, avx2::RowDots)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)
@@ -74,10 +68,7 @@ struct RowDots<Native> : VectorRowDots<PairRows256> {};
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : Pairs256Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, Pairs256Peak)
 #endif
 
 #if defined(N2D2_BIND_PRODUCT)

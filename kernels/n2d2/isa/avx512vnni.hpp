@@ -24,10 +24,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, avx512::Depthwise<Cfg>, ChannelDept
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/x86/avx512_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : avx512::Residual<Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, avx512::Residual<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_RUNS)
@@ -42,13 +39,12 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue,
 
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
-#include "n2d2/x86/row_dots512.hpp"
+#include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/row_panels.hpp"
 namespace n2d2 {
-template <>
-struct RowDots<Native> : RowDots512 {};
 template <class In, int Count, int Run, int All>
-struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<PanelRows512, In, Count, Run, All> {
-    using RowPanels<PanelRows512, In, Count, Run, All>::RowPanels;
+struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<avx512::Vec, 128, In, Count, Run, All> {
+    using RowPanels<avx512::Vec, 128, In, Count, Run, All>::RowPanels;
 };
 }  // namespace n2d2
 #endif
@@ -67,10 +63,7 @@ N2D2_KERNEL(Lookup, ByteLookup<Cfg, Table512>)
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : Dot512Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, Dot512Peak)
 #endif
 
 #if defined(N2D2_BIND_PRODUCT)

@@ -24,11 +24,12 @@ N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<avxvnni::WinogradMicro
 
 // Kernels without panels are those of AVX2.
 #if defined(N2D2_BIND_ROW_DOTS)
-#include "n2d2/x86/row_dots_avxvnni.hpp"
+#include "n2d2/x86/avxvnni_tile.hpp"
+#include "n2d2/x86/row_panels.hpp"
 namespace n2d2 {
 template <class In, int Count, int Run, int All>
-struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<PanelRowsVnni, In, Count, Run, All> {
-    using RowPanels<PanelRowsVnni, In, Count, Run, All>::RowPanels;
+struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<avxvnni::Vec, 32, In, Count, Run, All> {
+    using RowPanels<avxvnni::Vec, 32, In, Count, Run, All>::RowPanels;
 };
 }  // namespace n2d2
 #endif
@@ -36,10 +37,7 @@ struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : Row
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"
-namespace n2d2 {
-template <>
-struct MultiplyPeak<Native> : Dot256Peak {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(MultiplyPeak, Dot256Peak)
 #endif
 
 #include "n2d2/isa/avx2.hpp"

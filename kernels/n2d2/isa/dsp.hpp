@@ -32,8 +32,5 @@ N2D2_KERNEL(PoolAverage, QuadPoolAverage<Cfg>)
 #if defined(N2D2_BIND_ROW_DOTS)
 #undef N2D2_BIND_ROW_DOTS
 #include "n2d2/mcu/row_dots.hpp"
-namespace n2d2 {
-template <>
-struct RowDots<Native> : LaneRowDots {};
-}  // namespace n2d2
+N2D2_PLAIN_KERNEL(RowDots, LaneRowDots)
 #endif

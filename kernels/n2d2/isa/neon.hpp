@@ -32,10 +32,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelColumns<Cfg, neon::Channels,
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/arm/neon_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : neon::ResidualSum<Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, neon::ResidualSum<Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

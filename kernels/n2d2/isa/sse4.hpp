@@ -35,10 +35,7 @@ N2D2_KERNEL(Depthwise, DepthwiseOfWidth<Cfg, ChannelDepthwise<Cfg, sse41::Vec, 4
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/x86/sse41.hpp"
 #include "n2d2/x86/vector_residual.hpp"
-namespace n2d2 {
-template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
-}  // namespace n2d2
+N2D2_KERNEL(ResidualSum, VectorResidual<sse41::Vec, Cfg>)
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

@@ -10,7 +10,7 @@
 //   zero(), spread(x)           0, or x, in every place of 32 bits; spread16(x) of 16; word(from): four bytes of memory, of 32
 //   plus, minus(a, b)           of 32-bit integers, modulo 2^32; left<Bits>, right<Bits>(a): shifted, with the sign; times(a, b): the lower 32 bits
 //                               of the products
-//   plus16, minus16(a, b)       of 16-bit integers; left16<Bits>(a): shifted
+//   plus16, minus16(a, b)       of 16-bit integers; left16<Bits>, right16<Bits>(a): shifted, with the sign
 //   widened<In, Count>(from)    Count bytes as 16-bit integers, signed ones + 128; flipped<In>(x): bytes, signed ones + 128
 //   halfwords<In, Count>(from)  Count <= 2 Lanes integers of 8 or 16 bits as signed ones of 16; unsigned ones of 16 bits - 32768
 //   dot(sums, x, w)             sums + four products of unsigned bytes x and signed ones w (AVX-512, AVX-VNNI); store<Count>(x, to): of Count integers

@@ -15,24 +15,16 @@ namespace vulkan {
 enum Status : int { Ready, NoVulkan = 16, NoDevice, NoMemory, NoPipeline, DeviceLost, NotCreated, OnCpu };
 
 inline const char* describe(int status) {
-    switch (status) {
-        case Ready:
-            return "ready";
-        case NoVulkan:
-            return "Vulkan 1.1 is not available: no driver is installed";
-        case NoDevice:
-            return "no Vulkan 1.1 device of that name has a compute queue and 8-bit and 16-bit storage";
-        case NoMemory:
-            return "the device has not enough memory";
-        case NoPipeline:
-            return "the driver does not accept a shader";
-        case DeviceLost:
-            return "the device was lost";
-        case OnCpu:
-            return "a layer without a shader runs on the CPU, so the application cannot submit the network";
-        default:
-            return "the device is not ready";
-    }
+    static const char* const texts[] = {
+        "Vulkan 1.1 is not available: no driver is installed",
+        "no Vulkan 1.1 device of that name has a compute queue and 8-bit and 16-bit storage",
+        "the device has not enough memory",
+        "the driver does not accept a shader",
+        "the device was lost",
+        "the device is not ready",
+        "a layer without a shader runs on the CPU, so the application cannot submit the network",
+    };
+    return status == Ready ? "ready" : texts[status >= NoVulkan && status <= OnCpu ? status - NoVulkan : NotCreated - NoVulkan];
 }
 
 // Choice of the device. With `device`, the engine uses what the application has created.
@@ -92,21 +84,14 @@ public:
         queues.queueFamilyIndex = family;
         queues.queueCount = 1;
         queues.pQueuePriorities = &priority;
-        VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR products = {};
-        products.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
-        products.shaderIntegerDotProduct = VK_TRUE;
-        VkPhysicalDevice16BitStorageFeatures halfwords = {};
-        halfwords.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
-        halfwords.storageBuffer16BitAccess = VK_TRUE;
-        halfwords.pNext = hasDot ? &products : nullptr;
-        VkPhysicalDevice8BitStorageFeatures bytes = {};
-        bytes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES;
-        bytes.storageBuffer8BitAccess = VK_TRUE;
-        bytes.pNext = &halfwords;
+        Features features(hasDot);
+        features.products.shaderIntegerDotProduct = VK_TRUE;
+        features.halfwords.storageBuffer16BitAccess = VK_TRUE;
+        features.bytes.storageBuffer8BitAccess = VK_TRUE;
         const char* const extensions[] = {VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME};
         VkDeviceCreateInfo device = {};
         device.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-        device.pNext = &bytes;
+        device.pNext = &features.bytes;
         device.queueCreateInfoCount = 1;
         device.pQueueCreateInfos = &queues;
         device.enabledExtensionCount = hasDot ? 2 : 1;
@@ -179,6 +164,20 @@ private:
     VkInstance instance_ = VK_NULL_HANDLE;
     bool owned_ = false;
 
+    // The features that shaders use, chained from `bytes` on; `dot`: with integer dot products.
+    struct Features {
+        VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR products = {};
+        VkPhysicalDevice16BitStorageFeatures halfwords = {};
+        VkPhysicalDevice8BitStorageFeatures bytes = {};
+        explicit Features(bool dot) {
+            products.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
+            halfwords.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
+            halfwords.pNext = dot ? &products : nullptr;
+            bytes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES;
+            bytes.pNext = &halfwords;
+        }
+    };
+
     struct Found {
         bool fits, hasDot, isFast;
         std::uint32_t family;
@@ -193,20 +192,13 @@ private:
         if (properties.apiVersion < VK_API_VERSION_1_1)
             return found;
         const bool dot = extensionOf(physical, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
-        VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR products = {};
-        products.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
-        VkPhysicalDevice16BitStorageFeatures halfwords = {};
-        halfwords.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
-        halfwords.pNext = dot ? &products : nullptr;
-        VkPhysicalDevice8BitStorageFeatures bytes = {};
-        bytes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES;
-        bytes.pNext = &halfwords;
-        VkPhysicalDeviceFeatures2 features = {};
-        features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-        features.pNext = &bytes;
-        vkGetPhysicalDeviceFeatures2(physical, &features);
-        if (!extensionOf(physical, VK_KHR_8BIT_STORAGE_EXTENSION_NAME) || !bytes.storageBuffer8BitAccess ||
-            !halfwords.storageBuffer16BitAccess || !computeFamily(physical, found.family))
+        Features features(dot);
+        VkPhysicalDeviceFeatures2 asked = {};
+        asked.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+        asked.pNext = &features.bytes;
+        vkGetPhysicalDeviceFeatures2(physical, &asked);
+        if (!extensionOf(physical, VK_KHR_8BIT_STORAGE_EXTENSION_NAME) || !features.bytes.storageBuffer8BitAccess ||
+            !features.halfwords.storageBuffer16BitAccess || !computeFamily(physical, found.family))
             return found;
         VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR speeds = {};
         speeds.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR;
@@ -215,22 +207,11 @@ private:
         more.pNext = dot ? &speeds : nullptr;
         vkGetPhysicalDeviceProperties2(physical, &more);
         found.fits = true;
-        found.hasDot = dot && products.shaderIntegerDotProduct;
+        found.hasDot = dot && features.products.shaderIntegerDotProduct;
         found.isFast =
             speeds.integerDotProduct4x8BitPackedSignedAccelerated || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-        switch (properties.deviceType) {
-            case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-                found.rank = 4;
-                break;
-            case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-                found.rank = 3;
-                break;
-            case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-                found.rank = 2;
-                break;
-            default:
-                found.rank = 1;
-        }
+        const int ranks[] = {1, 3, 4, 2, 1};  // other, integrated, discrete, virtual, CPU
+        found.rank = properties.deviceType <= VK_PHYSICAL_DEVICE_TYPE_CPU ? ranks[properties.deviceType] : 1;
         return found;
     }
 

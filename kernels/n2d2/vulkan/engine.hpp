@@ -48,7 +48,9 @@ public:
     // One inference.
     int run() {
         for (const Segment& segment : segments_) {
-            const int status = segment.commands ? submit(segment.commands) : runOnCpu(segment);
+            for (std::size_t i = segment.first; i < segment.stop && !segment.commands; ++i)
+                network_.steps[i].run(mapped_);
+            const int status = segment.commands ? submit(segment.commands) : Ready;
             if (status != Ready)
                 return status;
         }
@@ -232,16 +234,13 @@ private:
         if (vkAllocateDescriptorSets(device_.handle, &info, &set_) != VK_SUCCESS)
             return false;
         const VkDescriptorBufferInfo buffers[2] = {{arena_.buffer, 0, VK_WHOLE_SIZE}, {constants_.buffer, 0, VK_WHOLE_SIZE}};
-        VkWriteDescriptorSet writes[2] = {};
-        for (std::uint32_t i = 0; i < 2; ++i) {
-            writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-            writes[i].dstSet = set_;
-            writes[i].dstBinding = i;
-            writes[i].descriptorCount = 1;
-            writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-            writes[i].pBufferInfo = &buffers[i];
-        }
-        vkUpdateDescriptorSets(device_.handle, 2, writes, 0, nullptr);
+        VkWriteDescriptorSet write = {};  // of both bindings
+        write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+        write.dstSet = set_;
+        write.descriptorCount = 2;
+        write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        write.pBufferInfo = buffers;
+        vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
         return true;
     }
 
@@ -421,12 +420,6 @@ private:
                           vkWaitForFences(device_.handle, 1, &fence_, VK_TRUE, UINT64_MAX) == VK_SUCCESS &&
                           vkResetFences(device_.handle, 1, &fence_) == VK_SUCCESS;
         return done ? Ready : DeviceLost;
-    }
-
-    int runOnCpu(const Segment& segment) {
-        for (std::size_t i = segment.first; i < segment.stop; ++i)
-            network_.steps[i].run(mapped_);
-        return Ready;
     }
 
     void destroy() {

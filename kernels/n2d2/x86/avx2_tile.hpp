@@ -19,38 +19,8 @@ template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Ep
 struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
     typedef SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> Base;
     typedef typename Epilogue::Type Out;
-    enum : bool { Pairs = Base::Pairs, Bytes = sizeof(Out) == 1 };
+    enum : bool { Bytes = sizeof(Out) == 1 };
     enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
-
-    static N2D2_INLINE __m256i even(__m256i w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
-    static N2D2_INLINE __m256i odd(__m256i w) { return _mm256_srai_epi16(w, 8); }
-
-    template <long Pitch>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, __m256i (&sums)[Pixels][Vectors]) {
-        if (Words <= 8 && !N2D2_SMALL_CODE) {  // the end of a short loop costs as much as a word
-            N2D2_UNROLL
-            for (int q = 0; q < Words; ++q)
-                addWord<Pitch>(x + 4 * q, w, q, sums);
-        } else {
-            for (int q = 0; q < Words; ++q)
-                addWord<Pitch>(x + 4 * q, w, q, sums);
-        }
-    }
-    template <long Pitch>
-    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
-        __m256i part[Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
-            part[v] = bool(Pairs) ? Base::weights(w, v, q) : even(Base::weights(w, v, q));
-        Base::template add<Pitch>(x, part, sums);
-        if (Pairs)
-            return;
-        __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
-            part[v] = odd(Base::weights(w, v, q));
-        Base::template add<Pitch>(x + Base::Odd, part, sums);
-    }
 
     template <int Count>
     static N2D2_INLINE __m256i rescaled(__m256i sums, int output) {

@@ -180,7 +180,17 @@ struct Vec {
     static N2D2_INLINE Ints some(const void* from, const void*) {
         return Count < 16 ? _mm512_maskz_loadu_epi32(first16(Count), from) : load(from);
     }
+    template <int Count>
+    static N2D2_INLINE void store(Ints x, std::int32_t* to) {
+        store16<Count>(x, to);
+    }
+    static N2D2_INLINE Ints word(const std::uint8_t* from) {
+        std::int32_t four;
+        std::memcpy(&four, from, 4);
+        return spread(four);
+    }
     static N2D2_INLINE void pin(Ints&) {}  // one instruction multiplies and adds
+    static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avx512::dot(sums, x, w); }
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
         dotPairs(sums, a, b);
         return sums;

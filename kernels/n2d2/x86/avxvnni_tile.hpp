@@ -8,7 +8,6 @@
 #define N2D2_X86_AVXVNNI_TILE_HPP
 
 #include "n2d2/x86/avx2_tile.hpp"
-#include "n2d2/x86/byte_window.hpp"
 
 namespace n2d2 {
 namespace avxvnni {
@@ -72,31 +71,33 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weigh
     }
 };
 
-template <class In, int Words, bool Pairs = sizeof(In) == 2>
-struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
-template <class In, int Words>
-struct Windows<In, Words, true> : Halfwords<In, Words> {};
-
 // 12 sums of eight outputs, two weight vectors, a word.
 struct Microkernel : OnePanelTiles<6, 4> {
     typedef WideWeights<Microkernel, avxvnni::Tile> Wide;
     enum : int { LineVector = 32 };
 
     template <class In, int Words>
-    struct Windows : avxvnni::Windows<In, Words> {};
+    struct Windows : vectors::ByteWindow<In, Words, false, 32> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
-struct DotVec : avx2::Vec {
+struct Vec : avx2::Vec {
+    using avx2::Vec::store;
+    static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avxvnni::dot(sums, x, w); }
+    template <int Count>
+    static N2D2_INLINE void store(Ints x, std::int32_t* to) {
+        avx2::store8<Count>(x, to);
+    }
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
         dotPairs(sums, a, b);
         return sums;
     }
 };
+
 struct WinogradMicrokernel : Microkernel {
-    typedef DotVec Vec;
+    typedef avxvnni::Vec Vec;
 };
 
 }  // namespace avxvnni

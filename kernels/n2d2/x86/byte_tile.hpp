@@ -8,7 +8,7 @@
 #ifndef N2D2_X86_BYTE_TILE_HPP
 #define N2D2_X86_BYTE_TILE_HPP
 
-#include "n2d2/x86/byte_window.hpp"
+#include "n2d2/vectors/byte_window.hpp"
 
 namespace n2d2 {
 
@@ -107,7 +107,7 @@ struct ByteTile<Sums, Products, Words, true> : Products {
 template <class Microkernel, int Sums>
 struct ByteMicrokernel : Microkernel {
     template <class In, int Words>
-    struct Windows : bytes::ByteWindow<In, Words, typename Microkernel::Vec> {};
+    struct Windows : vectors::ByteWindow<In, Words, false, Microkernel::Vec::Size> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile

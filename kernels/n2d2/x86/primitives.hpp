@@ -31,6 +31,10 @@
     static N2D2_INLINE Ints left16(Ints x) {                                                                         \
         return MM##_slli_epi16(x, Count);                                                                            \
     }                                                                                                                \
+    template <int Count>                                                                                             \
+    static N2D2_INLINE Ints right16(Ints x) {                                                                        \
+        return MM##_srai_epi16(x, Count);                                                                            \
+    }                                                                                                                \
     static N2D2_INLINE Ints lowBytes(Ints x) { return MM##_and_##SI(x, MM##_set1_epi16(0xff)); }                     \
     static N2D2_INLINE Ints highBytes(Ints x) { return MM##_srli_epi16(x, 8); }                                      \
     static N2D2_INLINE Ints lowPairs(Ints a, Ints b) { return MM##_unpacklo_epi16(a, b); }                           \

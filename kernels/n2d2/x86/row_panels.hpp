@@ -5,8 +5,7 @@
 // integers + 32768, for which the first sums make up, modulo 2^32; the high and the low bytes of 16-bit integers are multiplied apart.
 // No sum crosses a vector.
 //
-// A set gives Vector: Ints, Lanes (32-bit integers of a vector), Most (rows at a time), zero(), load<Count>(from) and store<Count>(x, to) of
-// Count integers, word(from), four bytes in every lane, dot(sums, x, w), and joined(low, high), low + 256 * high.
+// Vector: a Vec (panels/vec.hpp) that also has dot(sums, x, w), and store<Count>(x, to) of Count integers. Most: rows at a time.
 #ifndef N2D2_X86_ROW_PANELS_HPP
 #define N2D2_X86_ROW_PANELS_HPP
 
@@ -14,11 +13,11 @@
 
 namespace n2d2 {
 
-template <class Vector, class In, int Count, int Run, int All>
+template <class Vector, int MostRows, class In, int Count, int Run, int All>
 struct RowPanels {
     typedef typename Vector::Ints Ints;
     enum : bool { Aligned = true, Two = sizeof(In) == 2 };
-    enum : int { Most = Vector::Most, Lanes = Vector::Lanes, Words = (Count + 3) / 4, Bytes = 4 * Words };
+    enum : int { Most = MostRows, Lanes = Vector::Lanes, Words = (Count + 3) / 4, Bytes = 4 * Words };
 
     const std::int8_t* const weights;
     alignas(64) std::uint8_t low[Bytes];
@@ -34,6 +33,10 @@ struct RowPanels {
             low[k] = high[Two ? k : 0] = 0;
     }
 
+    template <int Some>
+    static N2D2_INLINE Ints load(const std::int8_t* from) {
+        return Vector::template some<Some>(from, from + 16);
+    }
     // The products with Rows rows from `row` on, the beginning of a panel.
     template <int Rows>
     N2D2_INLINE void run(int row, std::int32_t (&sums)[Rows]) const {
@@ -45,7 +48,7 @@ struct RowPanels {
         N2D2_UNROLL
         for (int v = 0; v < vectors; ++v) {
             const std::int8_t* const first = begin + 4 * int(Lanes) * v;
-            lows[v] = v == vectors - 1 ? Vector::template load<rest>(first) : Vector::template load<Lanes>(first);
+            lows[v] = v == vectors - 1 ? load<rest>(first) : load<Lanes>(first);
             highs[v] = Vector::zero();
         }
         for (int q = 0; q < Words; ++q) {
@@ -54,7 +57,7 @@ struct RowPanels {
             for (int v = 0; v < vectors; ++v) {
                 const int panel = v * Lanes / 16, rows = panel < whole ? 16 : part;
                 const std::int8_t* const w = from + 16L * panel * int(Bytes) + 4 * (q * rows + v * Lanes % 16);
-                const Ints four = v == vectors - 1 ? Vector::template load<rest>(w) : Vector::template load<Lanes>(w);
+                const Ints four = v == vectors - 1 ? load<rest>(w) : load<Lanes>(w);
                 Vector::dot(lows[v], x, four);
                 if (Two)
                     Vector::dot(highs[v], y, four);
@@ -62,7 +65,7 @@ struct RowPanels {
         }
         N2D2_UNROLL
         for (int v = 0; v < vectors; ++v) {
-            const Ints all = bool(Two) ? Vector::joined(lows[v], highs[v]) : lows[v];
+            const Ints all = bool(Two) ? Vector::plus(lows[v], Vector::template left<8>(highs[v])) : lows[v];
             if (v == vectors - 1)
                 Vector::template store<rest>(all, sums + Lanes * v);
             else

@@ -80,7 +80,11 @@ struct SplitTile {
     typedef AnyVec Vec;
     typedef AnyWeight Weight;
     typedef typename Vec::Ints Ints;
-    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide) };
+    enum : bool {
+        Wide = sizeof(Weight) == 2,
+        Pairs = sizeof(In) == 2 || bool(Wide),
+        Many = Vec::Lanes > 4  // sums take all registers
+    };
     enum : int {
         Lanes = Vec::Lanes,
         Each = Pairs ? 2 : 4,
@@ -115,6 +119,37 @@ struct SplitTile {
                 sums[p][v] = Vec::addPairs(sums[p][v], inputs, w[v]);
                 Vec::pin(sums[p][v]);  // GCC would add the products of two words first, sums on the stack
             }
+        }
+    }
+
+    // Adds the products of word q: of bytes those of inputs 0 and 2, then of 1 and 3.
+    template <long Pitch>
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, Ints (&sums)[Pixels][Vectors]) {
+        Ints all[Vectors], part[Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            all[v] = weights(w, v, q);
+            part[v] = bool(Pairs) ? all[v] : Vec::template right16<8>(Vec::template left16<8>(all[v]));
+        }
+        add<Pitch>(x, part, sums);
+        if (Pairs)
+            return;
+        if (Many)
+            __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            part[v] = Vec::template right16<8>(Many ? weights(w, v, q) : all[v]);
+        add<Pitch>(x + Odd, part, sums);
+    }
+    template <long Pitch>
+    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, Ints (&sums)[Pixels][Vectors]) {
+        if (Many && Words <= 8 && !N2D2_SMALL_CODE) {  // the end of a short loop costs as much as a word
+            N2D2_UNROLL
+            for (int q = 0; q < Words; ++q)
+                addWord<Pitch>(x + 4 * q, w, q, sums);
+        } else {
+            for (int q = 0; q < Words; ++q)
+                addWord<Pitch>(x + 4 * q, w, q, sums);
         }
     }
 

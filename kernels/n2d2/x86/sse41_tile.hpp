@@ -12,27 +12,7 @@ namespace sse41 {
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
     typedef SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> Base;
-    enum : bool { Pairs = Base::Pairs };
     enum : int { Vectors = Base::Vectors };
-
-    template <long Pitch>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, __m128i (&sums)[Pixels][Vectors]) {
-        for (int q = 0; q < Words; ++q) {
-            __m128i all[Vectors], part[Vectors];
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
-                all[v] = Base::weights(w, v, q);
-                part[v] = bool(Pairs) ? all[v] : _mm_srai_epi16(_mm_slli_epi16(all[v], 8), 8);
-            }
-            Base::template add<Pitch>(x + 4 * q, part, sums);
-            if (Pairs)
-                continue;
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
-                part[v] = _mm_srai_epi16(all[v], 8);
-            Base::template add<Pitch>(x + Base::Odd + 4 * q, part, sums);
-        }
-    }
 
     template <class At>
     static N2D2_INLINE void store(const __m128i (&sums)[Pixels][Vectors], int output, const At& at) {

@@ -57,6 +57,11 @@ class LayerCode:
         return self.selection.winograd
 
     @property
+    def _used_winograd(self) -> Winograd | None:
+        """Its Winograd form if an instruction set uses it."""
+        return self.winograd if self.winograd and self.winograd.sets else None
+
+    @property
     def weights(self) -> Array | None:
         """The weights in the order of the portable kernel, if it has any."""
         return next((array for array in self.arrays if array.name == f"{self.identifier}_weights"), None)
@@ -83,23 +88,19 @@ class LayerCode:
     @property
     def statement(self) -> str:
         """`calls`, or the Winograd call on instruction sets that use it, in C++. With -DN2D2_TUNE both are timed."""
-        form = self.winograd if self.winograd and self.winograd.sets else None
-        return (
-            templates("cpp")
-            .get_template("layers/statement.cpp.j2")
-            .render(direct=self.call, where=form.where if form else "", winograd=form.call(self.calls[0]) if form else "")
-        )
+        form, template = self._used_winograd, templates("cpp").get_template("layers/statement.cpp.j2")
+        winograd = {"where": form.where, "winograd": form.call(self.calls[0])} if form else {"where": "", "winograd": ""}
+        return template.render(direct=self.call, **winograd)
 
     @property
     def constants(self) -> tuple[Array, ...]:
         """`arrays`, and the separate weights of the Winograd form, each under its condition."""
-        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack:
+        form = self._used_winograd
+        if form is None or form.on_stack:
             return self.arrays
-        direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
-        return (
-            *(replace(array, where=direct) if array.name == self.winograd.direct else array for array in self.arrays),
-            self.winograd.array(),
-        )
+        direct = f"!({form.where}) || defined(N2D2_TUNE)"
+        arrays = (replace(array, where=direct) if array.name == form.direct else array for array in self.arrays)
+        return (*arrays, form.array())
 
     @property
     def own_constants(self) -> tuple[Array, ...]:
@@ -109,14 +110,15 @@ class LayerCode:
     @property
     def added_bytes(self) -> int:
         """Bytes of constants that the Winograd form adds."""
-        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack or self.winograd.borrowed:
+        form = self._used_winograd
+        if form is None or form.on_stack or form.borrowed:
             return 0
-        return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
+        return form.bytes - next(array.bytes for array in self.arrays if array.name == form.direct)
 
     @property
     def added(self) -> str:
         """`added_bytes` as a C++ expression."""
-        return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
+        return f"({self._used_winograd.where} ? {self.added_bytes} : 0)" if self._used_winograd else "0"
 
     @property
     def winograd_sets(self) -> tuple[str, ...]:
@@ -191,21 +193,13 @@ class LayerCode:
         if not names:
             return self
         form = self.winograd
-        winograd = form and replace(
-            form,
-            name=names.get(form.name, form.name),
-            direct=names.get(form.direct, form.direct),
-            borrowed=form.borrowed or form.name in names,
-        )
-        return replace(
-            self,
-            calls=tuple(substituted(call, arrays) for call in self.calls),
-            structs=tuple(substituted(struct, arrays) for struct in self.structs),
-            arrays=tuple(
-                replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in self.arrays
-            ),
-            selection=replace(self.selection, winograd=winograd),
-        )
+        if form is not None:
+            name, direct = (names.get(one, one) for one in (form.name, form.direct))
+            form = replace(form, name=name, direct=direct, borrowed=form.borrowed or form.name in names)
+        calls, structs = (tuple(substituted(part, arrays) for part in parts) for parts in (self.calls, self.structs))
+        own = (replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in self.arrays)
+        selection = replace(self.selection, winograd=form)
+        return replace(self, calls=calls, structs=structs, arrays=tuple(own), selection=selection)
 
     def portable(self) -> LayerCode:
         """Return the layer with the portable kernel only."""

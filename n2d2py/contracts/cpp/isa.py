@@ -168,17 +168,15 @@ _NEONI8MM_PRESENT = "hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)"
 _SVE256_FLAGS = ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256")
 
 
-def _built_in(name: str, title: str, tag: str, macro: str, text: str, when: str, **more: Any) -> InstructionSet:
-    return InstructionSet(name, title, tag, macro, f"n2d2/isa/{name}.hpp", text, when, **more)
+def _built_in(names: tuple[str, str, str, str], text: str, when: str, **more: Any) -> InstructionSet:
+    """Return a set of this package; `names`: name, title, tag and macro."""
+    return InstructionSet(*names, f"n2d2/isa/{names[0]}.hpp", text, when, **more)
 
 
 # From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
 _TABLE = (
     _built_in(
-        "amx",
-        "AMX",
-        "Avx512Vnni",
-        "N2D2_AMX",
+        ("amx", "AMX", "Avx512Vnni", "N2D2_AMX"),
         "x86-64 with AMX-INT8 and AVX-512 VNNI, Linux",
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
         f"    defined(__linux__) && {_AVX512VNNI}",
@@ -193,10 +191,7 @@ _TABLE = (
         probe=Probe("-mamx-int8", "tdpbusd %tmm2, %tmm1, %tmm0", "compilers before GCC 11 and clang 12 do not know it"),
     ),
     _built_in(
-        "avx512vnni",
-        "AVX-512 VNNI",
-        "Avx512Vnni",
-        "N2D2_AVX512VNNI",
+        ("avx512vnni", "AVX-512 VNNI", "Avx512Vnni", "N2D2_AVX512VNNI"),
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         _AVX512VNNI,
         has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
@@ -207,10 +202,7 @@ _TABLE = (
         family="x86",
     ),
     _built_in(
-        "avxvnni",
-        "AVX-VNNI",
-        "Avx2",
-        "N2D2_AVXVNNI",
+        ("avxvnni", "AVX-VNNI", "Avx2", "N2D2_AVXVNNI"),
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
@@ -223,10 +215,7 @@ _TABLE = (
         probe=Probe("-mavxvnni", "{vex} vpdpbusd %ymm0, %ymm0, %ymm0", "compilers before GCC 11 and clang 12 do not know it"),
     ),
     _built_in(
-        "avx2",
-        "AVX2",
-        "Avx2",
-        "N2D2_AVX2",
+        ("avx2", "AVX2", "Avx2", "N2D2_AVX2"),
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
         has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
@@ -236,10 +225,7 @@ _TABLE = (
         family="x86",
     ),
     _built_in(
-        "sse4",
-        "SSE4.1",
-        "Sse41",
-        "N2D2_SSE41",
+        ("sse4", "SSE4.1", "Sse41", "N2D2_SSE41"),
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
         has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, PRODUCT},
@@ -250,10 +236,7 @@ _TABLE = (
         family="x86",
     ),
     _built_in(
-        "sve256",
-        "SVE of 256 bits",
-        "NeonDot",
-        "N2D2_SVE256",
+        ("sve256", "SVE of 256 bits", "NeonDot", "N2D2_SVE256"),
         "ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)",
         f"{_NEONI8MM} && \\\n"
         "    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256",
@@ -266,10 +249,7 @@ _TABLE = (
         probe=Probe(" ".join(_SVE256_FLAGS), "usmmla z0.s, z0.b, z0.b", "compilers before GCC 10 and clang 12 do not know it"),
     ),
     _built_in(
-        "neoni8mm",
-        "NEON with matrix products",
-        "NeonDot",
-        "N2D2_NEON_I8MM",
+        ("neoni8mm", "NEON with matrix products", "NeonDot", "N2D2_NEON_I8MM"),
         "ARMv8.6 with 8-bit matrix instructions (I8MM)",
         _NEONI8MM,
         extends="neondot",
@@ -284,10 +264,7 @@ _TABLE = (
         ),
     ),
     _built_in(
-        "neondot",
-        "NEON with dot products",
-        "NeonDot",
-        "N2D2_NEON_DOT",
+        ("neondot", "NEON with dot products", "NeonDot", "N2D2_NEON_DOT"),
         "ARMv8.2 with the dot product instructions",
         _NEONDOT,
         extends="neon",
@@ -299,10 +276,7 @@ _TABLE = (
         family="arm64",
     ),
     _built_in(
-        "neon",
-        "NEON",
-        "Neon",
-        "N2D2_NEON",
+        ("neon", "NEON", "Neon", "N2D2_NEON"),
         "ARM with NEON, little-endian",
         _NEON,
         has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
@@ -313,20 +287,14 @@ _TABLE = (
         family="arm64",
     ),
     _built_in(
-        "rvv64",
-        "RISC-V vectors, 64 bits",
-        "Rvv64",
-        "N2D2_RVV64",
+        ("rvv64", "RISC-V vectors, 64 bits", "Rvv64", "N2D2_RVV64"),
         "RV64 with the vector extension 1.0, of any length (SpacemiT K1, C908); clang 16, GCC 13 and later",
         "defined(__riscv_v) && __riscv_xlen == 64 && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 11000",
         has=_PANELS | {CHANNELS, FLOATS},
         tiles=((0, 0, 0), (5, 4, 8192), (5, 4, 65536), (4, 2, 24576), (5, 1, 24576)),
     ),
     _built_in(
-        "simd128",
-        "SIMD of WebAssembly",
-        "Simd128",
-        "N2D2_SIMD128",
+        ("simd128", "SIMD of WebAssembly", "Simd128", "N2D2_SIMD128"),
         "WebAssembly with vectors of 128 bits: browsers since 2023, Node.js since 16.4; clang 16 and later",
         "defined(__wasm_simd128__)",
         has=_PANELS | {CHANNELS, FLOATS},
@@ -334,10 +302,7 @@ _TABLE = (
         tiles=_FEW_REGISTERS,
     ),
     _built_in(
-        "msa",
-        "MIPS MSA",
-        "Msa",
-        "N2D2_MSA",
+        ("msa", "MIPS MSA", "Msa", "N2D2_MSA"),
         "MIPS with vectors of 128 bits (MSA), little-endian: P5600, I6400, Loongson 3A4000",
         "defined(__mips_msa) && defined(__MIPSEL__)",
         has=_PANELS | {CHANNELS, FLOATS},
@@ -346,10 +311,7 @@ _TABLE = (
         tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (5, 1, 65536), (2, 1, 24576)),
     ),
     _built_in(
-        "mve",
-        "MVE (Helium)",
-        "Mve",
-        "N2D2_MVE",
+        ("mve", "MVE (Helium)", "Mve", "N2D2_MVE"),
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
@@ -358,10 +320,7 @@ _TABLE = (
         microcontroller=True,
     ),
     _built_in(
-        "dsp",
-        "DSP extension",
-        "Dsp",
-        "N2D2_DSP",
+        ("dsp", "DSP extension", "Dsp", "N2D2_DSP"),
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
         has=frozenset((LANES, PAIRS, ROW_PAIRS, CHANNEL_PAIRS, BYTE_SUMS, ROWS)),
@@ -369,10 +328,7 @@ _TABLE = (
         microcontroller=True,
     ),
     _built_in(
-        "rvv",
-        "RISC-V vectors",
-        "Rvv",
-        "N2D2_RVV",
+        ("rvv", "RISC-V vectors", "Rvv", "N2D2_RVV"),
         "RV32 with vectors of 32-bit integers or more, of 128 bits or more",
         "defined(__riscv_vector) && __riscv_xlen == 32",
         has=frozenset((OUTPUTS,)),
@@ -380,10 +336,7 @@ _TABLE = (
         microcontroller=True,
     ),
     _built_in(
-        "rvm",
-        "RV32IM",
-        "Rvm",
-        "N2D2_RVM",
+        ("rvm", "RV32IM", "Rvm", "N2D2_RVM"),
         "RV32 with multiplication, without vectors",
         "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)",
         has=frozenset((PIXELS, COLUMNS)),

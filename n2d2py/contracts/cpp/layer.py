@@ -140,22 +140,9 @@ class Layer:
         over = tuple(one for one in requiring_whole_input if _overlap(one, place))
         if not (graph.is_integer(node) or node.op.mixes_types or all(kind.is_float for kind in [*inputs, output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
-        return Layer(
-            node,
-            graph,
-            identifiers,
-            identifiers.layer(node.name),
-            inputs,
-            output,
-            sources,
-            over,
-            place,
-            bool(over),
-            bool(over) and run.backwards,
-            run,
-            LayerScratch.of(node, plan),
-            choices,
-        )
+        planes, order = (sources, over, place), (bool(over), bool(over) and run.backwards)
+        names, types = (identifiers, identifiers.layer(node.name)), (inputs, output)
+        return Layer(node, graph, *names, *types, *planes, *order, run, LayerScratch.of(node, plan), choices)
 
     # ---- what it is -------------------------------------------------------------------------
     @property
@@ -258,13 +245,9 @@ class Layer:
 
     def beyond_axes(self, shape: Shape) -> N2D2Error:
         """Return the error for a tensor of `shape` with too many axes."""
-        return N2D2Error(
-            "E703",
-            f"layer '{self.name}': {self.op.kind} of a tensor of rank {len(shape)} ({'x'.join(map(str, shape))}) is not "
-            "supported by the C++ export",
-            where=self.node.location,
-            remedy="use tensors with channels, height and width",
-        )
+        tensor = f"a tensor of rank {len(shape)} ({'x'.join(map(str, shape))})"
+        what = f"layer '{self.name}': {self.op.kind} of {tensor} is not supported by the C++ export"
+        return N2D2Error("E703", what, where=self.node.location, remedy="use tensors with channels, height and width")
 
     def no_integers(self, remedy: str) -> N2D2Error:
         """Return the error for a layer without an integer form."""
@@ -301,13 +284,8 @@ class Layer:
         if "Serial" in constants:
             order = {"Serial": self.serial or self.streamed, "Reverse": self.backwards, "Streamed": self.streamed}
             constants = {**constants, **order, **(self.scratch.constants if selection and selection.panels else {})}
-        return LayerConfig(
-            f"{self.identifier}_{suffix}",
-            f"{self.name}: {description}",
-            types,
-            {key: int(value) for key, value in constants.items()},
-            (selection or self.portable).isa,
-        )
+        numbers, isa = {key: int(value) for key, value in constants.items()}, (selection or self.portable).isa
+        return LayerConfig(f"{self.identifier}_{suffix}", f"{self.name}: {description}", types, numbers, isa)
 
     def call(self, function: str, *template: Argument, inputs: tuple[Argument, ...] = ("in0",), constants: tuple = ()) -> Call:
         """Return the call of a kernel of namespace n2d2 with its `template` arguments, inputs, output and `constants`."""

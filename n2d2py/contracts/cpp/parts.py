@@ -193,16 +193,8 @@ class LayerConfig:
         isa = self.isa
         for tag, kernel in self.special:
             isa = f"n2d2::Choose<n2d2::{tag}, {kernel}, {isa}>::Isa" if tag else kernel
-        return (
-            templates("cpp")
-            .get_template("layers/config.hpp.j2")
-            .render(
-                name=self.name,
-                description=comment(self.description),
-                types={**self.types, "Isa": isa},
-                constants=self.constants,
-            )
-        )
+        template, types = templates("cpp").get_template("layers/config.hpp.j2"), {**self.types, "Isa": isa}
+        return template.render(name=self.name, description=comment(self.description), types=types, constants=self.constants)
 
 
 @dataclass(frozen=True, eq=False)

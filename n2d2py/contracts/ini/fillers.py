@@ -13,6 +13,7 @@ from n2d2py.ini.schema import Key, Kind, Values
 
 _TYPES = ("ConstantFiller", "NormalFiller", "UniformFiller", "HeFiller", "XavierFiller")
 
+_COUNTS = ("FanIn", "Average", "FanOut")
 _BLOCK = 1 << 20
 
 
@@ -26,13 +27,7 @@ def filler_keys(role: str) -> tuple[Key, ...]:
         Key(f"{p}.StdDev", Kind.FLOAT, 1.0, "NormalFiller: standard deviation.", minimum=0),
         Key(f"{p}.Min", Kind.FLOAT, 0.0, "UniformFiller: lower bound."),
         Key(f"{p}.Max", Kind.FLOAT, 1.0, "UniformFiller: upper bound."),
-        Key(
-            f"{p}.VarianceNorm",
-            Kind.ENUM,
-            "FanIn",
-            "HeFiller, XavierFiller: count used for normalization.",
-            ("FanIn", "Average", "FanOut"),
-        ),
+        Key(f"{p}.VarianceNorm", Kind.ENUM, "FanIn", "HeFiller, XavierFiller: count used for normalization.", _COUNTS),
         Key(f"{p}.Scaling", Kind.FLOAT, 1.0, "HeFiller, XavierFiller: scale factor."),
         Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean, times the count of VarianceNorm."),
         Key(f"{p}.Distribution", Kind.ENUM, "Uniform", "XavierFiller: distribution.", ("Uniform", "Normal")),

@@ -152,11 +152,9 @@ class LayerContext:
             N2D2Error: E229 for a shape that is too large, and the errors of loading.
         """
         if prod(shape) > MAX_ELEMENTS:
-            raise self.fail(
-                "E229",
-                f"the layer requires {prod(shape):,} {name} ({'x'.join(map(str, shape))}), more than the limit of {MAX_ELEMENTS:,}",
-                "correct NbOutputs and the dimensions of its input",
-            )
+            size = f"{prod(shape):,} {name} ({'x'.join(map(str, shape))})"
+            what = f"the layer requires {size}, more than the limit of {MAX_ELEMENTS:,}"
+            raise self.fail("E229", what, "correct NbOutputs and the dimensions of its input")
         if self.weights is None:
             return np.broadcast_to(np.float32(0), shape)
         if default is None:

@@ -83,12 +83,8 @@ def _read_grid(
     steps = values["QWeight.Range"]
     read = read_grid(array, steps, GRIDS[values["QWeight.QuantMode"]])
     if read is None:
-        raise values.fail(
-            "E425",
-            f"layer '{name}': the stored quantized weights '{name}_{stored}' are not on the grid of QWeight.Range={steps}",
-            "set QWeight.Range to the value used in training",
-            "QWeight.Range",
-        )
+        what = f"layer '{name}': the stored quantized weights '{name}_{stored}' are not on the grid of QWeight.Range={steps}"
+        raise values.fail("E425", what, "set QWeight.Range to the value used in training", "QWeight.Range")
     return read
 
 

@@ -185,14 +185,7 @@ def unignore_training_keys(ignored: IgnoredKeys) -> None:
 
 
 def _read_solver(merged: MergedSection, section: Section | MergedSection, prefixes: tuple[str, ...]) -> SolverSettings:
-    kind, values_given = "SGD", {}
-    for prefix in prefixes:
-        for source in (merged, section):
-            for name in source.keys():
-                if name == prefix:
-                    kind = _solver_type(name, source)
-                elif name.startswith(prefix + "."):
-                    values_given[name.removeprefix(prefix + ".")] = name, source
+    kind, values_given = _solver_keys((merged, section), prefixes)
     keys = {key.name: key for key in _SOLVERS[kind]}
     settings: dict[str, Any] = {"kind": kind, "learning_rate": keys["LearningRate"].default}
     for bare, (name, source) in values_given.items():
@@ -215,11 +208,23 @@ def _read_solver(merged: MergedSection, section: Section | MergedSection, prefix
             if bare in values_given and policy not in policies:
                 name, source = values_given[bare]
                 section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
-    if clamping := settings.get("clamping"):
-        settings["clamping"] = _read_range(clamping, *values_given["Clamping"])
-    else:
-        settings["clamping"] = None
+    clamping = settings.get("clamping")
+    settings["clamping"] = _read_range(clamping, *values_given["Clamping"]) if clamping else None
     return SolverSettings(**settings)
+
+
+def _solver_keys(
+    sources: tuple[MergedSection, Section | MergedSection], prefixes: tuple[str, ...]
+) -> tuple[str, dict[str, tuple[str, Section | MergedSection]]]:
+    """Return the type of a solver, and by bare name its keys, each with the section that has it."""
+    kind, found = "SGD", {}
+    for prefix, source in ((prefix, source) for prefix in prefixes for source in sources):
+        for name in source.keys():
+            if name == prefix:
+                kind = _solver_type(name, source)
+            elif name.startswith(prefix + "."):
+                found[name.removeprefix(prefix + ".")] = name, source
+    return kind, found
 
 
 def _solver_type(name: str, source: Section | MergedSection) -> str:

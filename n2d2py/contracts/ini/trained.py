@@ -78,14 +78,9 @@ _WEIGHT_KEYS = keys(
     Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only scaled to [-1, 1]."),
     Key("QWeight.ApplyScaling", Kind.BOOL, False),
 )
+_FOR_OUTPUTS = ("SAT", "LSQ", "")
 _ACTIVATION_KEYS = (
-    Key(
-        "QAct",
-        Kind.ENUM,
-        "",
-        "Quantizer used to train the output, which replaces a rectifier. Empty: none.",
-        ("SAT", "LSQ", ""),
-    ),
+    Key("QAct", Kind.ENUM, "", "Quantizer used to train the output, which replaces a rectifier. Empty: none.", _FOR_OUTPUTS),
     _range_key("QAct.Range", "output"),
     Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: clipping value, if the weights contain none.", check=_check_sign),
     Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_check_sign),
@@ -120,15 +115,10 @@ def check_trained_keys(section: Section, schema: Schema) -> None:
     entries = [entry for entry in schema.accepted if entry in QUANTIZED_TRAINING]
     names = [name for name in section.keys() if any(wildcard_match(entry.pattern, name) for entry in entries)]
     if names:
-        what = (
-            "weights" if names[0].startswith("QWeight") else "activation" if names[0].startswith("QAct") else "quantized bias"
-        )
-        raise N2D2Error(
-            "E242",
-            f"{', '.join(names)}: a layer of Type={section.text('Type')} has no {what} to quantize",
-            where=section.where(names[0]),
-            remedy=_QAT.remedy,
-        )
+        first = names[0]
+        part = "weights" if first.startswith("QWeight") else "activation" if first.startswith("QAct") else "quantized bias"
+        what = f"{', '.join(names)}: a layer of Type={section.text('Type')} has no {part} to quantize"
+        raise N2D2Error("E242", what, where=section.where(first), remedy=_QAT.remedy)
 
 
 def warn_about_unused_quantizer_keys(values: Values) -> None:
@@ -143,14 +133,9 @@ def warn_about_unused_quantizer_keys(values: Values) -> None:
             if not key.ignored and values[key.name] != key.default and (not used or key.name in _UNUSED_KEYS.get(used, ()))
         ]
         if names:
-            log.warning(
-                "W422",
-                f"{', '.join(names)} has no effect {f'with {kind}={used}' if used else f'without {kind}'}",
-                where=values.where(names[0]),
-                remedy=f"remove {'it' if len(names) == 1 else 'them'}, or give another {kind}"
-                if used
-                else f"give {kind}=SAT or LSQ",
-            )
+            what = f"{', '.join(names)} has no effect {f'with {kind}={used}' if used else f'without {kind}'}"
+            other = f"remove {'it' if len(names) == 1 else 'them'}, or give another {kind}"
+            log.warning("W422", what, where=values.where(names[0]), remedy=other if used else f"give {kind}=SAT or LSQ")
 
 
 def has_quantized_training(document: Document) -> bool:
@@ -177,14 +162,8 @@ def refuse_quantized_training(document: Document) -> None:
                 if wildcard_match(entry.pattern, name):
                     places.setdefault(name, section.where(name))
         if places:
-            names = list(places)
             why = "is a key of early N2D2 versions" if older else "is not a key of this layer type"
-            errors.append(
-                N2D2Error(
-                    "E242",
-                    f"{', '.join(names)} {why}, and ignoring {'it' if len(names) == 1 else 'them'} would change the network",
-                    where=places[names[0]],
-                    remedy=entry.remedy,
-                )
-            )
+            ignoring = f"ignoring {'it' if len(places) == 1 else 'them'} would change the network"
+            what, where = f"{', '.join(places)} {why}, and {ignoring}", next(iter(places.values()))
+            errors.append(N2D2Error("E242", what, where=where, remedy=entry.remedy))
     ErrorList.raise_if(errors)

@@ -71,13 +71,9 @@ class WeightStore:
             raise N2D2Error("E421", f"the weights '{key}' are missing in {self.path}", where=where, remedy=remedy)
         array, source = found
         if array.size != initial.size:
-            raise N2D2Error(
-                "E423",
-                f"{source} contains {array.size} values, but layer '{layer}' requires {initial.size} "
-                f"({'x'.join(map(str, initial.shape))})",
-                where=where,
-                remedy="use the weights of this network",
-            )
+            needed = f"{initial.size} ({'x'.join(map(str, initial.shape))})"
+            what = f"{source} contains {array.size} values, but layer '{layer}' requires {needed}"
+            raise N2D2Error("E423", what, where=where, remedy="use the weights of this network")
         wanted = [initial.shape[axis] for axis in order] if order else initial.shape
         if not _is_text(source) and _long_axes(array.shape) != _long_axes(wanted):
             what = f"{source} has shape {_text(array.shape)}, but layer '{layer}' requires {_text(wanted)}"
@@ -102,12 +98,8 @@ class WeightStore:
         if values.size == weights:
             return (values, str(file)) if name == "weights" else None
         if values.size != weights + len(rows):
-            raise N2D2Error(
-                "E423",
-                f"{file} contains {values.size} values, but layer '{layer}' has {weights} weights and {len(rows)} biases",
-                where=Location(str(file)),
-                remedy="use the weights of this network",
-            )
+            what = f"{file} contains {values.size} values, but layer '{layer}' has {weights} weights and {len(rows)} biases"
+            raise N2D2Error("E423", what, where=Location(str(file)), remedy="use the weights of this network")
         is_bias = np.zeros(values.size, bool)
         is_bias[np.cumsum(np.array(rows) + 1) - 1] = True
         return values[is_bias if name == "biases" else ~is_bias], str(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
 def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Return the subgraphs in the attributes of a node."""
     return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else []), *one.graphs)]
+
+
+def walk_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes, including those of subgraphs."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from walk_nodes(graph.node)
 
 
 def _copy_field(target: Any, name: str, value: Any) -> None:

@@ -251,12 +251,10 @@ class Tensors:
 def check_size(dims: Iterable[int]) -> None:
     """Raise Unsupported for an empty tensor, or one that exceeds the size limit."""
     count = prod(dims)
-    if not 0 < count <= MAX_TENSOR:
-        raise Unsupported(
-            f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported"
-            if count
-            else "its result has no elements"
-        )
+    if not count:
+        raise Unsupported("its result has no elements")
+    if count > MAX_TENSOR:
+        raise Unsupported(f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported")
 
 
 def check_positions(lengths: Iterable[int]) -> None:

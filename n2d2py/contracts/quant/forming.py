@@ -107,12 +107,9 @@ def _acc_bits(bound: int) -> int:
 
 
 def _warn_of_mode(node: Node, mode: str, factors: np.ndarray, rescale: Rescale) -> None:
-    log.warning(
-        "W502",
-        f"layer '{node.name}': {mode} cannot represent its factor {float(np.max(factors)):.4g}; {type(rescale).__name__} is "
-        "used instead",
-        where=node.location,
-    )
+    reason = f"{mode} cannot represent its factor {float(np.max(factors)):.4g}"
+    what = f"layer '{node.name}': {reason}; {type(rescale).__name__} is used instead"
+    log.warning("W502", what, where=node.location)
 
 
 def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:

@@ -19,7 +19,7 @@ from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
-from n2d2py.ini.schema import Key, Kind, Schema, keys
+from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.quantize import grid_type
 
@@ -233,25 +233,12 @@ def _build_layer(
     before = len(graph.nodes)
     if kind == "ONNX":
         attached[section.name] = attach_section(document, graph, section, parents, weights, seed)
-        for node in graph.nodes[before:]:
-            if node.name not in graph.tensors:
-                continue  # the quantizer of a layer, whose tensor has the name of that
-            document.automatic_section(node.name)
-            _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
+        _set_automatic_nodes(document, graph, graph.nodes[before:])
         return
     if kind not in types:
         raise _unknown_type(kind, types, section)
     layer_type = types[kind]
-    model = (
-        section.text("Model")
-        if section.has("Model")
-        else (document.globals.text("DefaultModel") if document.globals.has("DefaultModel") else "Frame")
-    )
-    _rename_outputs(section)
-    if not document.described:
-        check_trained_keys(section, layer_type.schema)
-    values = layer_type.schema.read(section, layer_type.config, model)
-    warn_about_unused_quantizer_keys(values)
+    values, model = _read_values(document, section, layer_type)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         refuse_to_run(_spiking_error(values["Model"], values.where("Model")), describing=weights is None)
@@ -259,12 +246,10 @@ def _build_layer(
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
-    if weights is not None and weights.recipes is not None:
-        weights.recipes[section.name] = read_recipe(values, context.connected, model)
-    elif weights is not None and "QAct" in values and values["QAct"]:
-        quantize_output(graph, values, weights, graph.nodes[-1], section.name)
-    if weights is not None and kind == "Softmax":
-        _warn_of_cut_logits(graph, section, parents)
+    if weights is not None:
+        _finish_trained(context, weights, model)
+        if kind == "Softmax":
+            _warn_of_cut_logits(graph, section, parents)
     if attached:
         _add_outputs(graph, before)
     asked = Precision.of(values.as_dict())
@@ -275,18 +260,45 @@ def _build_layer(
     log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape), channels(shape))
 
 
+def _set_automatic_nodes(document: Document, graph: Graph, nodes: list[Node]) -> None:
+    """Give the layers of an ONNX section what AUTO reads of them."""
+    for node in nodes:
+        if node.name in graph.tensors:  # else the quantizer of a layer, whose tensor has the name of that
+            document.automatic_section(node.name)
+            _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
+
+
+def _finish_trained(context: LayerContext, weights: WeightStore, model: str) -> None:
+    """Keep the recipe of a layer's training, or quantize its output as in training."""
+    values = context.values
+    if weights.recipes is not None:
+        weights.recipes[context.name] = read_recipe(values, context.connected, model)
+    elif "QAct" in values:
+        if values["QAct"]:
+            quantize_output(context.graph, values, weights, context.graph.nodes[-1], context.name)
+
+
+def _read_values(document: Document, section: Section, layer_type: LayerType) -> tuple[Values, str]:
+    """Return the values of a layer's section, and its execution model."""
+    model = next(
+        (one.text(key) for one, key in ((section, "Model"), (document.globals, "DefaultModel")) if one.has(key)), "Frame"
+    )
+    _rename_outputs(section)
+    if not document.described:
+        check_trained_keys(section, layer_type.schema)
+    values = layer_type.schema.read(section, layer_type.config, model)
+    warn_about_unused_quantizer_keys(values)
+    return values, model
+
+
 def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str, str]]) -> None:
     """Warn of a Softmax after an unsigned quantizer: its inputs are never below 0."""
     for name, tensor in parents:
         kind = grid_type(graph, tensor)
         if kind is not None and not kind.signed and kind.zero_point == 0:
-            log.warning(
-                "W227",
-                f"the Softmax follows QAct of '{name}', which clips values to 0 .. {kind.scale * kind.qmax:.4g}, so classes "
-                "can become equal",
-                where=section.where("Input"),
-                remedy="train the last layer without QAct (QAct= in its section)",
-            )
+            clipped = f"QAct of '{name}', which clips values to 0 .. {kind.scale * kind.qmax:.4g}"
+            what, remedy = f"the Softmax follows {clipped}, so classes can become equal", "train the last layer without QAct"
+            log.warning("W227", what, where=section.where("Input"), remedy=f"{remedy} (QAct= in its section)")
 
 
 def _add_outputs(graph: Graph, first: int) -> None:

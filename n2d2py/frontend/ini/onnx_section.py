@@ -19,11 +19,16 @@ from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
 from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 
+_TEXTS = """
+Encodings: AIMET .encodings file with the quantization of the tensors. Same search path as File.
+ONNX_init: 0: initial weights from WeightsFiller and BiasFiller of the layers instead of the stored ones.
+"""
 ONNX_SECTION = Schema(
     "ONNX",
-    (
+    keys(
+        _TEXTS,
         Key("Input", Kind.NAMES, doc="Sections that feed the inputs of the ONNX graph, in order."),
         Key("Type", Kind.STRING, doc="ONNX"),
         Key("File", Kind.PATH, doc="Path of the ONNX or TFLite file, relative to the working directory or to the INI file."),
@@ -31,18 +36,8 @@ ONNX_SECTION = Schema(
         Key("Inputs", Kind.STRINGS, (), "Tensors of the file that become its inputs, as `-inputs` of the command line."),
         Key("Outputs", Kind.STRINGS, (), "Tensors of the file that become its outputs, as `-outputs` of the command line."),
         Key("IgnoreInputSize", Kind.BOOL, False, "Do not compare the input size with that of the stimuli provider."),
-        Key(
-            "Encodings",
-            Kind.PATH,
-            None,
-            "AIMET .encodings file with the quantization of the tensors. Same search path as File.",
-        ),
-        Key(
-            "ONNX_init",
-            Kind.BOOL,
-            True,
-            "0: initial weights from WeightsFiller and BiasFiller of the layers instead of the stored ones.",
-        ),
+        Key("Encodings", Kind.PATH, None),
+        Key("ONNX_init", Kind.BOOL, True),
         Key("CNTK", Kind.BOOL, False, "Accepted for compatibility. Bias additions are always merged."),
         Key("Transpose", Kind.BOOL, False, "Swap X and Y of the inputs: the file expects swapped axes."),
     ),
@@ -204,6 +199,25 @@ def _apply_sections(
     values = ONNX_LAYER.read(section, _CONFIG, model)
     if (asked := Precision.of(values.as_dict())) != Precision():
         graph.precisions[node.name] = asked
+    _check_keys(node, sections, values)
+    if weights is None:
+        return
+    _fill_parameters(node, section, values, weights, seed)
+    if weights.recipes is not None:
+        weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
+        return
+    if values["QWeight"] and "weights" in node.params:
+        weights.set_default(node.name, "weights", node.params["weights"])
+        shape = node.params["weights"].shape
+        rows = (prod(shape[1:]),) * shape[0]
+        trained, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
+        node.params = {**node.params, "weights": trained, **({} if scales is None else {"weight_scales": scales})}
+    if values["QAct"]:
+        quantize_output(graph, values, weights, node, node.name)
+
+
+def _check_keys(node: Node, sections: list[Section], values: Values) -> None:
+    """Refuse keys that would change a layer of the file; remove its activation if QAct replaces it."""
     has_weights = "weights" in node.params
     if values["NoBias"] is not None and not (has_weights and values["NoBias"] == node.unbiased):
         raise _FROM_FILE.error("NoBias", values.where("NoBias"))
@@ -217,8 +231,10 @@ def _apply_sections(
         if node.op.kind == "Activation":
             node.op = make_operator("Identity")
         node.activation = None
-    if weights is None:
-        return
+
+
+def _fill_parameters(node: Node, section: Section, values: Values, weights: WeightStore, seed: int | None) -> None:
+    """Replace the weights and the bias by initial values, if they are neither stored nor those of the file."""
     for key, role in (("Weights", "weights"), ("Bias", "biases")):
         if values[f"{key}Filler"] is None or ROLES[role] not in node.params or weights.has(node.name, role):
             continue
@@ -227,17 +243,6 @@ def _apply_sections(
         else:
             shape = node.params[ROLES[role]].shape
             node.params = {**node.params, ROLES[role]: fill(values, key, shape, seed=seed, name=node.name)}
-    if weights.recipes is not None:
-        weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
-        return
-    if values["QWeight"] and has_weights:
-        weights.set_default(node.name, "weights", node.params["weights"])
-        shape = node.params["weights"].shape
-        rows = (prod(shape[1:]),) * shape[0]
-        trained, scales = load_trained_weights(values, weights, node.name, node.params["weights"], rows, ())
-        node.params = {**node.params, "weights": trained, **({} if scales is None else {"weight_scales": scales})}
-    if values["QAct"]:
-        quantize_output(graph, values, weights, node, node.name)
 
 
 def _load_stored(nodes: list[Node], weights: WeightStore) -> None:

@@ -96,21 +96,11 @@ def _read_target(name: str, tensor: str, section: Section, values: Values | None
         if values.is_given(key):
             document.ignored.add(_COMPARED, key, values.where(key))
     stored = _stored_reference(values, document) if kind == "TargetCompare" else None
-    return ScoreTarget(
-        name,
-        tensor,
-        values["TopN"],
-        values["LabelsMapping"],
-        values["DataAsTarget"] or stored is not None,
-        values["BinaryThreshold"],
-        section.location,
-        "TargetScore" if kind == "Target" else kind,
-        values["LabelsHueOffset"],
-        stored,
-        values["TargetValue"],
-        values["DefaultValue"],
-        _unscored_error(section),
-    )
+    kind, as_data = "TargetScore" if kind == "Target" else kind, values["DataAsTarget"] or stored is not None
+    labels = {"top_n": values["TopN"], "mapping": values["LabelsMapping"], "hue": values["LabelsHueOffset"]}
+    numbers = {"binary_threshold": values["BinaryThreshold"], "high": values["TargetValue"], "low": values["DefaultValue"]}
+    origin = {"location": section.location, "stored": stored, "unscored": _unscored_error(section)}
+    return ScoreTarget(name, tensor, kind=kind, as_data=as_data, **labels, **numbers, **origin)
 
 
 def _unscored_error(section: Section) -> N2D2Error | None:

@@ -23,6 +23,7 @@ from n2d2py.operators.resize import Resize
 
 _FILTERS = {"Erode": (-1,), "Dilate": (1,), "Opening": (-1, 1), "Closing": (1, -1)}
 """Morphological filters: minimum (-1) or maximum (1) over a window."""
+_OPERATIONS = (*OPERATIONS, *_FILTERS)
 _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
 
 
@@ -44,13 +45,7 @@ _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
     Key("RangeMin", Kind.FLOAT, None, "RangeClipping: value mapped to 0."),
     Key("RangeMax", Kind.FLOAT, None, "RangeClipping: value mapped to 1."),
     Key("Threshold", Kind.FLOAT, None, "Threshold: threshold. Values above it are high."),
-    Key(
-        "Operation",
-        Kind.ENUM,
-        "Binary",
-        "Threshold: result for high and low values. Morphology: filter.",
-        (*OPERATIONS, *_FILTERS),
-    ),
+    Key("Operation", Kind.ENUM, "Binary", "Threshold: result for high and low values. Morphology: filter.", _OPERATIONS),
     Key("Size", Kind.UINT, None, "Morphology: width and height of the window.", minimum=1),
     Key("Shape", Kind.ENUM, "Rectangular", "Morphology: shape of the window.", ("Rectangular",)),
     Key("NbIterations", Kind.UINT, 1, "Morphology: how often its maxima and minima are taken.", minimum=1, maximum=100),

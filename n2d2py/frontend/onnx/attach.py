@@ -89,14 +89,10 @@ def _fit(
     """Return the parent's shape, checked against the declared one; `provided`: it is an input of the network."""
     actual, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
-        raise N2D2Error(
-            "E313",
-            f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {actual}",
-            where=where or model.place(),
-            remedy="correct Size, NbChannels and the transformations of the stimuli provider"
-            if provided
-            else "name a layer of that shape in Input, or put a Reshape or a Resize between them",
-        )
+        what = f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {actual}"
+        remedy = "name a layer of that shape in Input, or put a Reshape or a Resize between them"
+        remedy = "correct Size, NbChannels and the transformations of the stimuli provider" if provided else remedy
+        raise N2D2Error("E313", what, where=where or model.place(), remedy=remedy)
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
         what = f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {actual}"
         remedy = "correct Size of the stimuli provider, or set IgnoreInputSize=1"

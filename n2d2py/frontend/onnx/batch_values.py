@@ -51,13 +51,11 @@ def refuse_mixed_samples(model: OnnxModel) -> None:
         return
     for name, together, *alone in zip(model.outputs, results, *parts, strict=True):
         if not _is_concatenation(together, alone):
-            raise N2D2Error(
-                "E310",
-                f"the model mixes the samples of a batch: output '{name}' of two samples differs from the outputs of each "
-                "alone",
-                where=model.place(),
-                remedy="correct the batch axis of the model, or give -input-shape with a leading 1",
+            what = (
+                f"the model mixes the samples of a batch: output '{name}' of two samples differs from the outputs of each alone"
             )
+            remedy = "correct the batch axis of the model, or give -input-shape with a leading 1"
+            raise N2D2Error("E310", what, where=model.place(), remedy=remedy)
 
 
 def _open_session(proto: onnx.ModelProto) -> Any:

@@ -90,17 +90,8 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
         for position, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, position))
     inputs = {value.name for value in graph.input} - set(weights)
-    missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
-    if len(missing) == len(encodings):
-        raise _error(path, "none of its tensors is in the model", "give the encodings exported with this model")
-    if missing:
-        log.warning(
-            "W306",
-            f"{len(missing)} of {len(encodings)} encodings belong to tensors that the model does not have: {join_names(missing)}",
-            where=Location(str(path)),
-            remedy="give the encodings exported with this model",
-        )
     names = {*written, *weights, *inputs}
+    missing = _missing(encodings, names, path)
     helpers = _Quantizers(path, names)
     for name, encoding in encodings.items():
         if name in written:
@@ -113,7 +104,20 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - len(missing))
+    log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - missing)
+
+
+def _missing(encodings: dict[str, Encoding], names: set[str], path: Path) -> int:
+    """Return the number of encodings of tensors that the model does not have, with a warning; refuse it if none has one."""
+    missing = [name for name in encodings if name not in names]
+    remedy = "give the encodings exported with this model"
+    if len(missing) == len(encodings):
+        raise _error(path, "none of its tensors is in the model", remedy)
+    if missing:
+        count = f"{len(missing)} of {len(encodings)}"
+        what = f"{count} encodings belong to tensors that the model does not have: {join_names(missing)}"
+        log.warning("W306", what, where=Location(str(path)), remedy=remedy)
+    return len(missing)
 
 
 _Place = tuple[onnx.NodeProto, int]
@@ -146,9 +150,8 @@ class _Quantizers:
         shape: tuple[int, ...] = ()
         if encoding.scale.size > 1:
             if weights is None or axis is None or list(weights.dims)[axis : axis + 1] != [encoding.scale.size]:
-                raise self._misfit(
-                    name, encoding, "x".join(map(str, weights.dims)) if weights is not None else "an input of the model"
-                )
+                tensor = "an input of the model" if weights is None else "x".join(map(str, weights.dims))
+                raise self._misfit(name, encoding, tensor)
             shape = tuple(encoding.scale.size if each == axis else 1 for each in range(len(weights.dims)))
         quantized = self._fresh(f"{name}_quantized")
         for node, position in places:
@@ -173,23 +176,13 @@ class _Quantizers:
         for stem, value in zip(("scale", "zero_point", "bits"), values, strict=True):
             names.append(self._fresh(f"{result}_{stem}"))
             self.constants.append(numpy_helper.from_array(np.asarray(value, np.float32), names[-1]))
-        return helper.make_node(
-            "Quant",
-            [source, *names],
-            [result],
-            name=self._fresh(f"{result}_quantizer"),
-            domain=_DOMAIN,
-            signed=int(encoding.signed),
-            narrow=0,
-            rounding_mode="ROUND",
-        )
+        attributes = {"signed": int(encoding.signed), "narrow": 0, "rounding_mode": "ROUND"}
+        name = self._fresh(f"{result}_quantizer")
+        return helper.make_node("Quant", [source, *names], [result], name=name, domain=_DOMAIN, **attributes)
 
     def _misfit(self, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
-        return _error(
-            self.path,
-            f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})",
-            "give the encodings exported with this model",
-        )
+        what = f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})"
+        return _error(self.path, what, "give the encodings exported with this model")
 
     def _fresh(self, stem: str) -> str:
         name = numbered_name(stem, self._taken.__contains__)
@@ -227,9 +220,8 @@ def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
     """Yield (tensor, entry) for all versions of the format."""
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
         raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
-    groups = (
-        [data["encodings"]] if "encodings" in data else [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
-    )
+    groups = [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
+    groups = [data["encodings"]] if "encodings" in data else groups
     for group in groups:
         if isinstance(group, Mapping):
             yield from ((str(name), entry) for name, entry in group.items())
@@ -292,13 +284,8 @@ def _read_quantize_linear(entry: Mapping[str, Any]) -> Encoding | None:
     axis = entry.get("axis")
     if scale.ndim > 1:
         raise _InvalidEncoding("blocks of weights are not supported")
-    return _checked_encoding(
-        _read_bits(int(digits)),
-        scale.reshape(-1),
-        np.zeros(scale.size) if zero is None else np.asarray(zero, np.float64).reshape(-1),
-        signed,
-        None if axis is None else int(axis),
-    )
+    points = np.zeros(scale.size) if zero is None else np.asarray(zero, np.float64).reshape(-1)
+    return _checked_encoding(_read_bits(int(digits)), scale.reshape(-1), points, signed, None if axis is None else int(axis))
 
 
 def _read_bits(value: Any) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
 import onnx
 from onnx import TensorProto, helper
 
+from n2d2py.contracts.onnx.skeleton import subgraphs, walk_nodes
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.graph.shapes import MAX_ELEMENTS
@@ -46,21 +47,11 @@ def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
 
 def _external_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
     """Yield the external tensors of the graph, its subgraphs and the functions."""
-    groups = [_graph_tensors(proto.graph), *(_node_tensors(function.node) for function in proto.functions)]
-    return (tensor for tensors in groups for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
-
-
-def _graph_tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    yield from _node_tensors(graph.node)
-
-
-def _node_tensors(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
-    for node in nodes:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _graph_tensors(graph)
+    bodies = (proto.graph.node, *(function.node for function in proto.functions))
+    nodes = [node for body in bodies for node in walk_nodes(body)]
+    stored = [graph.initializer for graph in (proto.graph, *(inner for node in nodes for inner in subgraphs(node)))]
+    stored += [(attribute.t, *attribute.tensors) for node in nodes for attribute in node.attribute]
+    return (tensor for tensors in stored for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
 
 
 def _load_tensor(tensor: TensorProto, path: Path) -> None:

@@ -82,19 +82,14 @@ def import_onnx(
         try:
             return _build_graph(model, title, shapes, whole=True)
         except N2D2Error as other:
-            ErrorList.raise_if(_common_errors(refusal, other))
+            lines = {error.line() for error in other.errors}  # of both interpretations of the first axis
+            ErrorList.raise_if([error for error in refusal.errors if error.line() in lines])
             raise (other if _refused_nodes(refusal, MergesBatchAxis) else refusal) from None
 
 
 def _refused_nodes(error: N2D2Error, kind: type[Unsupported]) -> list[RefusedNodes]:
     """Return the errors for nodes that are refused in this way."""
     return [one for one in error.errors if isinstance(one, RefusedNodes) and isinstance(one.refusal, kind)]
-
-
-def _common_errors(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
-    """Return the errors of `first` that `second` has too: they hold for both interpretations of the first axis."""
-    lines = {error.line() for error in second.errors}
-    return [error for error in first.errors if error.line() in lines]
 
 
 def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
@@ -106,11 +101,9 @@ def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape]
     set_outputs(builder)
     graph = builder.graph
     graph.states = len(model.states)
-    ends = [*zip(model.states, graph.state_inputs, graph.state_outputs, strict=True)]
-    check_states(
-        model,
-        {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
-    )
+    ends = zip(model.states, graph.state_inputs, graph.state_outputs, strict=True)
+    tensors = {name: tensor for pair, *both in ends for name, tensor in zip(pair, both, strict=True)}
+    check_states(model, {name: elements(graph.shape(tensor)) for name, tensor in tensors.items()})
     keep_state_images(graph)
     builder.graph.prune()
     other = {_CONVERTED_TYPES[a.dtype.name] for a in model.constants.values() if a.dtype.name in _CONVERTED_TYPES and a.ndim}
@@ -148,17 +141,11 @@ _CONSTANT = re.compile(r"operand\d+")
 
 def _refuse_not_numbers(builder: Builder) -> None:
     parameters = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
-    ErrorList.raise_if(
-        [
-            N2D2Error(
-                "E306",
-                f"the {_CONSTANT.sub('constant', what)} of the layer contains NaN",
-                where=node.location,
-                remedy="train or export the model again",
-            )
-            for node, what in reversed(parameters.values())
-        ]
-    )
+    errors, remedy = [], "train or export the model again"
+    for node, name in reversed(parameters.values()):
+        what = f"the {_CONSTANT.sub('constant', name)} of the layer contains NaN"
+        errors.append(N2D2Error("E306", what, where=node.location, remedy=remedy))
+    ErrorList.raise_if(errors)
 
 
 class _Walk:
@@ -186,14 +173,9 @@ class _Walk:
         if proto.output[0] in builder.model.options.ignore:
             self._skip(proto)
             return
+        known = (builder.constants, self._blocked, self._sequences)
         missing = [
-            name
-            for name in proto.input
-            if name
-            and name not in builder.constants
-            and not builder.is_tensor(name)
-            and name not in self._blocked
-            and name not in self._sequences
+            name for name in proto.input if name and not builder.is_tensor(name) and not any(name in names for names in known)
         ]
         if missing:
             what = f"the node reads '{missing[0]}', which no earlier node produces"
@@ -276,10 +258,8 @@ class _Walk:
         if proto.op_type == "Concat":
             rest = [name for name in proto.input if name not in constants or constants[name].size]
             if 0 < len(rest) < len(proto.input):
-                proto = onnx.helper.make_node(
-                    "Concat", rest, proto.output, axis=onnx.helper.get_attribute_value(proto.attribute[0])
-                )
-                self._convert(proto)
+                axis = onnx.helper.get_attribute_value(proto.attribute[0])
+                self._convert(onnx.helper.make_node("Concat", rest, proto.output, axis=axis))
                 return True
         empty = self._validator.empty.get(proto.output[0]) if proto.op_type == "Slice" else None
         if empty is None:
@@ -317,11 +297,8 @@ class _Walk:
         if integers and proto.op_type not in ("DequantizeLinear", "ArgMax", "ArgMin"):
             builder.integers.update(filter(None, proto.output))
         output = next(filter(None, proto.output), "")
-        if (
-            not builder.is_tensor(output)
-            and output not in builder.constants
-            and (output == proto.output[0] or builder.is_read(output))
-        ):
+        is_needed = output == proto.output[0] or builder.is_read(output)
+        if is_needed and not builder.is_tensor(output) and output not in builder.constants:
             raise InternalError(f"the converter of {proto.op_type} returns no result for {output}")
 
     def _skip(self, proto: onnx.NodeProto) -> None:

@@ -15,7 +15,7 @@ from n2d2py.contracts.onnx.nodes import Builder
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.frontend.onnx.states import propose_constants
-from n2d2py.graph import Node, Shape, Tensor
+from n2d2py.graph import Node, Shape
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
@@ -34,16 +34,10 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
     outputs = {value.name for value in graph.output}
     transposed: set[str] = set()
     # nodes are in topological order, so the readers of a tensor are judged before it
-    for name in [
-        *(node.output[0] for node in reversed(graph.node) if node.op_type in _ELEMENTWISE),
-        *(value.name for value in graph.input),
-    ]:
-        nodes = readers.get(name, [])
-        if (
-            nodes
-            and name not in outputs
-            and all(_is_nhwc_to_nchw(node) or not transposed.isdisjoint(node.output) for node in nodes)
-        ):
+    names = [node.output[0] for node in reversed(graph.node) if node.op_type in _ELEMENTWISE]
+    for name in (*names, *(value.name for value in graph.input)):
+        nodes = [] if name in outputs else readers.get(name, [])
+        if nodes and all(_is_nhwc_to_nchw(node) or not transposed.isdisjoint(node.output) for node in nodes):
             transposed.add(name)
     return transposed.intersection(value.name for value in graph.input)
 
@@ -82,16 +76,9 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         shape = _input_shape(builder, value, is_nhwc, input_shapes)
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
         declared = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
-        builder.graph.input_ports.append(
-            FilePort(
-                declared,
-                0,
-                value.dims[0] is None,
-                is_nhwc,
-                None if value.kind else builder.model.integer_type(value),
-                _image_axes(shape, bool(builder.model.places)),
-            )
-        )
+        kind = None if value.kind else builder.model.integer_type(value)
+        axes = _image_axes(shape, bool(builder.model.places))
+        builder.graph.input_ports.append(FilePort(declared, 0, value.dims[0] is None, is_nhwc, kind, axes))
         if is_nhwc:
             text = "%s: the input '%s' is height, width, channels (%s)"
             log.notice(text, builder.model.path, value.name, "x".join(map(str, declared[1:])))
@@ -253,16 +240,13 @@ def _output_tensor(builder: Builder, name: str) -> str:
 
 
 def _rename_tensor(builder: Builder, old: str, new: str) -> None:
-    """Rename a tensor and its layer."""
+    """Rename a tensor, now the last, and its layer."""
     graph = builder.graph
-    tensor = graph.tensors.pop(old)
-    graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)
+    graph.rename_tensor(old, new)
+    graph.tensors[new] = graph.tensors.pop(new)
     for node in graph.nodes:
-        node.inputs = [new if name == old else name for name in node.inputs]
-        node.outputs = [new if name == old else name for name in node.outputs]
         if node.outputs == [new]:
             node.name, node.source = new, [new]
-    graph.outputs = [new if name == old else name for name in graph.outputs]
     graph.aliases.pop(new, None)
-    for table in (builder.arrays, builder.names, graph.aliases):
+    for table in (builder.arrays, builder.names):
         table.update({key: new for key, tensor in table.items() if tensor == old})

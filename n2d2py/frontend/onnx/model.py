@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.onnx.skeleton import skeleton
+from n2d2py.contracts.onnx.skeleton import skeleton, walk_nodes
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
@@ -208,15 +210,8 @@ def load_onnx(path: str | Path | onnx.ModelProto, options: ImportOptions = Impor
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
     inputs = _data_inputs(proto, name, set(constants))
     _check_ignored(proto, name, options.ignore)
-    log.detail(
-        "%s: IR version %d, opset %d, producer %s %s, %d nodes",
-        name,
-        proto.ir_version,
-        opset,
-        proto.producer_name or "unknown",
-        proto.producer_version,
-        len(proto.graph.node),
-    )
+    producer, count = f"{proto.producer_name or 'unknown'} {proto.producer_version}", len(proto.graph.node)
+    log.detail("%s: IR version %d, opset %d, producer %s, %d nodes", name, proto.ir_version, opset, producer, count)
     return OnnxModel(name, proto, opset, inputs, _common_batch(inputs), constants, options)
 
 
@@ -236,18 +231,12 @@ def _read(path: Path) -> onnx.ModelProto:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
         if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid_model_error(
-                str(path),
-                f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
-                "export the model with its weights as external data",
-            )
+            what = f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB"
+            raise _invalid_model_error(str(path), what, "export the model with its weights as external data")
         data = path.read_bytes()
     except OSError as error:
-        reason = (
-            "the ONNX file does not exist"
-            if isinstance(error, FileNotFoundError)
-            else f"the ONNX file cannot be read ({error.strerror})"
-        )
+        missing = isinstance(error, FileNotFoundError)
+        reason = "the ONNX file does not exist" if missing else f"the ONNX file cannot be read ({error.strerror})"
         raise N2D2Error("E301", reason, where=Location(str(path)), remedy="check the path") from None
     proto = onnx.ModelProto()
     try:
@@ -257,8 +246,20 @@ def _read(path: Path) -> onnx.ModelProto:
     if not (proto.graph.node or proto.graph.output):
         raise _invalid_model_error(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
+    _sort_nodes(proto.graph)
     load_external_data(proto, path)
     return proto
+
+
+def _sort_nodes(graph: onnx.GraphProto) -> None:
+    """Put each node after those that produce its inputs, as ONNX Runtime does; a graph with a cycle keeps its order."""
+    producers = {name: position for position, node in enumerate(graph.node) for name in node.output if name}
+    read = [[producers[name] for each in walk_nodes([node]) for name in each.input if name in producers] for node in graph.node]
+    if all(max(positions, default=-1) < position for position, positions in enumerate(read)):
+        return
+    with suppress(CycleError):
+        order = {at: rank for rank, at in enumerate(TopologicalSorter(dict(enumerate(read))).static_order())}
+        graph.node.sort(key=lambda node: min((order[producers[name]] for name in node.output if name), default=0))
 
 
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
@@ -289,12 +290,8 @@ def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
         return MIN_OPSET
     if opset < MIN_OPSET or opset > newest:
-        raise N2D2Error(
-            "E303",
-            f"opset {opset} is not supported",
-            where=Location(path),
-            remedy=f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter",
-        )
+        remedy = f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter"
+        raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path), remedy=remedy)
     if opset > MAX_OPSET:
         what = f"opset {opset} is newer than {MAX_OPSET}, the newest tested one"
         log.warning("W303", what, where=Location(path), remedy="compare the result with ONNX Runtime")
@@ -323,9 +320,8 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
             raise _invalid_model_error(path, f"the sparse tensor '{name}' has {prod(dims):,} elements")
         values, positions = to_array(sparse.values, path).reshape(-1), to_array(sparse.indices, path)
         try:  # places, or the index along each axis
-            positions = np.ravel_multi_index(
-                tuple(positions.T) if positions.ndim > 1 else (positions,), dims if positions.ndim > 1 else (prod(dims),)
-            )
+            axes, sizes = (tuple(positions.T), dims) if positions.ndim > 1 else ((positions,), (prod(dims),))
+            positions = np.ravel_multi_index(axes, sizes)
             dense = np.zeros(prod(dims), values.dtype)
             dense[positions] = values
         except (ValueError, IndexError, TypeError):
@@ -356,13 +352,10 @@ def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
-            if key in open_calls or len(open_calls) > _MAX_CALL_DEPTH:
-                raise _invalid_model_error(
-                    path,
-                    f"its function '{node.op_type}' calls itself"
-                    if key in open_calls
-                    else "its functions call each other too deeply",
-                )
+            if key in open_calls:
+                raise _invalid_model_error(path, f"its function '{node.op_type}' calls itself")
+            if len(open_calls) > _MAX_CALL_DEPTH:
+                raise _invalid_model_error(path, "its functions call each other too deeply")
             if key in bodies and key not in counts:
                 counts[key] = count(bodies[key], (*open_calls, key))
             total += counts.get(key, 1)

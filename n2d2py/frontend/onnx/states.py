@@ -73,9 +73,8 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
             if kind.kind in "biu" and number != given:
                 raise OverflowError
         except (ValueError, OverflowError):
-            raise _states_error(
-                model, f"Constants: '{value}' is not a value of the input '{name}' ({kind})", "give a number"
-            ) from None
+            what = f"Constants: '{value}' is not a value of the input '{name}' ({kind})"
+            raise _states_error(model, what, "give a number") from None
         if len(model.inputs) == 1:
             raise _states_error(model, f"Constants: '{name}' is the only input", "leave one that data are given for")
         model.constants[name] = np.full([size or 1 for size in match.dims], number)
@@ -103,11 +102,8 @@ def find_states(model: OnnxModel, text: str) -> None:
         return
     _check_pairs(model, pairs)
     if not asked:
-        log.notice(
-            "%s: states are kept between calls: %s (matched by name; States=none makes them inputs and outputs)",
-            model.path,
-            ", ".join(f"{output} -> {name}" for name, output in pairs),
-        )
+        text = "%s: states are kept between calls: %s (matched by name; States=none makes them inputs and outputs)"
+        log.notice(text, model.path, ", ".join(f"{output} -> {name}" for name, output in pairs))
     inputs, outputs = {one.name: one for one in model.inputs}, {one.name: one for one in model.proto.graph.output}
     paired = {name for pair in pairs for name in pair}
     shapes = {one.name: tuple(_declared_dims(one)) for one in outputs.values()}
@@ -124,11 +120,8 @@ def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
     """Raise E316 if the sizes of a state before and after a call differ; `sizes` by input and output."""
     for name, output in model.states:
         if sizes[name] != sizes[output]:
-            raise _states_error(
-                model,
-                f"the state '{name}' has {sizes[name]} elements, '{output}', which it becomes, {sizes[output]}",
-                "name the pairs with States=INPUT:OUTPUT,..., or States=none",
-            )
+            what = f"the state '{name}' has {sizes[name]} elements, '{output}', which it becomes, {sizes[output]}"
+            raise _states_error(model, what, "name the pairs with States=INPUT:OUTPUT,..., or States=none")
 
 
 def keep_state_images(graph: Graph) -> None:

@@ -63,12 +63,8 @@ def _run_forked(call: Callable[[], object], what: str, where: Location) -> None:
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        raise N2D2Error(
-            "E317",
-            f"shape inference of {what} exceeds {_SECONDS} seconds or {_BYTES >> 30} GiB",
-            where=where,
-            remedy="export the model again; the file may be malicious",
-        )
+        text = f"shape inference of {what} exceeds {_SECONDS} seconds or {_BYTES >> 30} GiB"
+        raise N2D2Error("E317", text, where=where, remedy="export the model again; the file may be malicious")
 
 
 def _set_limits() -> None:

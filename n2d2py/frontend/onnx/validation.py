@@ -8,7 +8,6 @@ its inputs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
+from n2d2py.contracts.onnx.skeleton import walk_nodes
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
 TOLERATED = (
@@ -58,7 +58,7 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
     context.ir_version = proto.ir_version
     imports = {entry.domain: entry.version for entry in proto.opset_import}
     wrong = []
-    for node in _walk_nodes(proto.graph.node):
+    for node in walk_nodes(proto.graph.node):
         context.opset_imports = imports | {"": definition_version(node.op_type, opset)}
         text = _find_misfit(node, context)
         if text is not None:
@@ -79,7 +79,7 @@ def definition_version(operator: str, opset: int) -> int:
 def is_defined_alike(proto: onnx.ModelProto, opset: int, newer: int) -> bool:
     """True if no operator of the model changes its definition between two opsets."""
     definitions = _definitions()
-    versions = [definitions.get(node.op_type, [newer]) for node in _walk_nodes(proto.graph.node)]
+    versions = [definitions.get(node.op_type, [newer]) for node in walk_nodes(proto.graph.node)]
     return all(any(version <= opset for version in each) and not any(opset < v <= newer for v in each) for each in versions)
 
 
@@ -105,21 +105,12 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     wrong = [
         misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i or attribute.s}")
         for nodes in bodies
-        for node in _walk_nodes(nodes)
+        for node in walk_nodes(nodes)
         for attribute in node.attribute
         if (attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1])
         or (attribute.name == "equation" and not _EQUATION.fullmatch(attribute.s.decode(errors="replace")))
     ]
     ErrorList.raise_if(wrong)
-
-
-def _walk_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes, including those of subgraphs."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _walk_nodes(graph.node)
 
 
 def _find_misfit(proto: onnx.NodeProto, context: Any) -> str | None:
@@ -148,12 +139,9 @@ def _find_misfit(proto: onnx.NodeProto, context: Any) -> str | None:
 
 
 def misfit_error(proto: onnx.NodeProto, path: str, text: str) -> N2D2Error:
-    return N2D2Error(
-        "E314",
-        f"node {proto.op_type} does not conform to its operator ({text[:200]})",
-        where=Location(path, None, next(filter(None, proto.output), proto.name)),
-        remedy="export the model again, or check it with onnx.checker",
-    )
+    what = f"node {proto.op_type} does not conform to its operator ({text[:200]})"
+    where = Location(path, None, next(filter(None, proto.output), proto.name))
+    return N2D2Error("E314", what, where=where, remedy="export the model again, or check it with onnx.checker")
 
 
 def check_texts(message: object) -> str | None:

@@ -109,6 +109,30 @@ class Validator:
     # ---- shapes ---------------------------------------------------------------------------
     def _shape_error(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
         """Infer the shapes of the results, independent of type widths."""
+        tensors, described = self._tensors, self._describe_inputs(node, parameters)
+        if described is None:
+            return None
+        types, data = described
+        opsets, version = [helper.make_opsetid("", tensors.model.opset)], max(tensors.model.proto.ir_version, 4)
+        infer = partial(shape_inference.infer_node_outputs, schema, node, types, data, opset_imports=opsets, ir_version=version)
+        is_wild = _has_implausible_numbers(node, data.values())
+        if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
+            check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
+        try:
+            results = infer()
+        except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+            misfit = self._error(node, " ".join(str(error).split()))
+            if is_wild:
+                raise misfit from None
+            return None if tensors.is_batched else misfit
+        is_constant = all(name in tensors.constants for name in types)
+        errors = (self._keep_shape(node, name, result, is_constant) for name, result in results.items())
+        return next((error for error in errors if error is not None), None)
+
+    def _describe_inputs(
+        self, node: onnx.NodeProto, parameters: list[_Parameter]
+    ) -> tuple[dict[str, TypeProto], dict[str, TensorProto]] | None:
+        """Return types and small constants of the inputs by name; None if one of them is unknown."""
         tensors = self._tensors
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
@@ -126,45 +150,27 @@ class Validator:
                     array = array.reshape(())
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
                 if array.size <= MAX_SHAPE_SIZE and kind != "string":
-                    data[name] = numpy_helper.from_array(
-                        np.asarray(array).astype(np.float32) if kind == "float" else np.asarray(array), name
-                    )
+                    data[name] = numpy_helper.from_array(array.astype(np.float32) if kind == "float" else array, name)
             elif tensors.is_tensor(name):
                 types[name] = helper.make_tensor_type_proto(element, tensors.dims_of(name))
             else:
                 return None
-        infer = partial(
-            shape_inference.infer_node_outputs,
-            schema,
-            node,
-            types,
-            data,
-            opset_imports=[helper.make_opsetid("", tensors.model.opset)],
-            ir_version=max(tensors.model.proto.ir_version, 4),
-        )
-        is_wild = _has_implausible_numbers(node, data.values())
-        if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
-            check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
-        try:
-            results = infer()
-        except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-            misfit = self._error(node, " ".join(str(error).split()))
-            if is_wild:
-                raise misfit from None
-            return None if tensors.is_batched else misfit
-        for name, result in results.items():
-            known = all(dim.HasField("dim_value") for dim in result.tensor_type.shape.dim)
-            dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
-            if any(size < 0 for size in dims):
-                return self._error(node, f"its result '{name}' has shape {dims}")
-            if prod(dims) > MAX_TENSOR and all(given in tensors.constants for given in types):
-                raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
-            if prod(dims):
-                check_size(f"the output of {node.op_type} '{name}'", (1, *dims), tensors.model.place(name))
-            if known and len(dims) >= 2 and min(dims[1:]) > 0:
-                self.shapes[name] = (1, *dims[1:])
-            elif known and dims and dims[0] and not all(dims):
-                self.empty[name] = tuple(dims)
+        return types, data
+
+    def _keep_shape(self, node: onnx.NodeProto, name: str, result: TypeProto, is_constant: bool) -> N2D2Error | None:
+        """Check and keep the inferred shape of a result; `is_constant`: of constants alone."""
+        known = all(dim.HasField("dim_value") for dim in result.tensor_type.shape.dim)
+        dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
+        if any(size < 0 for size in dims):
+            return self._error(node, f"its result '{name}' has shape {dims}")
+        if prod(dims) > MAX_TENSOR and is_constant:
+            raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
+        if prod(dims):
+            check_size(f"the output of {node.op_type} '{name}'", (1, *dims), self._tensors.model.place(name))
+        if known and len(dims) >= 2 and min(dims[1:]) > 0:
+            self.shapes[name] = (1, *dims[1:])
+        elif known and dims and dims[0] and not all(dims):
+            self.empty[name] = tuple(dims)
         return None
 
 

@@ -105,15 +105,7 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, known_sums: dict[
         return []
     if code in ("FULLY_CONNECTED", "BATCH_MATMUL"):
         weights = tensors[1].real_values() if len(tensors) > 1 and tensors[1].values is not None else None
-        if weights is None or weights.ndim != 2 or (code == "FULLY_CONNECTED" and operator.option(0, "<b")):
-            return []
-        product = x.times(weights if code == "FULLY_CONNECTED" or operator.option(1, "<B") else weights.T)
-        bias = rest[1] if len(rest) > 1 else None
-        return (
-            [product if bias is None else product.plus(bias, 1)]
-            if len(rest) < 2 or bias is not None or operator.inputs[2] < 0
-            else []
-        )
+        return _product_sum(operator, x, weights, rest[1:])
     if code in _FUNCTIONS:
         return [_of(_Factor(code, (x,)), size[0])]
     if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not operator.option(0, "<b"):
@@ -130,13 +122,20 @@ def _operator_sums(body: TfliteFile, operator: TfliteOperator, known_sums: dict[
     return []
 
 
+def _product_sum(operator: TfliteOperator, x: _Sum, weights: np.ndarray | None, biases: Sequence[_Sum | None]) -> list[_Sum]:
+    dense = operator.code == "FULLY_CONNECTED"
+    if weights is None or weights.ndim != 2 or (dense and operator.option(0, "<b")):
+        return []
+    product = x.times(weights if dense or operator.option(1, "<B") else weights.T)
+    if not biases or operator.inputs[2] < 0:
+        return [product]
+    return [] if biases[0] is None else [product.plus(biases[0], 1)]
+
+
 def _split_sum(body: TfliteFile, operator: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
     axis, x = body.tensors[operator.inputs[0]].values, known_sums.get(operator.inputs[1])
-    if (
-        x is None
-        or axis is None
-        or int(axis) % len(body.tensors[operator.inputs[1]].shape) != len(body.tensors[operator.inputs[1]].shape) - 1
-    ):
+    rank = len(body.tensors[operator.inputs[1]].shape)
+    if x is None or axis is None or int(axis) % rank != rank - 1:
         return []
     return [x.times(part) for part in np.split(np.eye(len(x.bias)), len(operator.outputs))]
 

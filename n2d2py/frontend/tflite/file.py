@@ -243,11 +243,7 @@ def _parse(data: bytes, path: str) -> TfliteFile:
         raise _unused_graphs_error(path, len(graphs))
     reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
     main = reader.graph(graphs[0])
-    once = {
-        operator.options.integer(0)
-        for operator in main.operators
-        if operator.code == "CALL_ONCE" and operator.options is not None
-    }
+    once = {one.options.integer(0) for one in main.operators if one.code == "CALL_ONCE" and one.options is not None}
     others = {index: reader.graph(graphs[index]) for index in range(1, len(graphs))}
     called, more = set(), main.called_graphs() & set(others)
     while more:
@@ -361,15 +357,7 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
     zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)
     axis = numbers.integer(6) if numbers is not None and len(shape) > 1 else 0  # files give biases that of their weights
-    refusal = ""
-    if kind not in TYPES:
-        refusal = f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
-    elif entry.flag(5):
-        refusal = "is a variable, which keeps its value from run to run"
-    elif entry.integer(10, "<I"):
-        refusal = "has its values in another file, which is not supported"
-    elif numbers is not None and numbers.integer(4, "<B"):
-        refusal = "is quantized without scale and zero point"
+    refusal = _refusal(entry, kind, numbers)
     dtype = TYPES.get(kind, np.dtype(np.float32))
     if refusal and not entry.flag(5):
         return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal=refusal)
@@ -390,6 +378,17 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
         return TfliteTensor(name, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, name))
     values = _constant_values(name, shape, dtype, stored, kind == INT4) if stored.size else None
     return TfliteTensor(name, shape, dtype, scale, zero, axis, values, is_open=is_open)
+
+
+def _refusal(entry: FlatTable, kind: int, numbers: FlatTable | None) -> str:
+    """Return the reason why a tensor is unusable, or ""; `numbers`: its quantization."""
+    if kind not in TYPES:
+        return f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
+    if entry.flag(5):
+        return "is a variable, which keeps its value from run to run"
+    if entry.integer(10, "<I"):
+        return "has its values in another file, which is not supported"
+    return "is quantized without scale and zero point" if numbers is not None and numbers.integer(4, "<B") else ""
 
 
 def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:

@@ -38,17 +38,11 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
     for tensor in (file.tensors[index] for index in file.inputs):
         if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
             rows, columns = tensor.shape[1:]
-            log.notice(
-                "%s: input '%s' of %d x %d has %d channels of %d values: the exported function takes the %d channels of each "
-                "value next to each other, the transpose of the file",
-                model.path,
-                tensor.name,
-                rows,
-                columns,
-                rows,
-                columns,
-                rows,
+            order = (
+                f"the exported function takes the {rows} channels of each value next to each other, the transpose of the file"
             )
+            text = "%s: input '%s' of %d x %d has %d channels of %d values: %s"
+            log.notice(text, model.path, tensor.name, rows, columns, rows, columns, order)
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_types(file))

@@ -153,11 +153,9 @@ def _batch_matmul(t: Translation, operator: TfliteOperator) -> None:
         forms.append([shape[axis] for axis in order])
         perm = [graph_axis(axis, rank) for axis in order]
         operand = t.real(index)
-        operands.append(
-            operand
-            if perm == [*range(rank)]
-            else t.emit("Transpose", [operand], t.fresh(f"{name}_{'left right'.split()[position]}"), perm=perm)
-        )
+        if perm != [*range(rank)]:
+            operand = t.emit("Transpose", [operand], t.fresh(f"{name}_{('left', 'right')[position]}"), perm=perm)
+        operands.append(operand)
     above = broadcast([tuple(form[:-2]) for form in forms])
     if forms[0][-1] != forms[1][-2]:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")

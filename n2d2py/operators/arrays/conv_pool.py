@@ -129,27 +129,21 @@ memory_access("ArrayConvPool")(whole)
 @cpp("ArrayConvPool")
 def _lower(layer: Layer) -> LayerCode:
     op = layer.op
+    depth, (before, after) = op.dims[1] // op.groups if op.function == "Conv" else 1, ((0, 0, 0), (0, 0, 0))
+    if op.counted is not None:
+        before, after = op.pads, op.counted
+    sizes = {"Input": op.dims[2:], "Output": op.size, "Kernel": op.kernel, "Stride": op.stride, "Pad": op.pads}
+    sizes |= {"Dilation": op.dilation, "First": [-pad for pad in before]}
+    sizes["Last"] = [size + pad for size, pad in zip(op.dims[2:], after, strict=True)]
     constants = {
         "Batch": op.dims[0],
         "Outputs": op.outputs,
         "Groups": op.groups,
         "ColumnMajor": op.column_major,
-        "Depth": op.dims[1] // op.groups if op.function == "Conv" else 1,
+        "Depth": depth,
     }
     for index, axis in enumerate("DHW"):
-        counted = op.counted is not None
-        constants.update(
-            {
-                f"Input{axis}": op.dims[2 + index],
-                f"Output{axis}": op.size[index],
-                f"Kernel{axis}": op.kernel[index],
-                f"Stride{axis}": op.stride[index],
-                f"Pad{axis}": op.pads[index],
-                f"Dilation{axis}": op.dilation[index],
-                f"First{axis}": -op.pads[index] if counted else 0,
-                f"Last{axis}": op.dims[2 + index] + (op.counted[index] if counted else 0),
-            }
-        )
+        constants |= {f"{name}{axis}": values[index] for name, values in sizes.items()}
     config, operands = layer.config(f"{op.function} over windows", {}, constants), operand_pointers(layer)
     if op.function == "Conv":
         call = Call("n2d2::arrayConvolution", (config,), (*operands[:2], output_pointer(layer)))

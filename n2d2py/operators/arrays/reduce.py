@@ -144,13 +144,8 @@ def _scan(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "runs along")
-    op = ArrayCumSum(
-        *around_axis(x.dims, axis),
-        bool(a.node.attribute("exclusive", 0)),
-        bool(a.node.attribute("reverse", 0)),
-        a.node.type == "CumProd",
-        x.kind,
-    )
+    exclusive, reverse = (bool(a.node.attribute(name, 0)) for name in ("exclusive", "reverse"))
+    op = ArrayCumSum(*around_axis(x.dims, axis), exclusive, reverse, a.node.type == "CumProd", x.kind)
     a.bind(a.add(op, [x], x.dims, label="running"))
 
 

@@ -31,6 +31,9 @@ def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int
     raise context.fail("E217", what, f"give {wanted}", key)
 
 
+_MODES = ("PerLayer", "PerInput", "PerChannel")
+
+
 @ini(
     "ElemWise",
     NB_OUTPUTS,
@@ -38,13 +41,7 @@ def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int
     Key("Operation", Kind.ENUM, "Sum", "Element-wise operation.", ElemWise.OPERATIONS),
     Key("Weights", Kind.FLOATS, (1.0,), "Factors of the inputs. A single value applies to all."),
     Key("Shifts", Kind.FLOATS, (0.0,), "Offsets added to the weighted inputs."),
-    Key(
-        "CoeffMode",
-        Kind.ENUM,
-        "PerInput",
-        "Meaning of the lists in Weights and Shifts.",
-        ("PerLayer", "PerInput", "PerChannel"),
-    ),
+    Key("CoeffMode", Kind.ENUM, "PerInput", "Meaning of the lists in Weights and Shifts.", _MODES),
     base=ACTIVATED,
     doc="Element-wise operation on inputs of equal shape.",
 )
@@ -70,13 +67,9 @@ def _scale_input(
     """Add a gain and a shift for each channel of an input. Raise E217 if the operation does not apply them that way."""
     operation = context.values["Operation"]
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
-        raise context.fail(
-            "E217",
-            f"CoeffMode=PerChannel is not supported for {operation}"
-            + (" with negative weights" if operation == "AbsSum" else ""),
-            "give one weight per input",
-            "CoeffMode",
-        )
+        negative = " with negative weights" if operation == "AbsSum" else ""
+        what = f"CoeffMode=PerChannel is not supported for {operation}{negative}"
+        raise context.fail("E217", what, "give one weight per input", "CoeffMode")
     # AbsSum: w |x| = |w x|; N2D2 does not shift there
     shift = (0.0,) if operation == "AbsSum" else shifts
     params = {

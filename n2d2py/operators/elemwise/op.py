@@ -52,6 +52,11 @@ class ElemWise(Op):
         return weights, shifts
 
     @property
+    def is_plain_sum(self) -> bool:
+        """True for a Sum without factors other than 1 and -1, and without shifts."""
+        return self.operation == "Sum" and {1.0}.issuperset(map(abs, self.weights)) and not any(self.shifts)
+
+    @property
     def combine(self) -> np.ufunc:
         """The function that combines two terms."""
         return {"Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}.get(self.operation, np.add)
@@ -180,16 +185,6 @@ def dequantize_and_combine(node: Node, types: LayerTypes) -> QuantNode:
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
-_TERMS = {
-    "Sum": "SumTerms",
-    "AbsSum": "AbsSumTerms",
-    "Max": "MaxTerms",
-    "Min": "MinTerms",
-    "Prod": "ProdTerms",
-    "EuclideanSum": "EuclideanTerms",
-}
-
-
 def _coefficients(layer: Layer) -> tuple[list, list]:
     """Return (weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
 
@@ -212,25 +207,16 @@ def _coefficients(layer: Layer) -> tuple[list, list]:
 def lower(layer: Layer) -> LayerCode:
     layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer, BYTE_SUMS)
     sum_type = "float" if layer.has("scales") else layer.sum_type()
-    operands = [
-        layer.constants(
-            f"operand{i}",
-            sum_type,
-            {"zero": layer.inputs[i].zero_point, "weight": weight, "shift": shift},
-            {"Plane": plane, "Extent": layer.output_plane},
-        )
-        for i, (plane, weight, shift) in enumerate(zip(layer.input_planes, *_coefficients(layer), strict=True))
-    ]
-    config = layer.config(
-        f"{operation} of {len(operands)}",
-        {
-            "Output": layer.output_plane,
-            "Operands": Expression.type("n2d2::Terms", sum_type, f"n2d2::{_TERMS[operation]}", *operands),
-            "Epilogue": epilogue(layer, selection),
-        },
-        {"PerChannel": layer.integer and layer.node.rescaling.count > 1, "Serial": layer.serial},
-        selection,
-    )
+    operands = []
+    for i, (plane, weight, shift) in enumerate(zip(layer.input_planes, *_coefficients(layer), strict=True)):
+        functions = {"zero": layer.inputs[i].zero_point, "weight": weight, "shift": shift}
+        planes = {"Plane": plane, "Extent": layer.output_plane}
+        operands.append(layer.constants(f"operand{i}", sum_type, functions, planes))
+    terms = f"n2d2::{'Euclidean' if operation == 'EuclideanSum' else operation}Terms"
+    combined = Expression.type("n2d2::Terms", sum_type, terms, *operands)
+    types = {"Output": layer.output_plane, "Operands": combined, "Epilogue": epilogue(layer, selection)}
+    constants = {"PerChannel": layer.integer and layer.node.rescaling.count > 1, "Serial": layer.serial}
+    config = layer.config(f"{operation} of {len(operands)}", types, constants, selection)
     declared = f"const unsigned char* const operands[] = {{{', '.join(layer.bases)}}};"
     return layer.code("elemwise", Call("n2d2::elemwise", (config,), ("operands", "out"), (declared,)), selection=selection)
 

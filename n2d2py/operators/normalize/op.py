@@ -143,12 +143,8 @@ class NormQuantizer(Quantizer):
         bound = int(np.max(largest * np.abs(whole) + np.abs(offsets)))
         if bound >= 2**53:
             raise refusal(node, "a normalisation whose bias is beyond 53 bits of its gains")
-        form = Normalized(
-            whole.astype(np.int16),
-            offsets.astype(np.int32 if bound < 2**31 else np.int64),
-            np.array([epsilon], np.int64),
-            np.array([fraction], np.int32),
-        )
+        offsets, epsilons = offsets.astype(np.int32 if bound < 2**31 else np.int64), np.array([epsilon], np.int64)
+        form = Normalized(whole.astype(np.int16), offsets, epsilons, np.array([fraction], np.int32))
         return rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
@@ -182,13 +178,8 @@ def _lower_norm(layer: Layer) -> LayerCode:
 
 def _integer_norm(layer: Layer, rows: int) -> LayerCode:
     op, selection, total = layer.op, vectors(layer), layer.sum_type()
-    sizes = {
-        "Outer": rows,
-        "Size": op.size,
-        "Centred": op.centred,
-        "InputZero": layer.inputs[0].zero_point,
-        "Fraction": int(layer.values("fraction")[0]),
-    }
+    numbers = {"InputZero": layer.inputs[0].zero_point, "Fraction": int(layer.values("fraction")[0])}
+    sizes = {"Outer": rows, "Size": op.size, "Centred": op.centred, **numbers}
     gains, offsets = layer.values("gains"), layer.values("offsets")
     constants: tuple[Argument, ...] = ()
     if offsets.any() or len(gains) > 1:

@@ -182,21 +182,14 @@ def _taps(a: Arrays, coordinates: list[float], axis: _Axis, mode: str) -> list[t
     result = []
     for v in coordinates:
         base = floor(v)
-        taps = (
-            range(ceil(v - reach), floor(v + reach) + 1)
-            if antialias
-            else (range(base, base + 2) if mode == "linear" else range(base - 1, base + 3))
-        )
+        taps = range(base, base + 2) if mode == "linear" else range(base - 1, base + 3)
+        taps = range(ceil(v - reach), floor(v + reach) + 1) if antialias else taps
         weights = [_kernel((t - v) * factor, mode, coefficient) for t in taps]
         if leaves_out:
             weights = [w if 0 <= t < axis.inputs else 0.0 for t, w in zip(taps, weights, strict=True)]
         total = sum(weights)
-        result.append(
-            (
-                [min(max(t, 0), axis.inputs - 1) for t in taps],
-                [w / total for w in weights] if leaves_out or antialias else weights,
-            )
-        )
+        weights = [w / total for w in weights] if leaves_out or antialias else weights
+        result.append(([min(max(t, 0), axis.inputs - 1) for t in taps], weights))
     return result
 
 

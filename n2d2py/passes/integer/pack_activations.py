@@ -100,10 +100,8 @@ class _PackingRewriter:
             for name in node.outputs:
                 if name in self.names:
                     self._pack(name, node)
-        return replace(self.graph, tensors=self._tensors, nodes=self._nodes, unpacked=self._unpacked, packed=self._packed_of())
-
-    def _packed_of(self) -> dict[str, str]:
-        return {packed: name for name, packed in self._packed.items()}
+        packed = {packed: name for name, packed in self._packed.items()}
+        return replace(self.graph, tensors=self._tensors, nodes=self._nodes, unpacked=self._unpacked, packed=packed)
 
     def _pack(self, name: str, node: QuantNode) -> None:
         tensor = self.graph.tensors[name]

@@ -25,13 +25,9 @@ def fusable_pairs(graph: QuantGraph) -> Callable[[str, str], bool]:
 
 
 def _is_dense(node: QuantNode, graph: QuantGraph) -> bool:
-    return (
-        node.op.kind == "Conv"
-        and node.residual is None
-        and not node.op.is_depthwise(node)
-        and graph.is_integer(node)
-        and node.rescale is not None
-    )
+    if node.op.kind != "Conv" or node.residual is not None or node.rescale is None:
+        return False
+    return graph.is_integer(node) and not node.op.is_depthwise(node)
 
 
 def _is_sum(node: QuantNode, graph: QuantGraph) -> bool:
@@ -42,9 +38,8 @@ def _is_sum(node: QuantNode, graph: QuantGraph) -> bool:
     multipliers = [abs(int(m)) for m in node.form.multipliers]
     zeros = [int(m) * graph.type(name).zero_point for m, name in zip(node.form.multipliers, node.inputs, strict=True)]
     reach = max(node.bound, abs(int(node.form.offset[0]) - sum(zeros)), 256 * sum(multipliers))
-    return (
-        isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale)) and node.rescale.count == 1 and reach < _BOUND
-    )
+    single = isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale)) and node.rescale.count == 1
+    return single and reach < _BOUND
 
 
 def fuse_residual_adds(graph: QuantGraph, pairs: Iterable[tuple[str, str]]) -> QuantGraph:
@@ -53,15 +48,10 @@ def fuse_residual_adds(graph: QuantGraph, pairs: Iterable[tuple[str, str]]) -> Q
     nodes = {node.name: node for node in graph.nodes}
     totals = {conv: nodes[total] for conv, total in pairs}
     gone, lost = {total.name for total in totals.values()}, {nodes[conv].output for conv in totals}
-    return replace(
-        graph,
-        tensors={name: tensor for name, tensor in graph.tensors.items() if name not in lost},
-        nodes=[
-            _fuse_pair(node, totals[node.name], graph) if node.name in totals else node
-            for node in graph.nodes
-            if node.name not in gone
-        ],
-    )
+    tensors = {name: tensor for name, tensor in graph.tensors.items() if name not in lost}
+    left = [node for node in graph.nodes if node.name not in gone]
+    fused = [_fuse_pair(node, totals[node.name], graph) if node.name in totals else node for node in left]
+    return replace(graph, tensors=tensors, nodes=fused)
 
 
 def _fuse_pair(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNode:
@@ -70,10 +60,6 @@ def _fuse_pair(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNod
     kind, factor = graph.type(node.output), multipliers.pop(node.output)
     ((residual, other),) = multipliers.items()
     rescaling = int(form.offset[0]), total.rescaling, total.limits, total.bound
-    return replace(
-        node,
-        inputs=[*node.inputs, residual],
-        outputs=list(total.outputs),
-        source=[*(node.source or [node.name]), *(total.source or [total.name])],
-        residual=ResidualAdd(total.name, kind, factor, other, *rescaling),
-    )
+    added = ResidualAdd(total.name, kind, factor, other, *rescaling)
+    source = [*(node.source or [node.name]), *(total.source or [total.name])]
+    return replace(node, inputs=[*node.inputs, residual], outputs=list(total.outputs), source=source, residual=added)

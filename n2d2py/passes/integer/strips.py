@@ -109,16 +109,8 @@ class _StripRewriter:
             op = replace(op, pads=beginning_at(access, window_columns(access, columns), read).pads)
         name = strip_name(node.output, number)
         self._make(name, self.graph.tensors[node.output], columns)
-        self._nodes.append(
-            replace(
-                node,
-                name=strip_name(node.name, number),
-                op=op,
-                inputs=[self._piece(each, strip, number, read) for each in node.inputs],
-                outputs=[name],
-                source=list(node.source or [node.name]),
-            )
-        )
+        inputs = [self._piece(each, strip, number, read) for each in node.inputs]
+        self._append(replace(node, op=op), strip_name(node.name, number), inputs, name)
 
     def _add_slices(self, cut: SliceCut, last: QuantNode) -> None:
         """Add the layers of a segment slice by slice, and their concatenation."""
@@ -129,21 +121,19 @@ class _StripRewriter:
                 whole = self.graph.tensors[node.output]
                 self._tensors[name] = replace(whole, name=name, shape=(1, part[1] - part[0], *whole.shape[2:]))
                 self._pieces[name] = StripPiece(node.output, *part, axis=1)
-                self._nodes.append(
-                    replace(
-                        _slice_of(node, part) if node.op.kind == "Conv" else node,
-                        name=slice_name(node.name, number),
-                        inputs=[slice_name(each, number) if each in inner else each for each in node.inputs],
-                        outputs=[name],
-                        source=list(node.source or [node.name]),
-                    )
-                )
+                inputs = [slice_name(each, number) if each in inner else each for each in node.inputs]
+                piece = _slice_of(node, part) if node.op.kind == "Conv" else node
+                self._append(piece, slice_name(node.name, number), inputs, name)
         names = [slice_name(last.output, number) for number in range(cut.count)]
         kind = self.graph.type(last.output)
         form, clamp = (Real(), None) if kind.is_float else (Moved(), (kind.qmin, kind.qmax))
-        self._nodes.append(
-            QuantNode(last.name, make_operator("Concat"), names, [last.output], form, clamp=clamp, location=last.location)
-        )
+        concat, outputs = make_operator("Concat"), [last.output]
+        self._nodes.append(QuantNode(last.name, concat, names, outputs, form, clamp=clamp, location=last.location))
+
+    def _append(self, node: QuantNode, name: str, inputs: list[str], output: str) -> None:
+        """Append a piece of a layer."""
+        source = list(node.source or [node.name])
+        self._nodes.append(replace(node, name=name, inputs=inputs, outputs=[output], source=source))
 
     def _piece(self, tensor: str, strip: dict[str, Columns], number: int, read: Columns) -> str:
         """Return the tensor that holds exactly the columns `read` of `tensor`."""

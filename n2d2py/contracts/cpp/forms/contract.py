@@ -194,7 +194,7 @@ def stored_limits(layer: Layer) -> tuple[int, int, int]:
 
 
 def lane_offset(layer: Layer) -> int:
-    """Return how much higher kernels of the DSP extension compute the results of a layer: 128 for signed bytes."""
+    """Return how much higher kernels of Armv7E-M compute the results of a layer: 128 for signed bytes."""
     return 128 if layer.output.signed and layer.output.bits == 8 else 0
 
 

@@ -202,21 +202,17 @@ class FloatChannels(Depthwise):
 def moved_bias(facts: KernelFacts) -> np.ndarray:
     """Return the bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
     shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
-    bias = facts.bias - shift * _row_sums(facts)
-    return (bias & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return _wrapped(facts.bias - shift * facts.rows.sum(axis=1, dtype=np.int64))
 
 
 def signed_bias(facts: KernelFacts) -> np.ndarray | None:
-    """Return the bias for unsigned bytes multiplied as signed ones, 128 less; unchanged for signed ones."""
-    if facts.each != QUAD:
-        return None
-    shift = 0 if facts.input.signed else 128
-    moved = facts.bias + shift * _row_sums(facts)
-    return (moved & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    """Return the bias for bytes that are multiplied as signed ones, modulo 2^32; None for 16-bit products."""
+    return _wrapped(facts.signed_bias) if facts.each == QUAD else None
 
 
-def _row_sums(facts: KernelFacts) -> np.ndarray:
-    return facts.rows.sum(axis=1, dtype=np.int64)
+def _wrapped(values: np.ndarray) -> np.ndarray:
+    """Return integers modulo 2^32 as int32."""
+    return (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.ndarray:

@@ -185,11 +185,8 @@ def _contract(a: Arrays, first_term: tuple[str, Value], second_term: tuple[str, 
     depth = prod(sizes[c] for c in shared)
     lines = [[one[c] for c in batch] for one in (first, second)]
     lines = [[prod(each)] for each in lines] if lines[0] == lines[1] else lines
-    output = add_matmul(
-        a,
-        a.reshape(x, (*lines[0], prod(sizes[c] for c in rows), depth)),
-        a.reshape(y, (*lines[1], depth, prod(sizes[c] for c in columns))),
-    )
+    x = a.reshape(x, (*lines[0], prod(sizes[c] for c in rows), depth))
+    output = add_matmul(a, x, a.reshape(y, (*lines[1], depth, prod(sizes[c] for c in columns))))
     order = [*batch, *rows, *columns]
     output = a.reshape(output, [sizes[c] for c in order])
     return a.transpose(output, [order.index(c) for c in result])

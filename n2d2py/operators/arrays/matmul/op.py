@@ -175,30 +175,15 @@ def _lower(layer: Layer) -> LayerCode:
         call = Call("n2d2::arrayMatMul", template, (*moved[:2], float_literal(op.scale, "double"), moved[2]))
         return layer.code("array_matmul", call)
     selection = _selection(layer)
-    constants = {
-        "Rows": rows,
-        "Depth": depth,
-        "Columns": columns,
-        "LeftFirst": views[0][1],
-        "LeftRow": left_row,
-        "LeftDepth": left_depth,
-        "LeftZero": layer.inputs[0].zero_point,
-        "RightFirst": views[1][1],
-        "RightDepth": right_depth,
-        "RightColumn": right_column,
-        "RightZero": layer.inputs[1].zero_point,
-        "OutFirst": views[2][1],
-        "OutRow": row,
-        "OutColumn": column,
-    }
-    types = {
-        "Left": layer.input_planes[0],
-        "Right": layer.input_planes[1],
-        "Output": layer.output_plane,
-        "Axes": axes,
-        "Sum": layer.sum_type(),
-        "Epilogue": epilogue(layer, selection) if layer.integer else _scaled(layer),
-    }
+    left_first, right_first, first = (view[1] for view in views)
+    left_zero, right_zero = (kind.zero_point for kind in layer.inputs)
+    left = {"LeftFirst": left_first, "LeftRow": left_row, "LeftDepth": left_depth, "LeftZero": left_zero}
+    right = {"RightFirst": right_first, "RightDepth": right_depth, "RightColumn": right_column, "RightZero": right_zero}
+    result = {"OutFirst": first, "OutRow": row, "OutColumn": column}
+    constants = {"Rows": rows, "Depth": depth, "Columns": columns, **left, **right, **result}
+    planes = {"Left": layer.input_planes[0], "Right": layer.input_planes[1], "Output": layer.output_plane}
+    stored = epilogue(layer, selection) if layer.integer else _scaled(layer)
+    types = {**planes, "Axes": axes, "Sum": layer.sum_type(), "Epilogue": stored}
     config = layer.config(f"product of {rows} x {depth} and {depth} x {columns}", types, constants, selection)
     return layer.code("product", layer.call("product", config, inputs=("in0", "in1")), selection=selection)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -111,22 +112,11 @@ class _Sequence:
         a, node = self.a, self.a.node
         linear = bool(node.attribute("linear_before_reset", 0)) and node.type == "GRU"
         inputs = {role: a.tensor(a.select(value, {0: [index]})) for role, value in self.given.items()}
-        op = ArrayRecurrent(
-            node.type,
-            self.steps,
-            self.size,
-            self.hidden,
-            self.reversed[index],
-            linear,
-            part,
-            tuple(inputs),
-            sequences=self.sequences,
-            gate_limit=self.clip,
-            cell_limit=float(node.metadata.get(CELL_LIMIT, 0)),
-            coupled=bool(node.attribute("input_forget", 0)),
-            peepholes=bool(self.peepholes[index].any()),
-            relu=self.relu,
-        )
+        sizes = {"steps": self.steps, "size": self.size, "hidden": self.hidden, "sequences": self.sequences}
+        limits = {"gate_limit": self.clip, "cell_limit": float(node.metadata.get(CELL_LIMIT, 0))}
+        coupled, peepholes = bool(node.attribute("input_forget", 0)), bool(self.peepholes[index].any())
+        gates: dict[str, Any] = {"linear_before_reset": linear, "coupled": coupled, "peepholes": peepholes, "relu": self.relu}
+        op = ArrayRecurrent(node.type, reverse=self.reversed[index], part=part, given=tuple(inputs), **sizes, **limits, **gates)
         first, second = self.biases[index]
         total = first + second
         if node.type == "GRU" and linear:
