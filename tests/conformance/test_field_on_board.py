@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import folder
 import numpy as np
@@ -59,7 +60,8 @@ def quantized(path: Path, samples: np.ndarray | None, limit: str, monkeypatch: p
     """The integers of a file, compared with its referee; LiteRT runs in a process of its own, as it may crash when it frees a file."""
     if path.suffix == ".tflite":
         if samples is not None:
-            np.savez(path.with_suffix(".npz"), **{n2d2py.load(path).info.inputs[0].name: samples})
+            data: dict[str, Any] = {n2d2py.load(path).info.inputs[0].name: samples}
+            np.savez(path.with_suffix(".npz"), **data)
         if limit:
             assert int(folder.run_apart(path, ["-size", "64"], 300)["int8"].split()[0]) <= int(limit.split()[0])
         return n2d2py.quantize(n2d2py.load(path))
