@@ -10,10 +10,10 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, table
-from n2d2py.contracts.functions import Clip, FunctionRow, LeakyRectifier, Step
+from n2d2py.contracts.functions import Clip, FunctionRow, HardSwish, LeakyRectifier, Step
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.file_rounding import multiplied
+from n2d2py.contracts.quant.file_rounding import hard_swish, multiplied
 from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantize_layer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
@@ -130,7 +130,7 @@ class ActivationQuantizer(Quantizer):
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Return a table of the function and the activation after it, rounded as in TFLite's kernels for TFLite files."""
         x, y = types.inputs[0], types.output
-        if node.rounding == TWICE and node.activation is None and isinstance(node.op.function, (Clip, LeakyRectifier)):
+        if node.rounding == TWICE and node.activation is None and isinstance(node.op.function, _IN_FILES):
             return integer_layer(node, Table(_tflite_table(node.op.function, x, y)), (y.qmin, y.qmax))
         stored = np.arange(x.qmin, x.qmax + 1)
         with np.errstate(over="ignore"):
@@ -141,13 +141,19 @@ class ActivationQuantizer(Quantizer):
         return integer_layer(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
 
 
+_IN_FILES = (Clip, HardSwish, LeakyRectifier)
+"""Functions with kernels of their own for the integers of .tflite files."""
+
+
 def _tflite_table(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
-    """Return the outputs of TFLite's QUANTIZE, RELU or LEAKY_RELU kernel for all stored integers of x."""
+    """Return the outputs of TFLite's QUANTIZE, RELU, LEAKY_RELU or HARD_SWISH kernel for all stored integers of x."""
     away, ratio = np.arange(x.qmin, x.qmax + 1) - x.zero_point, np.float32(x.scale) / np.float32(y.scale)
     result, (low, high) = multiplied(away, float(ratio)), (y.qmin, y.qmax)
     if isinstance(function, LeakyRectifier):
         slope = np.float32(x.scale) * np.float32(function.slope) / np.float32(y.scale)
         result = np.where(away < 0, multiplied(away, float(slope)), result)
+    elif isinstance(function, HardSwish):
+        result = hard_swish(away, x, y)
     elif isinstance(function, Clip):
         low, high = map(int, y.quantize_linear(np.array([function.low, function.high], np.float64)))
     return np.clip(result + y.zero_point, low, high).astype(y.dtype)

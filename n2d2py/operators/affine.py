@@ -11,7 +11,7 @@ from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import quantizer
 from n2d2py.contracts.quant.weighted import WeightedQuantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node
+from n2d2py.graph import TWICE, Node
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 
@@ -71,10 +71,16 @@ class AffineQuantizer(WeightedQuantizer):
     """A scale for each channel."""
 
     per_output = True
-    has_file_weights = False
+    real_factors = True
+
+    def has_file_weights(self, node: Node) -> bool:
+        return node.rounding == TWICE and "weight_scales" in node.params
 
     def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Return signs times a power of two, with the gains as scales: shifts then are integers in small steps."""
+        """Return signs times a power of two, with the gains as scales: shifts then are integers in small steps. Gains of a
+        .tflite file are its integers."""
+        if self.has_file_weights(node):
+            return super().file_weights(node)
         weights, unit = node.params["weights"].astype(np.float64), 2.0**_SHIFT_BITS
         return (np.sign(weights) * unit).astype(np.int16), np.where(weights == 0, 1.0, np.abs(weights) / unit).astype(
             np.float32

@@ -56,6 +56,37 @@ def units(rng) -> tuple[Graph, np.ndarray]:
     return graph, mean + deviation * rng.normal(size=(256, 4))
 
 
+def gains(rng) -> tuple[Graph, np.ndarray]:
+    """Two rows of eight channels a factor of 100 apart, whose normalization the weights have taken up."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 2, 8))
+    deviation, made = np.geomspace(0.1, 10, 8), weights(rng, 6, 8, 1, 1)
+    made["weights"] = (made["weights"] / deviation.reshape(-1, 1, 1)).astype(np.float32)
+    layer(graph, "a", Reshape((16,)), "x")
+    layer(graph, "v", MemoryView((8, 1, 2)), "a")
+    layer(graph, "y", Conv(), "v", made)
+    return graph, deviation * rng.normal(size=(256, 2, 8))
+
+
+def one_row(rng) -> tuple[Graph, np.ndarray]:
+    """Four units as an array of one row."""
+    graph, x = units(rng)
+    made, graph = graph.node("y").params, Graph("net")
+    graph.add_input("x", (1, 1, 4))
+    layer(graph, "y", Fc(), "x", made)
+    return graph, x[:, None]
+
+
+def shifted(rng) -> tuple[Graph, np.ndarray]:
+    """A mean of each channel subtracted before a layer that pads with zeros."""
+    graph, x = planes(rng)
+    made, means, graph = graph.node("y").params, np.array([3e3, -2e-2]), Graph("net")
+    graph.add_input("x", (1, 2, 6, 6))
+    layer(graph, "a", Affine(), "x", affine(np.ones(2), -means))
+    layer(graph, "y", Conv(pads=(1, 1, 1, 1)), "a", made)
+    return graph, x + means.reshape(1, 2, 1, 1)
+
+
 def planes(rng) -> tuple[Graph, np.ndarray]:
     """Two maps in metres and in volts before a layer that pads."""
     graph = Graph("net")
@@ -118,6 +149,26 @@ def mask(rng) -> tuple[Graph, np.ndarray]:
     return graph, np.exp(rng.normal(-1, 2, (256, 12))) * rng.choice([-1, 1], (256, 12))
 
 
+def denoiser(rng) -> tuple[Graph, np.ndarray]:
+    """Values minus the small noise that a layer finds in them."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 12))
+    layer(graph, "f", Fc(), "x", {role: each / 64 for role, each in weights(rng, 12, 12).items()})
+    layer(graph, "y", ElemWise("Sum", (1.0, -1.0)), "x f")
+    return graph, rng.normal(size=(2048, 12))
+
+
+def gate(rng) -> tuple[Graph, np.ndarray]:
+    """A step of a recurrent cell: the old state times a gate, and a product without it."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 12))
+    layer(graph, "f", Fc(), "x", {role: each / 64 for role, each in weights(rng, 12, 12).items()})
+    layer(graph, "z", Activation(Logistic()), "f")
+    layer(graph, "p", ElemWise("Prod"), "x z")
+    layer(graph, "y", ElemWise("Sum"), "p f")
+    return graph, rng.normal(size=(2048, 12))
+
+
 def edges(rng) -> tuple[Graph, np.ndarray]:
     """Truth values of distances, as a graph network makes its edges."""
     nodes = "g = Greater (x, half)\n c = Cast <to = 1> (g)\n y = MatMul (c, w)"
@@ -139,11 +190,16 @@ def decibels(graph: Graph, samples: np.ndarray, x: np.ndarray) -> float:
 NETWORKS = {
     "guarded logarithm": guarded_logarithm,
     "units": units,
+    "gains": gains,
+    "one row": one_row,
+    "shifted": shifted,
     "planes": planes,
     "rows": rows,
     "turned": turned,
     "mask": mask,
     "plain mask": plain_mask,
+    "denoiser": denoiser,
+    "gate": gate,
     "edges": edges,
 }
 

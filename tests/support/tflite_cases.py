@@ -130,6 +130,13 @@ def _one(code: str, grid=OUT, options: str = "", shape=(1, 8, 6, 4), source=IN, 
 
 HALF, UNIT = (1 / 256, -128), (1 / 128, 0)
 """The grids that LOGISTIC and TANH demand."""
+
+
+def _resize(height: int, width: int, **flags):
+    made, options = (1, height, width, 4), "ResizeBilinearOptions"
+    return _one("RESIZE_BILINEAR", grid=IN, made=made, consts=[[height, width]], options=options, **flags)
+
+
 CASES |= {
     "relu": lambda: _one("RELU"),
     "relu6": lambda: _one("RELU6", grid=(0.03, -100)),
@@ -150,9 +157,10 @@ CASES |= {
     "mean": lambda: _one("MEAN", made=(1, 4), consts=[[1, 2]], options="ReducerOptions", keepDims=False),
     "mean_kept": lambda: _one("MEAN", made=(1, 1, 1, 4), consts=[[1, 2]], options="ReducerOptions", keepDims=True),
     "resize_nearest": lambda: _one("RESIZE_NEAREST_NEIGHBOR", grid=IN, made=(1, 16, 12, 4), consts=[[16, 12]]),
-    "resize_bilinear": lambda: _one(
-        "RESIZE_BILINEAR", grid=IN, made=(1, 16, 12, 4), consts=[[16, 12]], options="ResizeBilinearOptions", halfPixelCenters=True
-    ),
+    "resize_bilinear": lambda: _resize(16, 12, halfPixelCenters=True),
+    "resize_bilinear_odd": lambda: _resize(13, 11, halfPixelCenters=True),
+    "resize_bilinear_smaller": lambda: _resize(5, 4),
+    "resize_bilinear_corners": lambda: _resize(11, 1, alignCorners=True),
     "transpose": lambda: _one("TRANSPOSE", grid=IN, made=(1, 6, 8, 4), consts=[[0, 2, 1, 3]]),
     "slice": lambda: _one("SLICE", grid=IN, made=(1, 5, 6, 2), consts=[[0, 2, 0, 1], [1, 5, -1, 2]]),
     "strided_slice": lambda: _one(

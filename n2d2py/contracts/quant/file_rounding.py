@@ -2,7 +2,7 @@
 
 Most kernels multiply an accumulator by m / 2^31, round, shift and round again (MultiplyByQuantizedMultiplier in
 tensorflow/lite/kernels/internal). Fully connected layers round a product in double precision once, ties away from 0.
-AVERAGE_POOL_2D averages stored integers, ties away from 0. `Node.rounding` names the rule of a layer.
+AVERAGE_POOL_2D and RESIZE_BILINEAR average stored integers, ties away from 0. `Node.rounding` names the rule of a layer.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale
+from n2d2py.arithmetic.rescale import MAX_SHIFT
 from n2d2py.graph import INT8, ONCE, TWICE, Node
 
 _MOST_SUM = 2**30
@@ -102,9 +103,42 @@ def mean_rescale(ratio: float, count: int) -> DoublingRescale:
 
 def pool_rescale(counts: np.ndarray) -> FixedPointRescale | None:
     """Return 1 / count for `counts`, enlarged so that ties of sums of bytes round away from 0; None if inexact."""
-    shift = 32 if counts.min() > 2 else 30
+    shift = max(32 if counts.min() > 2 else 30, (int(counts.max()) ** 2 * 2**8).bit_length())
     multipliers = (np.int64(1) << shift) // counts + 1
-    return FixedPointRescale(multipliers, shift, 31) if int(counts.max()) ** 2 * 2**8 < 1 << shift else None
+    return FixedPointRescale(multipliers, shift, 31) if shift <= MAX_SHIFT and multipliers.max() < 2**31 else None
+
+
+def hard_swish(values: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
+    """Return the results of HARD_SWISH for integers minus the zero point, int64, not clamped: products of 16-bit integers
+    (tensorflow/lite/kernels/internal/reference/hard_swish.h)."""
+    fine = np.float32(x.scale) / np.float32(128)
+    (factor, shift), (slope, lift) = (_short_multiplier(fine / scale) for scale in (np.float32(y.scale), np.float32(3 / 32768)))
+    fine_values = values.astype(np.int64) << 7
+    gate = _saturated(fine_values << max(0, -lift - 1))
+    gate = _saturated(_doubling_product(gate, slope) << (lift < 0))
+    gate = (_shifted_away(gate, max(0, lift)) + 2**15) >> 1
+    product = gate * _doubling_product(fine_values, factor)
+    return _shifted_away(np.sign(product) * (np.abs(product) >> 15), shift)
+
+
+def _short_multiplier(factor: np.float32) -> tuple[int, int]:
+    """Return (m, s) of a factor = m / 2^(15 + s), m of 15 bits."""
+    multiplier, shift = (int(each) for each in quantized_multiplier(np.asarray(factor)))
+    return min((multiplier + 2**15) >> 16, 2**15 - 1), shift
+
+
+def _saturated(values: np.ndarray) -> np.ndarray:
+    return np.clip(values, -(2**15), 2**15 - 1)
+
+
+def _doubling_product(values: np.ndarray, multiplier: int) -> np.ndarray:
+    """Return values m / 2^15, ties up (SaturatingRoundingDoublingHighMul)."""
+    return (values * multiplier + 2**14) >> 15
+
+
+def _shifted_away(values: np.ndarray, shift: int) -> np.ndarray:
+    """Return values / 2^shift, ties away from 0 (RoundingDivideByPOT)."""
+    return np.sign(values) * ((np.abs(values) + ((1 << shift) >> 1)) >> shift)
 
 
 def stored_origin(node: Node, kind: NumType) -> int:

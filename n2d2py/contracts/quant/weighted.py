@@ -38,12 +38,12 @@ class WeightedQuantizer(Quantizer):
     Attributes:
         per_output: each output has its own scale, whatever the options say.
         zero_point_in_bias: the zero point of the input is folded into b_q, and padding holds the zero point.
-        has_file_weights: `file_weights` returns the integers that the kernels of a file multiply.
+        real_factors: TFLite's kernel multiplies the scales in float32.
     """
 
     per_output: ClassVar[bool] = False
     zero_point_in_bias: ClassVar[bool] = True
-    has_file_weights: ClassVar[bool] = True
+    real_factors: ClassVar[bool] = False
 
     def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
         """Return the shape (C, H, W) of one output's weights if the kernels multiply them as bytes in the order H, W, C; else
@@ -57,6 +57,10 @@ class WeightedQuantizer(Quantizer):
             N2D2Error: E514 for weights that the file does not quantize.
         """
         return _file_weights(node)
+
+    def has_file_weights(self, node: Node) -> bool:
+        """True if `file_weights` returns the integers that the kernel of the file multiplies."""
+        return True
 
     def in_files(self, node: Node) -> bool:
         """True unless the file has float weights."""
@@ -127,8 +131,9 @@ class WeightedQuantizer(Quantizer):
         factors = steps / np.float32(types.output.scale)
         clamp, small = file_clamp(node, types.output), np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
         exact, limits = None, (clamp[0] - types.output.zero_point, clamp[1] - types.output.zero_point)
-        if self.has_file_weights and types.follows_file(node) and small.all():
+        if self.has_file_weights(node) and types.follows_file(node) and small.all():
             wanted = np.float64(x.scale) * scales.astype(np.float64) / np.float64(types.output.scale)
+            wanted = factors.astype(np.float64) if self.real_factors else wanted
             bias, exact = with_small_constants(node, bias, wanted, np.asarray(rows.any(axis=1)))
             factors = exact.astype(np.float32)
         bound = int((np.abs(rows).sum(axis=1) * largest + np.abs(bias)).max())

@@ -241,10 +241,22 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator("its slopes differ between samples")
     if slopes.scale.size > 1:
         raise RefusedOperator("its slopes have several scales")
-    values = slopes.real_values().reshape(full)
-    values = values.transpose(0, 3, 1, 2) if rank == 4 else values
-    constant = t.constant(f"{slopes.name}_values", values[0] if rank > 1 else values)
-    layer(t, operator, "PRelu", [t.real(operator.inputs[0]), constant], shape)
+
+    def first(stored: np.ndarray) -> np.ndarray:
+        stored = stored.reshape(full)
+        return (stored.transpose(0, 3, 1, 2) if rank == 4 else stored)[0 if rank > 1 else slice(None)]
+
+    x = t.real(operator.inputs[0])
+    if slopes.is_plain or t.tensor(operator.output).is_plain or rank < 4:
+        constant = t.constant(f"{slopes.name}_values", first(slopes.real_values()))
+        layer(t, operator, "PRelu", [x, constant], shape)
+        return
+    # one of two terms is zero, each rounded to the scale of the result
+    zero = t.constant(f"{x}_zero", np.float32(0))
+    negative = t.in_grid(operator.inputs[0], t.emit("Min", [x, zero], t.fresh(f"{x}_negative")))
+    below = t.emit("Mul", [negative, t.parameter(slopes, first, 0)], t.fresh(f"{x}_below"))
+    above = t.emit("Relu", [x], t.fresh(f"{x}_above"))
+    layer(t, operator, "Add", [t.in_grid(operator.output, term) for term in (above, below)], shape)
 
 
 @lowers("SOFTMAX", "LOG_SOFTMAX")

@@ -30,9 +30,9 @@ OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 _ROUNDING = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN", "ADD", "SUB", "MUL", "QUANTIZE"), TWICE),
-    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU"), TWICE),
+    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "PRELU"), TWICE),
     "FULLY_CONNECTED": ONCE,
-    **dict.fromkeys(("PRELU", "RESIZE_BILINEAR", "SOFTMAX"), OTHER),
+    "SOFTMAX": OTHER,
 }
 """Rounding of reference kernels: two roundings (rescale, then shift), one rounding, and others."""
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
@@ -381,8 +381,8 @@ class Translation:
     def _rounding(self, operator: TfliteOperator) -> str:
         """Return the rounding of an operator's reference kernel, as `Node.rounding`."""
         rule = _ROUNDING.get(operator.code, "")
-        if operator.code == "AVERAGE_POOL_2D":
-            rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.input).dtype.name, OTHER)
+        if operator.code in ("AVERAGE_POOL_2D", "RESIZE_BILINEAR"):
+            rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.inputs[0]).dtype.name, OTHER)
         ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
         return OTHER if rule and np.int16 in ends else rule
 

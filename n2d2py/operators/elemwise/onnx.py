@@ -94,19 +94,21 @@ def _shift_and_scale(function: str, a: Arrays, index: int, constant: int) -> boo
     if form is None:
         return False
     gain, shift = form
+    weights_at = constant if function == "Mul" else None
     if moved:
         result = builder.layer(node, Affine(), [source], {"weights": gain, "bias": shift}, part="channels")
         builder.layer(node, Transpose(permutation), [result])
         return True
     activation = None
     if gain.any():
-        tensor, activation, gain = merge_gain(builder.graph, tensor, gain)
+        tensor, activation, merged = merge_gain(builder.graph, tensor, gain)
+        weights_at, gain = weights_at if merged is gain else None, merged
     if (gain == 1).all() and not shift.any():
         builder.layer(node, Activation(activation) if activation else Identity(), [tensor])
         return True
     if activation is not None:
         tensor = builder.layer(node, Activation(activation), [tensor], part="function")
-    builder.layer(node, Affine(), [tensor], {"weights": gain, "bias": shift})
+    builder.layer(node, Affine(), [tensor], {"weights": gain, "bias": shift}, weights_at=weights_at)
     return True
 
 

@@ -52,6 +52,11 @@ class ElemWise(Op):
         return weights, shifts
 
     @property
+    def is_plain_sum(self) -> bool:
+        """True for a Sum without factors other than 1 and -1, and without shifts."""
+        return self.operation == "Sum" and {1.0}.issuperset(map(abs, self.weights)) and not any(self.shifts)
+
+    @property
     def combine(self) -> np.ufunc:
         """The function that combines two terms."""
         return {"Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}.get(self.operation, np.add)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant.file_rounding import pool_rescale, stored_origin
 from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, QuantGraph, QuantNode, Rescaled, Shape
+from n2d2py.graph import INT8, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
 
+_FILE_BITS = 10
+"""`bits` of TFLite's kernel for int8."""
 MAX_DIVISOR = 2**14
 """Largest divisor of an axis' integer weights, which 16 bits hold."""
 
@@ -38,11 +42,13 @@ class Resize(Op):
         size: (height, width) of the output.
         mode: "Nearest" or "Bilinear".
         coordinates: "HalfPixel", "AlignCorners" or "Asymmetric".
+        bits: bits after the binary point of the step between coordinates, as in TFLite's kernel; 0: exact.
     """
 
     size: tuple[int, int]
     mode: str = "Nearest"
     coordinates: str = "Asymmetric"
+    bits: int = 0
     moves_values = True  # values or means of values, within the input's range
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
@@ -70,6 +76,10 @@ class Resize(Op):
             numerator, divisor = i * (inputs - 1), max(1, outputs - 1)
         else:
             numerator, divisor = i * inputs, outputs
+        if self.bits:
+            divisor, corners = 2**self.bits, self.coordinates == "AlignCorners" and outputs > 1
+            step = (divisor * (inputs - corners) + (outputs - corners) // 2) // (outputs - corners)
+            numerator = i * step + ((step - divisor) // 2 if self.coordinates == "HalfPixel" else 0)
         numerator = np.clip(numerator, 0, (inputs - 1) * divisor)
         first, rest = np.divmod(numerator, divisor)
         common = np.gcd.reduce([*rest, divisor])
@@ -127,7 +137,11 @@ class Resize(Op):
         if self.mode == "Nearest":
             return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
         wide = np.int32 if node.bound < 2**31 else np.int64
-        centred = np.subtract(x, graph.type(node.inputs[0]).zero_point, dtype=wide)
+        zero_point = graph.type(node.inputs[0]).zero_point
+        if isinstance(node.form, StoredSums):
+            zero_point = int(node.form.origin[0])
+            kind = replace(kind, zero_point=zero_point)
+        centred = np.subtract(x, zero_point, dtype=wide)
         acc = self._blend(centred, *(weights.astype(wide) for weights in self.integer_weights(x.shape[2:])))
         return [node.requantize(acc, kind)]
 
@@ -143,9 +157,17 @@ class ResizeQuantizer(Quantizer):
         return rescaled_layer(node, types, *_factor_and_bound(node, types))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Return the same form for the output type of the file."""
+        """Return the same form for the output type of the file; for TFLite files, the one of TFLite's kernel."""
+        x, y = types.inputs[0], types.output
         if node.op.mode == "Nearest":
             return moved_layer(node, types)
+        if node.rounding == INT8 and types.follows_file(node) and (x.scale, x.zero_point) == (y.scale, y.zero_point):
+            node = replace(node, op=replace(node.op, bits=_FILE_BITS))
+            _, bound = _factor_and_bound(node, types)
+            unit = bound // max(peak(x), x.qmax, -x.qmin)
+            form = StoredSums(np.array([stored_origin(node, x)], np.int32))
+            return integer_layer(node, form, file_clamp(node, y), pool_rescale(np.array([unit])), 255 * unit)
+        types.remark(node, "it interpolates between bytes without a sign, or between two scales")
         factor, bound = _factor_and_bound(node, types)
         return integer_layer(
             node, Rescaled(), file_clamp(node, types.output), file_rescale(node, factor, bound, types.options.rescaling), bound
@@ -186,10 +208,11 @@ def lower(layer: Layer) -> LayerCode:
     if op.mode == "Nearest":
         config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
         return layer.code("resize", layer.call("resizeNearest", config))
+    zero = int(layer.values("origin")[0]) if layer.has("origin") else layer.inputs[0].zero_point if layer.integer else 0
     selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
     stored = epilogue(layer, selection)
     types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
-    config = layer.config(title, types, {**order, "Zero": layer.inputs[0].zero_point if layer.integer else 0}, selection)
+    config = layer.config(title, types, {**order, "Zero": zero}, selection)
     size = layer.input_shape[2:]
     weights = op.integer_weights(size) if layer.integer else (None, None)
     axes = [

@@ -24,7 +24,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import each_sample
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import in_memory_order
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.fc import Fc
@@ -32,6 +31,7 @@ from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_read
 from n2d2py.operators.normalize import Normalize
 from n2d2py.quant.correct.equalize import takes_channels
 from n2d2py.quant.correct.projections import LARGEST, Projection, compensate, find_projections, score_factors, with_one_range
+from n2d2py.quant.types.ranges import channel_weights, weight_error
 from n2d2py.reference.engine import FloatEngine
 
 _EXPONENTS = (0.0, 0.25, 0.5)
@@ -239,23 +239,11 @@ def _expected_error(reader: Node, factors: np.ndarray, step: float, power: np.nd
 
     factors, power: factor and mean square of each input channel.
     """
-    weights = reader.params["input_weights" if isinstance(reader.op, ArrayRecurrent) else "weights"].astype(np.float64)
-    channels = len(factors)
-    if isinstance(reader.op, Conv) and reader.op.groups > 1:  # its scales take the factors up
-        size = np.square(weights).reshape(channels, -1).sum(axis=1)
-        return float(np.sum(size * np.square(step / factors)))
-    shaped = weights.reshape(len(weights), channels, -1)
-    scaled = shaped / factors[:, None]
-    steps = np.maximum(np.maximum(scaled.max(axis=(1, 2), keepdims=True), -scaled.min(axis=(1, 2), keepdims=True)), 1e-30)
-    steps /= _SIGNED
-    rounded = scaled / steps
-    np.rint(rounded, out=rounded)
-    rounded *= steps
-    scaled -= rounded
-    scaled *= factors[:, None]
-    lost = np.einsum("ocp,ocp->c", scaled, scaled)
-    size = np.einsum("ocp,ocp->c", shaped, shaped)
-    return float(np.sum(size * np.square(step / factors)) / 12 + np.sum(lost * power))
+    weights, dense = channel_weights(reader, len(factors))
+    error = float(np.einsum("ocp,ocp->c", weights, weights) @ np.square(step / factors))
+    if not dense:  # its scales take the factors up
+        return error
+    return error / 12 + float(weight_error(weights, factors) @ power)
 
 
 def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:

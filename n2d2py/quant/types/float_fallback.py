@@ -129,9 +129,7 @@ def _is_exact_in_float(node: Node, graph: Graph) -> bool:
     if isinstance(op, Activation):
         return isinstance(op.function, Clip) or _as_array_operator(node, graph) is not None
     if isinstance(op, ElemWise):
-        weights, shifts = op.coefficients(len(node.inputs))
-        plain = all(abs(w) == 1 for w in weights) and not any(shifts)
-        return op.operation in ("Prod", "Max", "Min") or (op.operation == "Sum" and plain)
+        return op.operation in ("Prod", "Max", "Min") or op.is_plain_sum
     return op.moves_values or is_real_concat(node) or (isinstance(op, Pool) and op.mode == "Max")
 
 

@@ -27,14 +27,14 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.linear import padded_reader, scale_inputs, weighted_readers
+from n2d2py.operators.linear import WeightedReaders, padded_reader, scale_inputs, weighted_readers
 from n2d2py.operators.view import MemoryView
 from n2d2py.quant.types.guards import EXACT_FUNCTIONS
-from n2d2py.quant.types.ranges import interval_type
+from n2d2py.quant.types.ranges import channel_weights, interval_type, weight_error
 
 _WORSE_RATIO = 2.0
 """An input stays in floating point if quantizing it has at least this multiple of the squared error."""
-_WORSE_CHANNEL_RATIO = 16.0
+_WORSE_CHANNEL_RATIO = 4.0
 """The same ratio for one scale against a scale for each channel."""
 _FEWEST_SAMPLES = 8
 """Least number of samples for ranges of channels."""
@@ -53,8 +53,8 @@ InputScales = Mapping[str, np.ndarray]
 def input_layers(graph: Graph) -> set[str]:
     """Return the layers that compute in floating point because of a float input.
 
-    They are the first layers with the layers that move values before them, and products with the input at the end of the
-    network, such as the application of a mask.
+    They are the first layers with the layers that move values before them, and products and sums with the input at the end of
+    the network, such as the application of a mask.
     """
     names: set[str] = set()
     for name in graph.float_inputs:
@@ -62,7 +62,7 @@ def input_layers(graph: Graph) -> set[str]:
             names.add(node.name)
             while (node := graph.producer(node.inputs[0])) is not None:
                 names.add(node.name)
-        names |= {node.name for node in _last_products(graph, name)}
+        names |= _last_products(graph, name, {})
     return names
 
 
@@ -87,21 +87,35 @@ def _first_layers(graph: Graph, tensor: str) -> Iterator[Node]:
             yield from _first_layers(graph, reader.output)
 
 
-def _last_products(graph: Graph, tensor: str) -> Iterator[Node]:
-    """Yield the layers that multiply a tensor by others to form outputs, and the layers that move values there."""
-    for reader in graph.consumers(tensor):
-        if reader.op.moves_values and reader.activation is None:
-            after = [*_last_products(graph, reader.output)]
-            yield from (reader, *after) if after else ()
-        product = isinstance(reader.op, ElemWise) and reader.op.operation == "Prod"
-        product = product or (isinstance(reader.op, ArrayMap) and reader.op.function == "Mul")
-        if product and len(set(reader.inputs)) > 1 and reader.activation is None and graph.is_last(reader.output):
-            yield from (reader, *_moving_layers(graph, reader.output))
+def _last_products(graph: Graph, tensor: str, known: dict[str, set[str]]) -> set[str]:
+    """Return the names of the layers that add or multiply a tensor and others to form outputs, and of those that move values
+    there. `known` caches the result by tensor."""
+    if tensor not in known:
+        names = known[tensor] = set()
+        for reader in graph.consumers(tensor):
+            combines = _combines(reader)
+            if combines and graph.is_last(reader.output):
+                names |= {reader.name, *_moving_layers(graph, reader.output)}
+            elif (combines or (reader.op.moves_values and reader.activation is None)) and (
+                after := _last_products(graph, reader.output, known)
+            ):
+                names |= {reader.name, *after}
+    return known[tensor]
 
 
-def _moving_layers(graph: Graph, tensor: str) -> Iterator[Node]:
+def _combines(node: Node) -> bool:
+    """True if a layer multiplies tensors, or adds two."""
+    op, count = node.op, len(set(node.inputs))
+    if count < 2 or node.activation is not None:
+        return False
+    if isinstance(op, ArrayMap):
+        return op.function in ("Add", "Mul", "Sub")
+    return isinstance(op, ElemWise) and (op.operation == "Prod" or (op.is_plain_sum and count == 2))
+
+
+def _moving_layers(graph: Graph, tensor: str) -> Iterator[str]:
     for reader in graph.consumers(tensor):
-        yield from (reader, *_moving_layers(graph, reader.output))
+        yield from (reader.name, *_moving_layers(graph, reader.output))
 
 
 def _is_elementwise(node: Node) -> bool:
@@ -129,11 +143,27 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         if any(_is_elementwise(node) and graph.precision(node).quantize for node in graph.consumers(name)):
             continue
         x = x.astype(np.float64)
-        if _is_better_in_float(graph, name, x) or (any(_last_products(graph, name)) and _needs_16_bits(x)):
-            scales_by_input[name] = np.zeros((2, 0))
-        elif (scales := _channel_scales(graph, name, x)) is not None:
+        scaled = _scaled_tensor(graph, name)
+        results = {name: x} if scaled == name else _first_results(graph, name, x)
+        scales = _channel_scales(graph, scaled, results[scaled]) if np.isfinite(results[scaled]).all() else None
+        if scales is not None:
             scales_by_input[name] = scales
+        elif _last_products(graph, name, {}) or _is_better_in_float(graph, name, x):
+            scales_by_input[name] = np.zeros((2, 0))
     return scales_by_input
+
+
+def _scaled_tensor(graph: Graph, name: str) -> str:
+    """Return the tensor whose channels may have scales of their own: the result of the first layers if they are a chain, else
+    the input."""
+    tensor, last = name, name
+    while (node := graph.sole_consumer(tensor)) is not None and node.output not in graph.outputs:
+        if _is_elementwise(node):
+            last = node.output
+        elif not node.op.moves_values or node.activation is not None:
+            break
+        tensor = node.output
+    return last
 
 
 def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
@@ -194,12 +224,12 @@ def _quantized(x: np.ndarray) -> np.ndarray:
     return _quantized_to(x, 16 if _needs_16_bits(x) else 8)
 
 
-def _squared_error(channels: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the mean squared error (C) of quantized channels (C, N) in their units, by parts that fit the cache."""
+def _squared_error(channels: np.ndarray) -> np.ndarray:
+    """Return the mean squared error (C) of quantized channels (C, N), by parts that fit the cache."""
     kind, sums = _type(channels, 16 if _needs_16_bits(channels) else 8), np.zeros(len(channels))
     for first in range(0, channels.shape[1], step := max(1, _CACHED // len(channels))):
         part = channels[:, first : first + step]
-        sums += np.square((kind.dequantize(kind.quantize(part)) - part) / units[:, None]).sum(axis=1)
+        sums += np.square(kind.dequantize(kind.quantize(part)) - part).sum(axis=1)
     return sums / channels.shape[1]
 
 
@@ -245,9 +275,26 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     half = np.where(symmetric, np.where(largest > LEAST_RANGE, largest, 1.0), (high - low) / 2)
     centre = np.where(symmetric, 0.0, (high + low) / 2)
     scaled = (channels - centre[:, None]) / half[:, None]
-    error = _squared_error(channels, half)[varies].mean()
-    least = _squared_error(scaled, np.ones(len(scaled)))[varies].mean()
-    return float(error / max(least, 1e-30)), np.stack([1 / half, -centre / half]).reshape(2, *_broadcast_shape(x.ndim, axis))
+    variance = channels.var(axis=1)
+    error = _expected_error(readers, _squared_error(channels) * varies, variance, np.ones(len(half)))
+    least = _expected_error(readers, _squared_error(scaled) * half**2 * varies, variance, 1 / half)
+    return error / max(least, 1e-30), np.stack([1 / half, -centre / half]).reshape(2, *_broadcast_shape(x.ndim, axis))
+
+
+def _expected_error(readers: WeightedReaders, squares: np.ndarray, variance: np.ndarray, factors: np.ndarray) -> float:
+    """Return the squared error of the consumers' outputs relative to their variance, from rounding channels multiplied by
+    `factors` and the weights divided by them.
+
+    squares, variance, factors: (C), of each channel.
+    """
+    total = 0.0
+    for reader, numbers in readers:
+        weights, dense = channel_weights(reader, len(numbers))
+        power = np.einsum("ocp,c->o", np.square(weights), variance[numbers])
+        rows = weights / np.sqrt(np.maximum(power, 1e-30))[:, None, None]
+        total += float(np.square(rows).sum(axis=(0, 2)) @ squares[numbers])
+        total += float(weight_error(rows, factors[numbers]) @ variance[numbers]) if dense else 0.0
+    return total
 
 
 def _broadcast_shape(rank: int, axis: int) -> tuple[int, ...]:
@@ -267,8 +314,8 @@ def _scalable_copy(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, t
         dims = numbers.shape[1:]
         if dims[0] == count and (np.moveaxis(numbers[0], 0, -1) == np.arange(count)).all():
             return name, dims
-        if len(dims) == 1 and (numbers.reshape(-1, count) == np.arange(count)).all():
-            return name, (count, 1, dims[0] // count)
+        if (len(dims) == 1 or numbers.size == count) and (numbers.reshape(-1, count) == np.arange(count)).all():
+            return name, (count, 1, numbers.size // count)
         mover = graph.sole_consumer(name)
         if mover is None or not mover.op.moves_values or mover.activation is not None or len(mover.inputs) != 1:
             return None
@@ -292,7 +339,7 @@ def with_float_inputs(graph: Graph, scales: InputScales) -> Graph:
 
 def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarray) -> None:
     """Add the layer that scales the channels of an input, and undo the scaling in the weights of its consumers."""
-    gain, shift = gains.reshape(-1), shifts.reshape(-1)
+    name, gain, shift = _scaled_tensor(graph, name), gains.reshape(-1), shifts.reshape(-1)
     numbers = np.broadcast_to(np.arange(gain.size).reshape(gains.shape), graph.shape(name))
     readers, place = weighted_readers(graph, name, numbers), _scalable_copy(graph, name, numbers)
     assert not isinstance(readers, str) and place is not None

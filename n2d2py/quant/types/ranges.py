@@ -17,6 +17,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import BINS, Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Node
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -134,3 +136,25 @@ def least_error_threshold(counts: ValueCounts, kind: NumType) -> float:
 
     first = best(largest * _CANDIDATES)
     return best(np.minimum(first * np.linspace(0.9, 1.1, 2 * _FINE_CANDIDATES - 1), largest))
+
+
+def channel_weights(reader: Node, channels: int) -> tuple[np.ndarray, bool]:
+    """Return the weights (O, C, P) of a layer by input channel, float64, and whether it is dense; a depthwise layer has an output
+    for each weight."""
+    weights = reader.params["input_weights" if isinstance(reader.op, ArrayRecurrent) else "weights"].astype(np.float64)
+    if isinstance(reader.op, Conv) and reader.op.groups > 1:
+        return weights.reshape(1, channels, -1), False
+    return weights.reshape(len(weights), channels, -1), True
+
+
+def weight_error(weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Return the sum of squared errors (C) from rounding weights (O, C, P), divided by `factors` (C), to 8 bits by output."""
+    scaled = weights / factors[:, None]
+    steps = np.maximum(np.maximum(scaled.max(axis=(1, 2), keepdims=True), -scaled.min(axis=(1, 2), keepdims=True)), 1e-30)
+    steps /= NumType(8).qmax
+    rounded = scaled / steps
+    np.rint(rounded, out=rounded)
+    rounded *= steps
+    scaled -= rounded
+    scaled *= factors[:, None]
+    return np.einsum("ocp,ocp->c", scaled, scaled)

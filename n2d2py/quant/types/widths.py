@@ -185,13 +185,22 @@ def _are_scores(graph: Graph, name: str) -> bool:
 
 
 def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> bool:
-    """True if 8 bits leave too little of an output, such as depths or spectra; probabilities of a Softmax keep 8 bits."""
+    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part; probabilities of a
+    Softmax keep 8 bits."""
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
         return False
-    parts = producer.inputs if producer is not None and is_real_concat(producer) else [name]
-    measured = [histograms.get(source.get(part, part)) for part in parts]
-    return all(one is not None and needs_16_bits(one.largest, one.deviation**2) for one in measured)
+    measured = [one for part in _joined_parts(graph, name, source) if (one := histograms.get(part)) is not None]
+    widest = max(measured, key=lambda one: one.largest, default=None)
+    return widest is not None and needs_16_bits(widest.largest, widest.deviation**2)
+
+
+def _joined_parts(graph: Graph, name: str, source: Mapping[str, str]) -> list[str]:
+    """Return the computed tensors that a Concat and those before it join; the tensor itself if none computes it."""
+    producer = graph.producer(name)
+    if producer is None or not is_real_concat(producer):
+        return [name]
+    return [part for each in producer.inputs for part in _joined_parts(graph, source.get(each, each), source)]
 
 
 def feeds_output_softmax(graph: Graph, name: str) -> bool:
