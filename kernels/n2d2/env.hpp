@@ -115,6 +115,17 @@ struct Exists {
     typedef void Type;
 };
 
+// Name<Class>::value: the constant of a class, or Otherwise where it has none.
+#define N2D2_OPTIONAL(Integer, Name, Constant, Otherwise)        \
+    template <class Class, class Found = void>                   \
+    struct Name {                                                \
+        enum : Integer { value = Otherwise };                    \
+    };                                                           \
+    template <class Class>                                       \
+    struct Name<Class, typename Exists<Class::Constant>::Type> { \
+        enum : Integer { value = Class::Constant };              \
+    }
+
 template <bool First, class A, class B>
 struct Choice {
     typedef A Type;

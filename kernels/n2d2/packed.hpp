@@ -68,22 +68,8 @@ struct Unpacked : Cfg {
 // PrepackedWinograd for those of Winograd's form.
 template <class Cfg, class Made>
 struct Prepacked;
-template <class Cfg, class Found = void>
-struct IsPrepacked {
-    enum : bool { value = false };
-};
-template <class Cfg>
-struct IsPrepacked<Cfg, typename Exists<Cfg::Prepacked>::Type> {
-    enum : bool { value = Cfg::Prepacked };
-};
-template <class Cfg, class Found = void>
-struct IsPrepackedWinograd {
-    enum : bool { value = false };
-};
-template <class Cfg>
-struct IsPrepackedWinograd<Cfg, typename Exists<Cfg::PrepackedWinograd>::Type> {
-    enum : bool { value = Cfg::PrepackedWinograd };
-};
+N2D2_OPTIONAL(bool, IsPrepacked, Prepacked, false);
+N2D2_OPTIONAL(bool, IsPrepackedWinograd, PrepackedWinograd, false);
 
 // Runs a Kernel with its weights as they are stored, or that of the same layer with bytes, Plain, with those that were unpacked once.
 template <class Cfg, class Kernel, class Plain, bool Once = IsPrepacked<Cfg>::value>

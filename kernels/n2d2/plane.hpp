@@ -21,14 +21,7 @@
 
 namespace n2d2 {
 
-template <class Plane, class Found = void>
-struct LinePitch {
-    enum : int { value = Plane::Width * Plane::Stride };
-};
-template <class Plane>
-struct LinePitch<Plane, typename Exists<Plane::Pitch>::Type> {
-    enum : int { value = Plane::Pitch };
-};
+N2D2_OPTIONAL(int, LinePitch, Pitch, Class::Width* Class::Stride);
 
 template <class Plane>
 struct PlaneTraits {
@@ -90,14 +83,7 @@ N2D2_INLINE void windowRows(const unsigned char* in, int y, const typename Cfg::
 }
 
 // The distance of the places at(p) of the pixels of a tile, which say so by At::Step; 0: not always the same.
-template <class At, class Found = void>
-struct StepOf {
-    enum : long { value = 0 };
-};
-template <class At>
-struct StepOf<At, typename Exists<At::Step>::Type> {
-    enum : long { value = At::Step };
-};
+N2D2_OPTIONAL(long, StepOf, Step, 0);
 
 }  // namespace n2d2
 

@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.arrays import open_npy, open_npz
 from n2d2py.data.boxes import has_boxes, read_boxes
-from n2d2py.data.database.directory import Selection, list_directory
+from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
 from n2d2py.data.decode import PICTURES, SOUNDS
 from n2d2py.data.input_data import InputData, open_data
@@ -62,7 +62,7 @@ def labelled_data(
         labels, file = open_npy(file), None
     source = open_data(data, None if isinstance(labels, (str, Path)) else labels)
     if source.is_folder:
-        files = list_directory(source.path, {}, Selection(-1, label_depth=-1, valid_extensions=extensions)).files
+        files = list_directory(source.path, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
         if source.labels is not None or not files:
             return source, tuple(class_names)
         if file is not None and has_boxes(file):

@@ -19,7 +19,7 @@ from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.data.arrays import check_integers, to_sample_type
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
-from n2d2py.data.database.directory import Selection, list_directory
+from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS, picture_header, picture_size, read_picture
@@ -289,7 +289,7 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
 
 def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = "image") -> list[str]:
     """Return the images of a folder and its sub-folders, or other files, by name."""
-    files = list_directory(folder, {}, Selection(-1, label_depth=-1, valid_extensions=extensions)).files
+    files = list_directory(folder, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
     if not files:
         others = {"-audio to convert the sounds": SOUNDS, "-sensor to convert the recordings": RECORDINGS}
         held = {path.suffix.lower() for path in folder.iterdir()}

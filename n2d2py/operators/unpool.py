@@ -17,7 +17,7 @@ from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, pad
 from n2d2py.errors import InternalError
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.deconv import Deconv, transposed_extent
@@ -109,9 +109,7 @@ _MODES = ("Max", "Average")
 def _from_ini(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()
-    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
-    count = sum(c for _, c in parents)
-    mapping = read_mapping(values, parents, outputs)
+    mapping, count = read_mapping(context)
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
         what = f"the unpooling maps {count} channels to {outputs} outputs"
         raise context.fail("E215", what, "use Mapping.Size=1 and as many outputs as channels", "NbOutputs")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, Shape, Tensor
 from n2d2py.operators.quantize import is_quantized
@@ -86,13 +85,15 @@ def as_array(graph: Graph, source: str, output: str, node: Node, index: int) -> 
     graph.nodes.insert(index, view)
 
 
-def permute_rows(
-    graph: Graph, node: Node, index: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
-) -> str:
-    """Add, for `node` and at index `index`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its
-    axes by `perm`; return the result, as rows or, with `rows` False, as an image."""
-    back = [("rows", MemoryView(graph.shape(source)[1:]))] if rows else []
-    ops: list[tuple[str, Op]] = [("image", MemoryView(shape)), ("turned", Transpose(perm)), *back]
-    for step, (label, op) in enumerate(ops):
-        source = graph.add_helper(op, source, f"{stem}_{label}", index + step, node.location)
-    return source
+def permute_operand(graph: Graph, node: Node, source: str, shape: Shape, perm: tuple[int, ...]) -> str:
+    """Add, before `node`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its axes by `perm`;
+    return the result as rows."""
+    at, stem = graph.nodes.index(node), f"{node.output}_operand"
+    image = permute_image(graph, node, at, source, shape, perm, stem)
+    return graph.add_helper(MemoryView(graph.shape(source)[1:]), image, f"{stem}_rows", at + 2, node.location)
+
+
+def permute_image(graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str) -> str:
+    """As `permute_operand`, for `node` and at index `at`; return the image."""
+    image = graph.add_helper(MemoryView(shape), source, f"{stem}_image", at, node.location)
+    return graph.add_helper(Transpose(perm), image, f"{stem}_turned", at + 1, node.location)

@@ -22,7 +22,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.linear import cast_like
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.array_layers import as_array, over_images, permute_rows
+from n2d2py.passes.array_layers import as_array, over_images, permute_image, permute_operand
 from n2d2py.passes.base import Match, Pass
 
 
@@ -143,12 +143,8 @@ class GroupedMatMul(_ConstantProduct):
         weights = node.params["operand1"].reshape(groups, depth, width).transpose(0, 2, 1).reshape(groups * width, depth, 1, 1)
         node.op, node.params = Conv(groups=groups), {"weights": np.ascontiguousarray(weights)}
         node.params["bias"] = np.zeros(groups * width, weights.dtype)
-        operand = source
         if rows > 1:
-            operand = permute_rows(
-                graph, node, graph.nodes.index(node), source, (depth, groups, rows), _SWAP_ROWS_COLUMNS, f"{output}_operand"
-            )
-        node.inputs = [operand]
+            node.inputs = [permute_operand(graph, node, source, (depth, groups, rows), _SWAP_ROWS_COLUMNS)]
         text = f"products of {groups} matrices"
         if rows == 1:
             over_images(graph, node, [(groups * depth, 1, 1)], (groups * width, 1, 1))
@@ -158,7 +154,7 @@ class GroupedMatMul(_ConstantProduct):
         node.outputs = [lines]
         over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
         index = graph.nodes.index(node) + 2
-        back = permute_rows(graph, node, index, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back", rows=False)
+        back = permute_image(graph, node, index, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back")
         as_array(graph, back, output, node, index + 2)
         return f"{text} with {rows} rows each turned into a Conv of as many groups"
 
@@ -191,16 +187,12 @@ class LeftMatMul(_ConstantProduct):
         text = f"its matrix of {outputs} x {depth} multiplies from the right"
         if products * columns == 1:
             return text
-        index, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
-        transposed = permute_rows(
-            graph, node, index, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS, f"{output}_operand"
-        )
+        product = graph.fresh_name(f"{output}_product")
+        transposed = permute_operand(graph, node, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS)
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.inputs, node.outputs = [transposed], [product]
         index = graph.nodes.index(node) + 1
-        line = permute_rows(
-            graph, node, index, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product, rows=False
-        )
+        line = permute_image(graph, node, index, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product)
         as_array(graph, line, output, node, index + 2)
         return text
 

@@ -89,9 +89,8 @@ def _keep_better(
     """Return the network, or that of the default if an output with more bits or more corrections is worse than with the
     default.
 
-    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small
-        numbers. The
-    stimuli that judge correct neither of the two, where there are enough.
+    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides small numbers.
+    If there are enough samples, those that judge correct neither of the two networks.
     """
     quality = calibrated.options.quality
     if not checked.observed.checked or (quality != "best" and not options.mixed) or options.bits != 8:
@@ -164,7 +163,7 @@ def _quantize(calibrated: Calibration, options: QuantizationOptions, choices: Co
 
 
 def _tell_narrow(graph: Graph, bits: int) -> None:
-    """Extent of -wt-bits."""
+    """Print how many layers and weights -wt-bits applies to."""
     weights, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
     reached = [count for name, count in weights.items() if width[name] == bits]
     text = "-wt-bits: %d of %d layers with weights, %.1f %% of the weights"
@@ -172,7 +171,7 @@ def _tell_narrow(graph: Graph, bits: int) -> None:
 
 
 def _as_computed(graph: QuantGraph, network: LoadedNetwork) -> QuantGraph:
-    """With the arithmetic of the target, if there is one."""
+    """Return the network with the arithmetic of its target, if it has one."""
     target = network.options.target
     return graph if target is None else find_target(target).as_computed(graph, network.params.as_dict())
 

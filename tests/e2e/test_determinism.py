@@ -23,7 +23,7 @@ def run_apart(place: Path, seed: str, network: str, *options: str) -> dict[str, 
         str(place / "networks" / f"{network}.ini"),
         "-w",
         str(weights),
-        *"-export CPP -calib 20 -db-export 4 -o".split(),
+        *"-export CPP -calib 8 -db-export 4 -o".split(),
         str(out),
         *options,
     ]
@@ -62,8 +62,8 @@ def test_two_runs_give_the_same_bytes(network, checks, tmp_path):
 @needs_compiler
 @pytest.mark.parametrize("moment", few_fast(["building", "writing"]))
 def test_ctrl_c_leaves_the_previous_export(moment, tmp_path):
-    before = tree(export("LeNet", tmp_path, "-calib", "8", "-db-export", "2"))
-    words = [word for word in command("LeNet", tmp_path, "-calib", "20", "-db-export", "-1", "-test") if word != "-quiet"]
+    before = tree(export("LeNet", tmp_path, "-calib", "4", "-db-export", "2"))
+    words = [word for word in command("LeNet", tmp_path, "-calib", "4", "-db-export", "-1", "-test") if word != "-quiet"]
     temporary = tmp_path.parent / f"{tmp_path.name}_tmp"
     temporary.mkdir()
     running = subprocess.Popen(

@@ -298,7 +298,9 @@ def test_nodes_in_another_order(tmp_path):
     x, path = np.array([[1, 5, -1]], F), tmp_path / "net.onnx"
     onnx.save(built, path)
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    np.testing.assert_array_equal(np.asarray(n2d2py.load(path)(x)).reshape(-1), session.run(None, {"x": x})[0].reshape(-1))
+    np.testing.assert_array_equal(
+        np.asarray(n2d2py.load(path)(x)).reshape(-1), np.asarray(session.run(None, {"x": x})[0]).reshape(-1)
+    )
     built.graph.node[2].input[0] = "c"
     onnx.save(built, path)
     with pytest.raises(N2D2Error, match="E302"):

@@ -45,27 +45,22 @@ def _one(
 
 
 # ---- elements -----------------------------------------------------------------------------------
-FUNCTIONS = {
-    **dict.fromkeys(
-        ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "FLOOR", "CEIL", "ROUND", "SIN"), ""
-    ),
-    **dict.fromkeys(("ELU", "SQRT", "LOG", "RSQRT"), ""),
-    "ABS": "AbsOptions",
-    "EXP": "ExpOptions",
-    "NEG": "NegOptions",
-    "COS": "CosOptions",
-    "SQUARE": "SquareOptions",
-    "SIGN": "SignOptions",
-}
+PLAIN = "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 LOGISTIC TANH HARD_SWISH FLOOR CEIL ROUND SIN ELU SQRT LOG RSQRT".split()
+"""Functions without options."""
+
+
+def options_of(code: str) -> str:
+    """The name of an operator's options."""
+    return "MaximumMinimumOptions" if code in ("MAXIMUM", "MINIMUM") else f"{code.title().replace('_', '')}Options"
 
 
 @every("shape", SHAPES)
-@every("code", FUNCTIONS)
+@every("code", [*PLAIN, "ABS", "EXP", "NEG", "COS", "SQUARE", "SIGN"])
 def test_functions(code, shape, tmp_path):
     x = numbers(*shape, width=4)
     if code in ("SQRT", "LOG", "RSQRT"):
         x = np.abs(x) + np.float32(0.1)
-    _one(tmp_path, code, shape, shape, options=FUNCTIONS[code], x=x)
+    _one(tmp_path, code, shape, shape, options="" if code in PLAIN else options_of(code), x=x)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 2.0])
@@ -91,8 +86,7 @@ def test_gelu(approximate, tmp_path):
 @every("code", ["SOFTMAX", "LOG_SOFTMAX"])
 @every("shape", SHAPES[1:4])
 def test_softmax_is_along_the_last_axis(shape, code, tmp_path):
-    options = {"options": "SoftmaxOptions", "beta": 1.0} if code == "SOFTMAX" else {"options": "LogSoftmaxOptions"}
-    _, path = _one(tmp_path, code, shape, shape, **options)
+    _, path = _one(tmp_path, code, shape, shape, options=options_of(code), **({"beta": 1.0} if code == "SOFTMAX" else {}))
     assert kinds(path) == ["Softmax" if code == "SOFTMAX" else "LogSoftmax"]
 
 
@@ -125,29 +119,20 @@ def test_slopes_that_are_stored_as_integers(slopes, zero, tmp_path):
     assert len(np.unique(found)) > 40
 
 
-ARITHMETIC = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions"}
+ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
 PAIRS = shapes("2x5x7x3>2x5x7x3 2x5x7x3>2x1x7x1 1x5x1x3>2x1x7x3 2x4x6>1x4x1 4x1>1x6 6>6")
 FILLED = shapes("2x5x7x3>3 2x5x7x3>7x3 2x5x7x3>5x7x1 4x6>2x1x6 3>2x5x7x3 7x3>2x5x7x3 4x6>6")
 """Operands of fewer axes."""
 
 
-@every("code", ARITHMETIC)
+@every("code", [*ARITHMETIC, "MAXIMUM", "MINIMUM"])
 @every("shapes", PAIRS)
-def test_arithmetic_of_two_tensors(shapes, code, tmp_path):
+def test_two_tensors(shapes, code, tmp_path):
     m = Small(shapes[0], None)
     other = m.tensor("z", shapes[1])
-    y = m.add(code, [m.x, other], np.broadcast_shapes(*shapes), None, ARITHMETIC[code])
-    z = np.abs(numbers(*shapes[1], seed=6)) + np.float32(0.3)
-    compare(written(m, tmp_path, y, {"z": other}), [numbers(*shapes[0]), z])
-
-
-@every("code", ["MAXIMUM", "MINIMUM"])
-@every("shapes", PAIRS)
-def test_extremes_of_two_tensors(shapes, code, tmp_path):
-    m = Small(shapes[0], None)
-    other = m.tensor("z", shapes[1])
-    y = m.add(code, [m.x, other], np.broadcast_shapes(*shapes), None, "MaximumMinimumOptions")
-    compare(written(m, tmp_path, y, {"z": other}), [numbers(*shapes[0]), numbers(*shapes[1], seed=6)])
+    y = m.add(code, [m.x, other], np.broadcast_shapes(*shapes), None, options_of(code))
+    z = numbers(*shapes[1], seed=6)
+    compare(written(m, tmp_path, y, {"z": other}), [numbers(*shapes[0]), np.abs(z) + np.float32(0.3) if code == "DIV" else z])
 
 
 @every("first", [False, True])
@@ -159,10 +144,7 @@ def test_constants_of_other_axes(shapes, code, first, tmp_path):
     values = numbers(*shapes[1], seed=6)
     constant = m.tensor("c", shapes[1], values=np.abs(values) + np.float32(0.5) if powers else values)
     inputs = [constant, m.x] if first else [m.x, constant]
-    options = {"SUB": "SubOptions", "POW": "PowOptions", "MINIMUM": "MaximumMinimumOptions"}.get(
-        code, "SquaredDifferenceOptions"
-    )
-    path = written(m, tmp_path, m.add(code, inputs, np.broadcast_shapes(*shapes), None, options))
+    path = written(m, tmp_path, m.add(code, inputs, np.broadcast_shapes(*shapes), None, options_of(code)))
     x = numbers(*shapes[0])
     compare(path, [np.abs(x) + np.float32(0.5) if powers else x])
 
@@ -171,20 +153,13 @@ def test_constants_of_other_axes(shapes, code, first, tmp_path):
 @every("code", ARITHMETIC)
 def test_arithmetic_with_an_activation(code, activation, tmp_path):
     m = Small(SHAPE, None)
-    y = m.add(code, [m.x, real(m, "c", 3)], SHAPE, None, ARITHMETIC[code], fusedActivationFunction=activation)
+    y = m.add(code, [m.x, real(m, "c", 3)], SHAPE, None, options_of(code), fusedActivationFunction=activation)
     (found,) = compare(written(m, tmp_path, y), [numbers(*SHAPE, width=30)])
     low, high = LIMITS[activation]
     assert found.min() == low and (found.max() == high or activation == 1)
 
 
-COMPARISONS = {
-    "EQUAL": "EqualOptions",
-    "NOT_EQUAL": "NotEqualOptions",
-    "LESS": "LessOptions",
-    "LESS_EQUAL": "LessEqualOptions",
-    "GREATER": "GreaterOptions",
-    "GREATER_EQUAL": "GreaterEqualOptions",
-}
+COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
 
 @every("code", COMPARISONS)
@@ -194,7 +169,7 @@ def test_comparisons(shapes, code, tmp_path):
     m = Small(shapes[0], None)
     other = m.tensor("z", shapes[1], values=np.rint(numbers(*shapes[1], seed=6)))
     y = m.file.tensor("y", np.broadcast_shapes(*shapes), np.bool_)
-    m.file.operator(code, [m.x, other], y, COMPARISONS[code])
+    m.file.operator(code, [m.x, other], y, options_of(code))
     (found,) = compare(written(m, tmp_path, y), [np.rint(numbers(*shapes[0]))])
     assert found.dtype == bool and found.any() and not found.all()
 
@@ -202,7 +177,7 @@ def test_comparisons(shapes, code, tmp_path):
 def _truths(m: Small, name: str, source: int, shape, code: str = "GREATER", limit: float = 0.0) -> int:
     y = m.file.tensor(name, shape, np.bool_)
     bound = m.tensor(f"{name}_limit", (1,), values=np.array([limit], np.float32))
-    m.file.operator(code, [source, bound], y, COMPARISONS[code])
+    m.file.operator(code, [source, bound], y, options_of(code))
     return y
 
 
@@ -212,7 +187,7 @@ def test_truths_of_two(shape, code, tmp_path):
     m = Small(shape, None)
     y = m.file.tensor("y", shape, np.bool_)
     ends = _truths(m, "a", m.x, shape, limit=-0.5), _truths(m, "b", m.x, shape, "LESS", 0.5)
-    m.file.operator(code, list(ends), y, "LogicalAndOptions" if code == "LOGICAL_AND" else "LogicalOrOptions")
+    m.file.operator(code, list(ends), y, options_of(code))
     (found,) = compare(written(m, tmp_path, [y, *ends]), [numbers(*shape)])[:1]
     assert found.dtype == bool and found.any()
 
@@ -256,7 +231,7 @@ def test_choices(code, chosen, left, right, tmp_path):
     m = Small(chosen, None)
     inputs = [_truths(m, "a", m.x, chosen), real(m, "left", *left), real(m, "right", *right)]
     made = np.broadcast_shapes(chosen, left, right)
-    path = written(m, tmp_path, m.add(code, inputs, made, None, "SelectOptions" if code == "SELECT" else "SelectV2Options"))
+    path = written(m, tmp_path, m.add(code, inputs, made, None, options_of(code)))
     (found,) = compare(path, [numbers(*chosen)])
     assert len(np.unique(found)) > 5
 
@@ -388,8 +363,7 @@ def test_a_reduction_without_options_drops_its_axes(tmp_path):
 @every(("aligned", "centred"), [(False, False), (True, False), (False, True)])
 @every("code", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
 def test_resizes(code, aligned, centred, size, tmp_path):
-    options = "ResizeBilinearOptions" if code == "RESIZE_BILINEAR" else "ResizeNearestNeighborOptions"
-    _one(tmp_path, code, SHAPE, (2, *size, 3), size, options=options, alignCorners=aligned, halfPixelCenters=centred)
+    _one(tmp_path, code, SHAPE, (2, *size, 3), size, options=options_of(code), alignCorners=aligned, halfPixelCenters=centred)
 
 
 @every("order", list(permutations(range(4))))

@@ -14,7 +14,7 @@ from support.tables import every
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
 from ai_edge_litert import interpreter as litert
-from support.tflite_files import IN, OUT, Small, rewritten
+from support.tflite_files import IN, OUT, Small, joined, rewritten
 
 from n2d2py.cli import main
 from n2d2py.frontend.models import load_model
@@ -55,38 +55,15 @@ class Streaming(Small):
         once = self.file._operators.pop()
         once.outputs = np.zeros(0, np.int32)
         self.file._operators.insert(0, once)
-        return rewritten(super().write(folder, outputs, name), partial(self._begun, change))
-
-    def _begun(self, change, schema, model) -> None:
-        """Adds the graph that runs once."""
-        graph = schema.SubGraphT()
-        graph.name, graph.tensors, graph.operators = "once", [], []
-        graph.inputs = graph.outputs = np.zeros(0, np.int32)
+        begin = Streaming()
         for variable, values in self.first:
-            handle, constant, buffer = schema.TensorT(), schema.TensorT(), schema.BufferT()
-            handle.name, handle.type, handle.shape = variable + "_h", schema.TensorType.RESOURCE, np.zeros(0, np.int32)
-            buffer.data = np.frombuffer(values.tobytes(), np.uint8)
-            model.buffers.append(buffer)
-            constant.name, constant.shape, constant.buffer = (
-                variable + "_0",
-                np.array(values.shape, np.int32),
-                len(model.buffers) - 1,
-            )
-            constant.type = schema.TensorType.INT8 if values.dtype == np.int8 else schema.TensorType.FLOAT32
-            at = len(graph.tensors)
-            graph.tensors += [handle, constant]
-            for code, inputs, outs in (("VAR_HANDLE", [], [at]), ("ASSIGN_VARIABLE", [at, at + 1], [])):
-                operator = schema.OperatorT()
-                if code not in self.file.codes:
-                    continue
-                operator.opcodeIndex = self.file.codes.index(code)
-                operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array(outs, np.int32)
-                if code == "VAR_HANDLE":
-                    operator.builtinOptionsType = schema.BuiltinOptions.VarHandleOptions
-                    operator.builtinOptions = schema.VarHandleOptionsT()
-                    operator.builtinOptions.sharedName = variable
-                graph.operators.append(operator)
-        model.subgraphs.append(graph)
+            begin.assign(variable, begin.tensor(f"{variable}_0", values.shape, values=values))
+        main = super().write(folder, outputs, name)
+        joined(main, [Small.write(begin, folder, [], "once.tflite")], main)
+        return rewritten(main, partial(self._finished, change))
+
+    def _finished(self, change, schema, model) -> None:
+        model.subgraphs[1].inputs = np.zeros(0, np.int32)
         for code in model.operatorCodes:
             if code.builtinCode in (schema.BuiltinOperator.VAR_HANDLE, schema.BuiltinOperator.CALL_ONCE, 142, 143, 144):
                 code.version = 1
@@ -309,8 +286,9 @@ def test_a_graph_that_computes_is_refused(tmp_path):
 
     def change(schema, model) -> None:
         graph = model.subgraphs[1]
-        graph.tensors.append(graph.tensors[1].__class__())
-        graph.tensors[-1].shape, graph.operators[1].outputs = np.zeros(0, np.int32), np.array([2], np.int32)
+        graph.operators[1].outputs = np.array([len(graph.tensors)], np.int32)
+        graph.tensors.append(schema.TensorT())
+        graph.tensors[-1].shape = np.zeros(0, np.int32)
         graph.operators[1].opcodeIndex = model.subgraphs[0].operators[3].opcodeIndex
 
     line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))

@@ -421,11 +421,11 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 
 template <int Rounding>
 struct Kernels;
-#define N2D2_LANES_KERNELS(rounding, two1, two2, two3, ofHalves, up, ofTwo, ofOne)                \
+#define N2D2_LANES_KERNELS(rounding, ahead, sums, behind, ofHalves, up, ofTwo, ofOne)                \
     template <>                                                             \
     struct Kernels<rounding> {                                              \
-        N2D2_LANES_TWO(two, two1, two2, two3, ofHalves, "", N2D2_LANES_HALVES2(up))           \
-        N2D2_LANES_TWO(twoClamped, two1, two2, two3, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)                  \
+        N2D2_LANES_TWO(two, ahead, sums, behind, ofHalves, "", N2D2_LANES_HALVES2(up))           \
+        N2D2_LANES_TWO(twoClamped, ahead, sums, behind, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)                  \
         N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)        \
         N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)      \
         N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS) \

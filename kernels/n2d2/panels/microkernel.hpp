@@ -66,14 +66,7 @@ struct ForWeights<Cfg, Microkernel, true> {
     typedef typename Microkernel::Wide Type;
 };
 
-template <class Microkernel, class Found = void>
-struct LineVectorOf {
-    enum : int { Bytes = 0 };
-};
-template <class Microkernel>
-struct LineVectorOf<Microkernel, typename Exists<Microkernel::LineVector>::Type> {
-    enum : int { Bytes = Microkernel::LineVector };
-};
+N2D2_OPTIONAL(int, LineVectorOf, LineVector, 0);
 
 }  // namespace n2d2
 

@@ -74,7 +74,7 @@ struct PanelTiles {
         Preferred = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Microkernel::tilePixels(Group),
         TilePixels = Given == 0 || InPlace ? int(Preferred) : least(int(Preferred), largest(2, Given / Window - 1)),
         // A line of its own for tiles where that is less work (panel_lines.hpp).
-        ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::Bytes, Pixels / OW, O, Group, TilePixels>::value &&
+        ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::value, Pixels / OW, O, Group, TilePixels>::value &&
                   (Given == 0 || Im2col::inputLines(least(2, Pixels / OW)) * Im2col::LineBytes <= Given),
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
         RunTiles = tilesOfRun(Run, (Run + TilePixels - 1) / TilePixels),

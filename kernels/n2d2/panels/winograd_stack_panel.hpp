@@ -223,18 +223,11 @@ struct KeptPanels : StackPanels<Microkernel, Vec, std::uint8_t> {
 };
 
 // The Winograd convolution of a layer. WinogradOnStack of its config says that its weights are those of the direct form.
-template <class Cfg, class Found = void>
-struct WinogradOnStackOf {
-    enum : bool { value = false };
-};
-template <class Cfg>
-struct WinogradOnStackOf<Cfg, typename Exists<Cfg::WinogradOnStack>::Type> {
-    enum : bool { value = Cfg::WinogradOnStack };
-};
+N2D2_OPTIONAL(bool, IsWinogradOnStack, WinogradOnStack, false);
 template <class Cfg, class Microkernel, class Vec>
 struct WinogradOfWeights
     : TiledWinograd< Cfg, typename Choice<bool(IsPrepackedWinograd<Cfg>::value), KeptPanels<Microkernel, Vec>,
-                                          typename Choice<bool(WinogradOnStackOf<Cfg>::value),
+                                          typename Choice<bool(IsWinogradOnStack<Cfg>::value),
                                                           StackPanels<Microkernel, Vec, typename PackedWeights<Cfg>::Stored>,
                                                           Microkernel>::Type>::Type> {};
 

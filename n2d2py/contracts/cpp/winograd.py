@@ -22,7 +22,7 @@ _CHANNEL_MULTIPLE = 16
 _GROUP_TILES = 6
 """Tiles of a group, at most."""
 _TILE_PIXELS = 6
-"""Pixels that the direct form computes in the time of a tile: 4 to 5 with AVX2, 6 to 8 with NEON."""
+"""Pixels that the direct form computes in the time of a tile: 4 to 8 by instruction set."""
 _PANEL_TILES = 16
 _CACHE_BYTES = 524288
 """Bytes of weights that the second-level cache of a core holds next to the rest."""

@@ -13,7 +13,7 @@ from n2d2py.contracts.ini.layers import LayerContext
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.windows import Pads
-from n2d2py.graph.shapes import channels, height
+from n2d2py.graph.shapes import height
 from n2d2py.ini import Ignored, Key, Kind
 
 CONVOLUTION = with_trained_weights(ACTIVATED).extended(
@@ -95,9 +95,7 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
         N2D2Error: E213 for a mapping that does not fit, E232 for an invalid OutputsRemap, and the errors of loading.
     """
     values, outputs = context.values, context.values["NbOutputs"]
-    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
-    count = sum(c for _, c in parents)
-    mapping = read_mapping(values, parents, outputs)
+    mapping, count = read_mapping(context)
     groups = 1 if mapping is None else as_groups(mapping)
     if mapping is not None and (mapping.sum(axis=1) == 0).any():
         what = f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection"

@@ -6,6 +6,8 @@ from math import lcm
 
 import numpy as np
 
+from n2d2py.contracts.ini.layers import LayerContext
+from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind, Values
 
 MAPPING_KEYS = (
@@ -26,23 +28,24 @@ _PATTERN = {"Size": 1, "Stride": 1, "Offset": 0}
 _AT_ONCE = 1 << 20
 
 
-def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -> np.ndarray | None:
-    """Return the mapping, bool (outputs, channels of all parents); None if all channels are connected to all outputs.
-
-    `parents`: section name and channels of each input, in order.
+def read_mapping(context: LayerContext) -> tuple[np.ndarray | None, int]:
+    """Return (the mapping, bool (outputs, channels of all inputs), or None if each channel is connected to all outputs; the number
+    of these channels).
 
     Raises:
         N2D2Error: E213 for groups that do not divide the channels or a matrix of the wrong size, E229 for too many connections.
     """
-    total = outputs * sum(channels for _, channels in parents)
-    if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
-        what = f"the mapping has {total:,} connections, more than the limit of {MAX_CONNECTIONS:,}"
+    values, outputs = context.values, context.values["NbOutputs"]
+    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
+    count = sum(number for _, number in parents)
+    if outputs * count > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
+        what = f"the mapping has {outputs * count:,} connections, more than the limit of {MAX_CONNECTIONS:,}"
         raise values.fail("E229", what, "reduce NbOutputs, or correct the Mapping keys")
-    blocks = [_map_parent(values, name, channels, outputs) for name, channels in parents]
+    blocks = [_map_parent(values, name, number, outputs) for name, number in parents]
     if all(block is None for block in blocks):
-        return None
-    full = [np.ones((outputs, channels), bool) for _, channels in parents]
-    return np.concatenate([ones if block is None else block for block, ones in zip(blocks, full, strict=True)], axis=1)
+        return None, count
+    full = [np.ones((outputs, number), bool) for _, number in parents]
+    return np.concatenate([ones if block is None else block for block, ones in zip(blocks, full, strict=True)], axis=1), count
 
 
 def _map_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:

@@ -43,7 +43,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Selection:
+class FileSelection:
     """Files of a folder that are stimuli, and their labels.
 
     Attributes:
@@ -61,7 +61,7 @@ class Selection:
     skipped: Sequence[str] = ()
 
 
-def list_directory(root: Path, known: dict[str, int], selection: Selection = Selection()) -> Listing:
+def list_directory(root: Path, known: dict[str, int], selection: FileSelection = FileSelection()) -> Listing:
     """Return the stimuli of a folder: its files by name, then its sub-folders by name. New labels get the next ids in `known`.
 
     Raises:
@@ -202,7 +202,7 @@ def _list_folder(
     how: Partition,
     known: dict[str, int],
     where: Location | str,
-    selection: Selection,
+    selection: FileSelection,
     channels: _Channels | None = None,
 ) -> StimulusList:
     """Return the stimuli of a folder; new labels get the next ids in `known`.
@@ -299,7 +299,7 @@ def _folder(values: Values, context: Context, known: dict[str, int]) -> Stimulus
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-    selection = Selection(*(values[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
+    selection = FileSelection(*(values[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
     root, how = data_path(values, context, folder=True), read_partition(values)
     return _list_folder(root, how, known, values.section.location, selection, _channels(values))
 
@@ -319,7 +319,7 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
     def _load(values: Values, context: Context) -> Database:
         root = data_path(values, context, default=default, folder=True)
         how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
-        selection = Selection(valid_extensions=("jpg",), skipped=others if values["IncClutter"] else (*others, clutter))
+        selection = FileSelection(valid_extensions=("jpg",), skipped=others if values["IncClutter"] else (*others, clutter))
         known: dict[str, int] = {}
         return _joined([_list_folder(root, how, known, str(root), selection)], known, context.seed, type_name)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, fraction, register, train_and_test
-from n2d2py.data.database.directory import Selection, list_directory
+from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.database.selection import SlicedItems, Tile
 from n2d2py.data.text import parse_lines, read_lines
 from n2d2py.errors import Location, N2D2Error
@@ -124,7 +124,7 @@ def _load(values: Values, context: Context) -> Database:
     tables = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
     cut = values["ExtractROIs"]
     known: dict[str, int] = {}
-    listing = list_directory(folder / _TRAINING, known, Selection(valid_extensions=("ppm",)))
+    listing = list_directory(folder / _TRAINING, known, FileSelection(valid_extensions=("ppm",)))
     if not listing.files:
         raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
     classes = {label: _class_id(name, folder) for name, label in known.items()}

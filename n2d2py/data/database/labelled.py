@@ -28,7 +28,7 @@ from n2d2py.data.database.base import (
     partition_lists,
     register,
 )
-from n2d2py.data.database.directory import Selection, list_directory
+from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
@@ -99,7 +99,7 @@ def _database(
 )
 def _litis_rouen(values: Values, context: Context) -> Database:
     folder = data_path(values, context, default="data_rouen", folder=True)
-    files = list_directory(folder, {}, Selection(depth=-1)).files
+    files = list_directory(folder, {}, FileSelection(depth=-1)).files
     rows = [(file, [(re.split("[0-9]", file.rpartition("/")[2])[0], None)]) for file in files]
     return _database(values, context, folder, rows, _read_split(values))
 
@@ -248,7 +248,7 @@ def _daimler(values: Values, context: Context) -> Database:
         (f"{part}/{file}", [(label, None)])
         for part, label in _PATCHES.items()
         if (patches / part).is_dir()
-        for file in list_directory(patches / part, {}, Selection(depth=0)).files
+        for file in list_directory(patches / part, {}, FileSelection(depth=0)).files
     ]
     return _database(values, context, patches, rows, how)
 

@@ -10,7 +10,6 @@ from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_ac
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
 from n2d2py.contracts.operator import Op
-from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
@@ -40,9 +39,7 @@ MAX_WINDOWS = 1 << 16
 def _build(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()
-    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
-    count = sum(c for _, c in parents)
-    mapping = read_mapping(values, parents, outputs)
+    mapping, count = read_mapping(context)
     pads = read_window(values, "Padding", 0)
     kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
     op = Pool(values["Pooling"], kernel, stride, (*pads, *pads), count_pad=True)

@@ -40,7 +40,7 @@ _LARGEST_RUN = 4608
 of a fully connected layer) on the stack."""
 
 
-class Rounding(IntEnum):
+class CoreRounding(IntEnum):
     """The rescale of accumulators by kernels of microcontrollers: `lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`."""
 
     HIGH_WORD = 0
@@ -194,18 +194,18 @@ def stored_limits(layer: Layer) -> tuple[int, int, int]:
 
 
 def lane_offset(layer: Layer) -> int:
-    """Return how much higher kernels of the DSP extension compute the results of a layer: 128 for signed bytes."""
+    """Return how much higher kernels of Armv7E-M compute the results of a layer: 128 for signed bytes."""
     return 128 if layer.output.signed and layer.output.bits == 8 else 0
 
 
-def rounding(layer: Layer) -> Rounding:
+def rounding(layer: Layer) -> CoreRounding:
     """Return the rescale of a layer; ties below 0 count where not all results below the zero point are clamped."""
     rescale, (zero, least, _) = layer.node.rescale, stored_limits(layer)
     if not isinstance(rescale, DoublingRescale):
-        return Rounding.HIGH_WORD
+        return CoreRounding.HIGH_WORD
     if not rescale.twice:
-        return Rounding.ONCE
-    return Rounding.TWICE_SIGNED if least < zero else Rounding.TWICE
+        return CoreRounding.ONCE
+    return CoreRounding.TWICE_SIGNED if least < zero else CoreRounding.TWICE
 
 
 class Role(Enum):

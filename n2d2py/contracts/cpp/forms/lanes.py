@@ -16,8 +16,8 @@ from n2d2py.arithmetic.exact import round_up
 from n2d2py.contracts.cpp.forms.contract import (
     SHIFT,
     CoreForm,
+    CoreRounding,
     KernelFacts,
-    Rounding,
     form,
     lane_offset,
     rounding,
@@ -98,7 +98,7 @@ def without_dead(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> tu
 def _lane_words(facts: KernelFacts) -> np.ndarray:
     """Return `high_words` as `lanes.hpp` has them: B and D of every four outputs have accumulators that are 256 times as large."""
     words = facts.high_words
-    if rounding(facts.layer) not in (Rounding.TWICE, Rounding.ONCE):
+    if rounding(facts.layer) not in (CoreRounding.TWICE, CoreRounding.ONCE):
         return words
     multipliers, shifts = facts.multipliers
     upper = np.stack([multipliers, -(np.int64(1) << np.maximum(25 - shifts, 0)) * (shifts <= 25)])
@@ -222,20 +222,20 @@ class PairsOfRows(CoreForm):
         return facts.one_multiplier or facts.unaligned
 
     @staticmethod
-    def _rounding(facts: KernelFacts) -> Rounding:
+    def _rounding(facts: KernelFacts) -> CoreRounding:
         """Return the rescale of its kernel: that for ties upwards has no zero point, and products of negated channels are never ties."""
         zero, known = stored_limits(facts.layer)[0] + lane_offset(facts.layer), rounding(facts.layer)
-        if known is not Rounding.TWICE:
+        if known is not CoreRounding.TWICE:
             return known
         ties = facts.layer.node.bound >= 2**20 or not (facts.multipliers[0][_negated(facts)] % 2**10).all()
-        return Rounding.TWICE_SIGNED if zero or ties else known
+        return CoreRounding.TWICE_SIGNED if zero or ties else known
 
     def enumerators(self, facts: KernelFacts) -> Mapping[str, int]:
-        return {**self.facts, "RowRounding": self._rounding(facts)}
+        return {**self.facts, "RowRounding": int(self._rounding(facts))}
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
         weights, bias, words = facts.weights, facts.bias, facts.high_words
-        if self._rounding(facts) is Rounding.TWICE:
+        if self._rounding(facts) is CoreRounding.TWICE:
             sign = 1 - 2 * _negated(facts)
             weights, bias, words = weights * sign[:, None, None], bias * sign, words * [[1], [-1]]
         return row_pair_stream(weights, bias, words)

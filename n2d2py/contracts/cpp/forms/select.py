@@ -221,4 +221,4 @@ def _stored_facts(layer: Layer) -> dict[str, int]:
     lanes = {"LaneZero": zero + high, "LaneSigned": signed, "LaneLow": least + high, "LaneHigh": most + high}
     vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
     words = dict(zip(("WordInput", "WordOutput"), map(int, layer.word_pixels), strict=True))
-    return {**lanes, **vectors, **words, "Rounding": rounding(layer)}
+    return {**lanes, **vectors, **words, "Rounding": int(rounding(layer))}

@@ -193,22 +193,23 @@ def _roi_align(parts: Parts) -> None:
     flat = parts.reshape(parts.inputs[0], 1, dims[1], prod(dims[2:]))
     moved = _Real(parts, parts.inputs[1]) * scale - (0.5 if half == "half_pixel" else 0.0)
     if ratio > 0:
-        _pool_boxes(parts, flat, moved, boxes[0], size, [ratio, ratio], least, 0)
+        _pool_boxes(parts, flat, moved, boxes[0], [(each, ratio) for each in size], least, 0)
         return
     known = parts.constant(1, "list of boxes, which decides the number of samples,") * np.float32(scale)
     extents = np.maximum(known[:, [3, 2]] - known[:, [1, 0]], least)
     counts = np.maximum(np.ceil(extents / size), 1).astype(int).tolist()
     rows = parts.split(moved.name, 0, [1] * boxes[0])
-    result = [
-        _pool_boxes(parts, flat, _Real(parts, row), 1, size, count, least) for row, count in zip(rows, counts, strict=True)
-    ]
+    bins = [list(zip(size, count, strict=True)) for count in counts]
+    result = [_pool_boxes(parts, flat, _Real(parts, row), 1, own, least) for row, own in zip(rows, bins, strict=True)]
     parts.add("Concat", *result, out=0, axis=0)
 
 
 def _pool_boxes(
-    parts: Parts, flat: str, boxes: _Real, count: int, size: list[int], samples: list[int], least: float, out: int | None = None
+    parts: Parts, flat: str, boxes: _Real, count: int, bins: list[tuple[int, int]], least: float, out: int | None = None
 ) -> str:
-    """Return the pooled boxes (count, 4) as (count, C, *size) from `samples` rows and columns; sides are at least `least`."""
+    """Return the pooled boxes (count, 4) as (count, C, rows, columns); `bins`: (number, samples of each) of rows and of columns;
+    sides are at least `least`."""
+    size, samples = zip(*bins, strict=True)
     dims, mode, per_axis = parts.dims(0), parts.attribute("mode", "avg"), []
     ends = [_Real(parts, column).reshape(count, 1, 1, 1, 1) for column in parts.split(boxes.name, 1, [1] * 4)]
     for axis, (low, high) in enumerate(((ends[1], ends[3]), (ends[0], ends[2]))):
