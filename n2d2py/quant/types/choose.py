@@ -244,7 +244,7 @@ class _Facts:
         graph, options = self.graph, self.options
         wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
-        spoiled = [] if options.output_bits else [name for name in graph.outputs if self._is_spoiled(name)]
+        spoiled = [] if options.output_bits == 8 else [name for name in graph.outputs if self._is_spoiled(name)]
         decodes = options.wide_concats and options.output_bits != 8
         decoding = decoding_tensors(graph, spoiled) - self.final if decodes else frozenset()
         # states that the application feeds back accumulate errors like internal states
