@@ -90,7 +90,7 @@ def test_an_interrupt_in_any_stage_leaves_the_previous_export(workspace, monkeyp
     assert snapshot(workspace) == before
 
 
-@pytest.mark.parametrize("command", ["main", "batch", "tune", "sweep", "report"])
+@pytest.mark.parametrize("command", ["main", "sweep", "report"])
 def test_an_interrupt_during_the_imports(command):
     script = (
         "import sys, os, signal\n"

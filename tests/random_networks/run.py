@@ -15,7 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+sys.path[:0] = [str(HERE), str(HERE.parents[1]), str(HERE.parent)]
 
 from n2d2py.concurrency import cores  # noqa: E402
 from n2d2py.executor import add_options, of_options  # noqa: E402
@@ -55,7 +55,7 @@ def main() -> int:
     arguments = parser.parse_args()
     executor = of_options(parser, arguments)
     seeds = range(arguments.seed, arguments.seed + arguments.n)
-    flags, folders = tuple(arguments.flags.split()), sys.path[:2]
+    flags, folders = tuple(arguments.flags.split()), sys.path[:3]
     parts: list[Part] = [
         (list(seeds[start : start + arguments.batch]), flags, folders) for start in range(0, len(seeds), arguments.batch)
     ]

@@ -48,7 +48,8 @@ int main(int, char** argv) {
         const std::size_t length = number();
         const std::int32_t* constants = take(length);
         const std::size_t bytes = number();
-        const Range all = {0, bytes};
+        const std::uint32_t size = static_cast<std::uint32_t>(bytes);
+        const Port all = {0, 1, 1, size, size, size, size};
         const Network network = {shaders.data(),
                                  shaders.size(),
                                  pipelines.data(),

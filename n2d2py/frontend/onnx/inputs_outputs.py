@@ -200,6 +200,7 @@ def _separate_outputs(builder: Builder) -> None:
         if index == owner and tensor not in graph.inputs:
             if not named_so and name not in graph.tensors:
                 _rename_tensor(builder, tensor, name)
+                graph.aliases[tensor] = name
                 shared = [name if each == tensor else each for each in shared]
             continue
         graph.aliases.pop(name, None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import dropwhile
+from itertools import dropwhile, zip_longest
 from math import isclose, prod, sqrt
 
 import numpy as np
@@ -308,12 +308,14 @@ def _broadcast(a: Arrays, tensor: str, read: Callable[[Arrays, str], Divisor | N
 
 def _is_kept(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
     """True if an ONNX tensor with an element for each line of `x` along `axes` is broadcast along these axes."""
-    expand = _producer(a, tensor, "Expand")
-    if expand is not None:
-        return _is_kept(a, expand.inputs[0], x, axes)
     if not all(map(a.builder.is_tensor, (tensor, x))):
         return False
-    kept = [1 if axis in axes else size for axis, size in enumerate(a.builder.dims_of(x))]
+    dims = a.builder.dims_of(x)
+    expand = _producer(a, tensor, "Expand")
+    if expand is not None:
+        pairs = zip_longest(reversed(a.builder.dims_of(tensor)), reversed(dims), fillvalue=1)
+        return all(size in (1, limit) for size, limit in pairs) and _is_kept(a, expand.inputs[0], x, axes)
+    kept = [1 if axis in axes else size for axis, size in enumerate(dims)]
     found, wanted = (list(dropwhile(lambda size: size == 1, dims)) for dims in (a.builder.dims_of(tensor), kept))
     return found == wanted
 

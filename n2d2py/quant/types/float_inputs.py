@@ -144,8 +144,8 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
             continue
         x = x.astype(np.float64)
         scaled = _scaled_tensor(graph, name)
-        results = {name: x} if scaled == name else _first_results(graph, name, x)
-        scales = _channel_scales(graph, scaled, results[scaled]) if np.isfinite(results[scaled]).all() else None
+        result = x if scaled == name else _first_results(graph, name, x).get(scaled)
+        scales = None if result is None or not np.isfinite(result).all() else _channel_scales(graph, scaled, result)
         if scales is not None:
             scales_by_input[name] = scales
         elif _last_products(graph, name, {}) or _is_better_in_float(graph, name, x):
