@@ -83,4 +83,6 @@ def test_board(network, tmp_path, monkeypatch):
         pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
     model = quantized(Path(shutil.copy(path, tmp_path)), samples() if samples else None, limit, monkeypatch)
     exported = n2d2py.export(model, "CPP_MCU", folder=tmp_path)
-    assert " layers: identical" in make(exported.folder, "cortex-m4", "test").splitlines()[-1]
+    has_float_layers = network == "gtcrn"  # a root of its input spectrum
+    wanted = " layers: equal up to rounding" if has_float_layers else " layers: identical"
+    assert wanted in make(exported.folder, "cortex-m4", "test").splitlines()[-1]
