@@ -197,7 +197,7 @@ def test_presets_and_the_commands_beside_it_are_installed(installed: dict[str, s
         foreign,
         installed,
     )
-    first, second = (line.split() for line in table.splitlines()[-2:])
+    first, second = (line.split() for line in table.splitlines()[2:4])
     assert (
         first[:3] == ["0000", "low_memory", "100.00"] and first[-1] == "*" and "did you mean 'low_memory'?" in " ".join(second)
     )
