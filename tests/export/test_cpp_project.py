@@ -211,7 +211,7 @@ def test_odd_names_are_no_trouble(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "1", "int", "7" * 70, "_a__b_" * 20, "x" * 63 + "_y", "div"])
 def test_namespaces_are_stable(name):
-    """What a name becomes is a valid namespace, which stays."""
+    """The namespace of a name is valid, and its own namespace."""
     assert namespace_name(namespace_name(name)) == namespace_name(name) and len(namespace_name(name)) <= 64
 
 

@@ -126,11 +126,17 @@ def turned(rng) -> tuple[Graph, np.ndarray]:
     return graph, x
 
 
-def plain_mask(rng) -> tuple[Graph, np.ndarray]:
-    """A skewed spectrum times what a layer makes of it."""
+def dense(rng, divisor: int) -> Graph:
+    """A network of an input "x" and a layer "f" with weights of 1 / divisor."""
     graph = Graph("net")
     graph.add_input("x", (1, 12))
-    layer(graph, "f", Fc(), "x", {role: each / 8 for role, each in weights(rng, 12, 12).items()})
+    layer(graph, "f", Fc(), "x", {role: each / divisor for role, each in weights(rng, 12, 12).items()})
+    return graph
+
+
+def plain_mask(rng) -> tuple[Graph, np.ndarray]:
+    """A skewed spectrum times what a layer makes of it."""
+    graph = dense(rng, 8)
     layer(graph, "s", Activation(Logistic()), "f")
     layer(graph, "y", ElemWise("Prod"), "x s")
     return graph, np.exp(rng.normal(-1, 2, (256, 12)))
@@ -151,18 +157,14 @@ def mask(rng) -> tuple[Graph, np.ndarray]:
 
 def denoiser(rng) -> tuple[Graph, np.ndarray]:
     """Values minus the small noise that a layer finds in them."""
-    graph = Graph("net")
-    graph.add_input("x", (1, 12))
-    layer(graph, "f", Fc(), "x", {role: each / 64 for role, each in weights(rng, 12, 12).items()})
+    graph = dense(rng, 64)
     layer(graph, "y", ElemWise("Sum", (1.0, -1.0)), "x f")
     return graph, rng.normal(size=(2048, 12))
 
 
 def gate(rng) -> tuple[Graph, np.ndarray]:
     """A step of a recurrent cell: the old state times a gate, and a product without it."""
-    graph = Graph("net")
-    graph.add_input("x", (1, 12))
-    layer(graph, "f", Fc(), "x", {role: each / 64 for role, each in weights(rng, 12, 12).items()})
+    graph = dense(rng, 64)
     layer(graph, "z", Activation(Logistic()), "f")
     layer(graph, "p", ElemWise("Prod"), "x z")
     layer(graph, "y", ElemWise("Sum"), "p f")

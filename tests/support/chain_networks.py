@@ -74,7 +74,7 @@ def written(model: onnx.ModelProto, shape: tuple[int, ...]) -> Callable[[Path], 
 
 
 def node_cases() -> Iterator[tuple[str, Case]]:
-    """Nodes of images, behind a convolution, and of arrays of any rank; without a file where a drawn node is not fit for a network."""
+    """Nodes of images, after a convolution, and of arrays of any rank; without a file where a drawn node is not fit for a network."""
     at = itertools.count()
     for name, seed in itertools.product(OPERATORS, range(3)):
         yield f"image, {name} {seed}", _calibrated(partial(_write_block, partial(node_block, name, seed, IMAGE)), next(at))

@@ -156,7 +156,7 @@ def draw_block(rng: random.Random, inputs: list[Shape], steps: bool = False) -> 
 
 
 def behind_convolution(block: Block) -> onnx.ModelProto:
-    """The block behind a convolution of an image of four channels, and a rectifier and a gain behind it."""
+    """The block after a convolution of an image of four channels, and a rectifier and a gain after it."""
     model = onnx.ModelProto()
     model.CopyFrom(block.model)
     graph, (source,), (result,) = model.graph, block.model.graph.input, block.model.graph.output

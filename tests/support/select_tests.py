@@ -77,5 +77,5 @@ def tests_for(name: str) -> list[str]:
 if __name__ == "__main__":
     for given in sys.argv[1:]:
         if not (ROOT / given).exists():
-            sys.exit(f"error: {given} is no file of this checkout")
+            sys.exit(f"error: {given} is not a file of this checkout")
         print("\n".join(tests_for(given)))

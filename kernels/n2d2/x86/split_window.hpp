@@ -135,7 +135,7 @@ struct SplitTile {
         if (Pairs)
             return;
         if (Many)
-            __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
+            __asm__("" : "+r"(w));  // loads the weights again: no register is left for them
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
             part[v] = Vec::template right16<8>(Many ? weights(w, v, q) : all[v]);

@@ -143,12 +143,12 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         if any(_is_elementwise(node) and graph.precision(node).quantize for node in graph.consumers(name)):
             continue
         x = x.astype(np.float64)
-        scaled = _scaled_tensor(graph, name)
-        result = x if scaled == name else _first_results(graph, name, x).get(scaled)
+        results, scaled = _first_results(graph, name, x), _scaled_tensor(graph, name)
+        result = x if scaled == name else results.get(scaled)
         scales = None if result is None or not np.isfinite(result).all() else _channel_scales(graph, scaled, result)
         if scales is not None:
             scales_by_input[name] = scales
-        elif _last_products(graph, name, {}) or _is_better_in_float(graph, name, x):
+        elif _last_products(graph, name, {}) or _is_better_in_float(graph, name, x, results):
             scales_by_input[name] = np.zeros((2, 0))
     return scales_by_input
 
@@ -166,10 +166,10 @@ def _scaled_tensor(graph: Graph, name: str) -> str:
     return last
 
 
-def _is_better_in_float(graph: Graph, name: str, x: np.ndarray) -> bool:
-    """True if quantizing an input has a larger error than quantizing the results of its first layers."""
+def _is_better_in_float(graph: Graph, name: str, x: np.ndarray, real: Mapping[str, np.ndarray]) -> bool:
+    """True if quantizing an input has a larger error than quantizing `real`, the results of its first layers."""
     integers = _quantized_to(x, 8)
-    real, rounded = _first_results(graph, name, x), _first_results(graph, name, integers)
+    rounded = _first_results(graph, name, integers)
     if not all(np.isfinite(values).all() for values in real.values()):
         return False
     if any(getattr(node.op, "result", "") for node in _first_layers(graph, name)) and not np.allclose(integers, x):
