@@ -10,7 +10,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 VECTOR = "float[N,6] x => float[N,?] y"
 ROWS = "float[1,4,6] x => float[?,?,?] y"
 STEP = "body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) { d = Identity (c) m = MatMul (s, w) t = Tanh (m) }"
-CONSTANTS = {"trips": np.array(3), "true": np.array(True), "one": np.array(1), "two": np.array(2)}
+CONSTANTS = {"trips": np.array(3), "most": np.array(2**63 - 1), "true": np.array(True), "one": np.array(1), "two": np.array(2)}
 FORMS = {
     "loop": (VECTOR, f"y = Loop <{STEP}> (trips, true, x)"),
     "loop without a condition": (VECTOR, f"y = Loop <{STEP}> (trips, , x)"),
@@ -18,6 +18,10 @@ FORMS = {
     "loop that ends itself": (
         VECTOR,
         "y = Loop <body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) { d = Less (i, two) t = Tanh (s) }> (, true, x)",
+    ),
+    "loop of the most steps that ends itself": (
+        VECTOR,
+        "y = Loop <body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) { d = Less (i, two) t = Tanh (s) }> (most, true, x)",
     ),
     "two branches of one text": (
         VECTOR,
