@@ -11,7 +11,6 @@ from n2d2py.contracts.quant.forming import common_multipliers, peak, rescaled_la
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantGraph, QuantNode, forms
-from n2d2py.memory.access import memory_access, whole
 
 _MAX_8_BIT_ERROR = 1e-3
 """Constants have 16 bits if the mean squared error in 8 bits exceeds this multiple of their median square (30 dB)."""
@@ -47,9 +46,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     added = writer.emit("Add", [source, writer.exact(constants.reshape(1, -1))], output if rows == 1 else None)
     if rows > 1:
         writer.emit("Reshape", [added, writer.constant([0, -1])], output)
-
-
-memory_access("AddConstants")(whole)
 
 
 @quantizer("AddConstants")

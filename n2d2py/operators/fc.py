@@ -17,7 +17,6 @@ from n2d2py.contracts.quant.weighted import WeightedQuantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape, channels, elements, height, width
 from n2d2py.ini import TRAINING, Key, Kind
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.normalize.op import SMALLEST_SQUARE
@@ -51,9 +50,6 @@ class Fc(Op):
         acc = matmul_sums(x, node.params["weights"], node.bound)
         acc = acc + node.params["bias"].astype(exact_float(node.bound))
         return [node.requantize(acc, graph.type(node.output))]
-
-
-memory_access("Fc")(whole)
 
 
 # ---- INI -----------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from n2d2py.contracts.quant.quantizer import quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, Shape
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.memory.access import memory_access, whole
 
 
 @register
@@ -70,9 +69,6 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Transpose")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Transpose", node.inputs, output, perm=list(node.op.perm))
-
-
-memory_access("Transpose")(whole)
 
 
 quantizer("Transpose")(MovingAnyIntegers)

@@ -10,7 +10,6 @@ from n2d2py.arithmetic import functions as exact
 from n2d2py.contracts.cpp.layer import Call, Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.graph.shapes import Shape
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
 
@@ -120,9 +119,6 @@ class ArrayConvPool(ArrayOp):
         for k in range(depth):
             total += matrix[..., k, None] * columns[..., k, None, :]
         return total
-
-
-memory_access("ArrayConvPool")(whole)
 
 
 # ---- C++ -----------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Custom, Node, QuantNode
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
@@ -95,9 +94,6 @@ class ArrayScatter(ArrayOp):
                 piece = updates[n][position * self.inner : (position + 1) * self.inner]
                 result[n, line] = apply(result[n, line], piece)
         return self.as_output(result, inputs)
-
-
-memory_access("ArrayGather", "ArrayScatter")(whole)
 
 
 @quantizer("ArrayGather")

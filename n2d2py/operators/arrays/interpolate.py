@@ -8,7 +8,6 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import AxisOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
@@ -41,9 +40,6 @@ class ArrayInterpolate(AxisOp):
             lines = [line[tap] for line in self.positions]
             total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
         return self.as_output(total, inputs)
-
-
-memory_access("ArrayInterpolate")(whole)
 
 
 # ---- C++ -----------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.graph import Node
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
@@ -142,9 +141,6 @@ class ArrayMap(ArrayOp):
 
     def _cut(self, values: np.ndarray) -> np.ndarray:
         return values != 0 if self.result == "bool" else cut(values, kind_dtype(self.result))
-
-
-memory_access("ArrayMap")(whole)
 
 
 class ConstantOperand(NamedTuple):

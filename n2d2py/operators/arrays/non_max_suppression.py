@@ -9,7 +9,6 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
@@ -155,9 +154,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     empty = writer.emit("Expand", [writer.constant([-1]), shape])
     scattered = writer.emit("ScatterND", [empty, place, own])
     writer.emit("Reshape", [scattered, writer.constant([-1, op.output_size()])], output)
-
-
-memory_access("ArrayNonMaxSuppression")(whole)
 
 
 @cpp("ArrayNonMaxSuppression")

@@ -8,7 +8,6 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import AxisOp, around_axis
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.gather import ArrayGather
@@ -65,9 +64,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     x = emit_reshape(writer, node.inputs[0], (op.outer, op.size, op.inner))
     _, result = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
     emit_flat(writer, result, output)
-
-
-memory_access("ArrayTopK")(whole)
 
 
 @cpp("ArrayTopK")

@@ -11,7 +11,6 @@ from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, Shape
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 
@@ -174,9 +173,6 @@ def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     for k in range(weights.shape[1]):
         total += x[:, k, None] * weights[:, k]
     return total
-
-
-memory_access("ArrayRecurrent")(whole)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
