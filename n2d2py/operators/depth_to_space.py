@@ -8,8 +8,7 @@ import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import Moving
-from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array

@@ -9,12 +9,10 @@ import numpy as np
 
 from n2d2py.contracts.cpp import Array, Constants, Expression, Layer, LayerCode, Reference, cpp, moving_epilogue
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import Moving
-from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.emitting import emit_constant, emit_take
-from n2d2py.operators.arrays.lowering import loop_type
+from n2d2py.operators.arrays.base import emit_constant, emit_take, loop_type
 
 
 @register

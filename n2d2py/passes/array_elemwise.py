@@ -13,11 +13,11 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.map import ArrayMap, constant_operand
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.pointwise import AddConstants
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.array_layers import IntegerRewrite, over_images

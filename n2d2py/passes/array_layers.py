@@ -12,8 +12,7 @@ from typing import Any
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, Shape, Tensor
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.reshape import MemoryView, Transpose
 from n2d2py.passes.base import Match, Pass
 
 _RULES: list[Callable[[Node], Any]] = []

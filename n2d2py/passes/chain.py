@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from n2d2py.graph import Chain, Graph, Node
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
 from n2d2py.passes.base import Match, Pass
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.linear import cast_like
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape

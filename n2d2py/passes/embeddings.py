@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.map import ArrayMap, row_constant
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
 

@@ -14,18 +14,13 @@ import numpy as np
 
 from n2d2py.contracts.functions import Clip, FunctionRow
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import divisor_tensor
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
 from n2d2py.passes.base import Match, Pass, drop
 
 

@@ -4,12 +4,10 @@ channel, merged into the layer before where possible."""
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.linear import cast_like, gain_and_shift, scale_outputs
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
 

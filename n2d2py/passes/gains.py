@@ -11,13 +11,12 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import gains_and_shifts, scale_and_shift
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Identity, Reshape
 from n2d2py.passes.array_layers import IntegerRewrite, over_images, reason_for_float
 from n2d2py.passes.base import Match, Pass, drop
 

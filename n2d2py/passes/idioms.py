@@ -13,13 +13,12 @@ import numpy as np
 
 from n2d2py.contracts.functions import FunctionRow, Softplus, Sqrt
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap, row_constant, scale_and_shift
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.pointwise import Activation
+from n2d2py.operators.reshape import Identity, Reshape
 from n2d2py.passes.base import Match, Pass
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
 

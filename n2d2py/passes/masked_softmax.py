@@ -15,8 +15,8 @@ import numpy as np
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, elements
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators.reshape import Identity
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes.base import Match, Pass, drop
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap, gains_and_shifts
 from n2d2py.operators.linear import WeightedReaders, gain_and_shift, padded_reader, scale_inputs, weighted_readers
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass, drop
 

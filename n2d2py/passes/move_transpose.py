@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Fc
 from n2d2py.operators.linear import cast_like
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.pointwise import Activation, Affine
+from n2d2py.operators.reshape import Reshape, Transpose
 from n2d2py.passes.base import Match, Pass, recompute_shapes
 
 

@@ -11,10 +11,10 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.passes.array_layers import IntegerRewrite, over_images
 

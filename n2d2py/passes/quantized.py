@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import is_real_concat
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.quantize import Quantize, grid_type, values_source
 from n2d2py.passes.base import Match, Pass, drop
 

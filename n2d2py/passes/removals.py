@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.reshape import Identity
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass, drop
 

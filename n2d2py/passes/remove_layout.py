@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.conv import Fc
+from n2d2py.operators.reshape import Reshape, Transpose
 from n2d2py.passes.base import Match, Pass, drop, recompute_shapes
 
 

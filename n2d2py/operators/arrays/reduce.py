@@ -12,9 +12,7 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
-from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call, loop_type
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, emit_flat, emit_reshape, kernel_call, loop_type, strides
 from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
 
 
