@@ -21,7 +21,7 @@ from n2d2py.operators.pointwise import AddConstants
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.array_layers import IntegerRewrite, over_images
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
 
 _OPS = {"Mul": ("Prod", ()), "Add": ("Sum", ()), "Sub": ("Sum", (1.0, -1.0))}
 _LARGEST_SCORE = 128.0
@@ -72,14 +72,14 @@ class ArraySums(Pass):
     name = "array-sums"
     summary = "sums of arrays turned into layers that have integers"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Replacement | np.ndarray | str | None:
         replacement, constants = _find_replacement(node), _added_constants(node)
         if replacement is not None and not replacement.shapes and node.op.function != "Mul":
-            return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(replacement)
+            return "it computes in integers of the file" if is_quantized(graph) else replacement
         readers = graph.consumers(node.output)
         if constants is None or len(constants) < prod(node.op.dims) or is_quantized(graph):
             return None
-        return Match(constants) if any(isinstance(reader.op, Normalize) for reader in readers) else None
+        return constants if any(isinstance(reader.op, Normalize) for reader in readers) else None
 
     def rewrite(self, graph: Graph, node: Node, replacement: Replacement | np.ndarray) -> str:
         if isinstance(replacement, Replacement):
@@ -143,11 +143,11 @@ class AddedConstants(IntegerRewrite):
 
     find = staticmethod(_added_constants)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> object:
         constants = _added_constants(node)
         if constants is not None and np.abs(constants).max() > _LARGEST_SCORE:
             if any(isinstance(reader.op, Softmax) for reader in graph.consumers(node.output)):
-                return Match.no("its constants are a mask")
+                return "its constants are a mask"
         return super().match(graph, node)
 
     def rewrite(self, graph: Graph, node: Node, constants: np.ndarray) -> str:

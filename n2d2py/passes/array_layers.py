@@ -13,7 +13,7 @@ from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, Shape, Tensor
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import MemoryView, Transpose
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
 
 _RULES: list[Callable[[Node], Any]] = []
 
@@ -29,12 +29,12 @@ class IntegerRewrite(Pass):
     def __init_subclass__(cls) -> None:
         _RULES.append(cls.find)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> object:
         replacement = self.find(node)
         if replacement is None:
             return None
         reason = reason_for_float(graph, node)
-        return Match(replacement) if reason is None else Match.no(reason)
+        return replacement if reason is None else reason
 
 
 def reason_for_float(graph: Graph, node: Node) -> str | None:

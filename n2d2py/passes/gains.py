@@ -18,7 +18,7 @@ from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Identity, Reshape
 from n2d2py.passes.array_layers import IntegerRewrite, over_images, reason_for_float
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 
 class WeighSums(Pass):
@@ -27,7 +27,7 @@ class WeighSums(Pass):
     name = "weigh-sums"
     summary = "factors of arrays made weights of sums"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[float, list[Node]] | str | None:
         scale = scale_and_shift(node)
         if scale is None or scale[1] != 0 or not np.isfinite(scale[0]) or scale[0] == 0:
             return None
@@ -36,7 +36,7 @@ class WeighSums(Pass):
         if not sums or len(sums) < len(readers) or node.output in graph.outputs:
             return None
         reason = reason_for_float(graph, node)
-        return Match((scale[0], sums)) if reason is None else Match.no(reason)
+        return (scale[0], sums) if reason is None else reason
 
     def rewrite(self, graph: Graph, node: Node, match: tuple[float, list[Node]]) -> str:
         factor, sums = match
@@ -121,11 +121,11 @@ class RemoveGain(Pass):
     name = "remove-gain"
     summary = "gains of 1 and shifts of 0 removed"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> bool | None:
         gains = _finite_gains(node)
         if gains is None or is_quantized(graph):
             return None
-        return Match(True) if Gains(*gains[1:]).changes_nothing else None
+        return True if Gains(*gains[1:]).changes_nothing else None
 
     def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         node.op, node.params = Identity(), {}
@@ -179,7 +179,7 @@ class GainsOfParts(Pass):
     name = "gains-of-parts"
     summary = "gains moved in front of Concats"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[Node, np.ndarray] | None:
         source = node.inputs[0]
         view = graph.producer(source)
         if not isinstance(node.op, Affine) or view is None or is_quantized(graph):
@@ -205,7 +205,7 @@ class GainsOfParts(Pass):
             return None
         ends = np.cumsum([size // pixels for size in sizes])[:-1]
         widest = [float(np.abs(part).max()) for part in np.split(gains, ends)]
-        return Match((join, ends)) if max(widest) > _LARGEST_GAIN_RATIO * min(widest) else None
+        return (join, ends) if max(widest) > _LARGEST_GAIN_RATIO * min(widest) else None
 
     def rewrite(self, graph: Graph, node: Node, match: tuple[Node, np.ndarray]) -> str:
         join, ends = match

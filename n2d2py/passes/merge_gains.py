@@ -17,7 +17,7 @@ from n2d2py.operators.linear import WeightedReaders, gain_and_shift, padded_read
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 _LARGEST_RATIO = 2.0
 """Largest ratio of the gains of an array."""
@@ -71,7 +71,7 @@ class MergeGains(Pass):
     def __init__(self, *, arrays: bool):
         self.arrays, self.name = arrays, "merge-gains-of-arrays" if arrays else "merge-gains"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[_Gains, WeightedReaders] | str | None:
         if isinstance(node.op, Affine):
             gains = None if self.arrays else _gains_of_affine(graph, node)
         else:
@@ -79,16 +79,16 @@ class MergeGains(Pass):
         if gains is None:
             return None
         if node.activation is not None:
-            return Match.no(f"it has the activation {node.activation.kind}")
+            return f"it has the activation {node.activation.kind}"
         if self.arrays and gains.is_wide:
-            return Match.no(f"its gains differ by more than a factor of {_LARGEST_RATIO:g}")
+            return f"its gains differ by more than a factor of {_LARGEST_RATIO:g}"
         readers = weighted_readers(graph, node.output, gains.numbers)
         if isinstance(readers, str):
-            return Match.no(readers)
+            return readers
         padded = padded_reader(readers)
         if padded is not None and gains.shift.any():
-            return Match.no(f"{padded.name} pads with zeros, which the shift would change")
-        return Match((gains, readers))
+            return f"{padded.name} pads with zeros, which the shift would change"
+        return gains, readers
 
     def rewrite(self, graph: Graph, node: Node, match: tuple[_Gains, WeightedReaders]) -> str:
         gains, readers = match

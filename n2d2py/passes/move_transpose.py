@@ -9,7 +9,7 @@ from n2d2py.operators.conv import Fc
 from n2d2py.operators.linear import cast_like
 from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.reshape import Reshape, Transpose
-from n2d2py.passes.base import Match, Pass, recompute_shapes
+from n2d2py.passes.base import Pass, recompute_shapes
 
 
 class MoveTranspose(Pass):
@@ -18,7 +18,7 @@ class MoveTranspose(Pass):
     name = "move-transpose"
     summary = "Transpose layers moved after element-wise layers"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[list[Node], Node] | None:
         if not isinstance(node.op, Transpose) or node.activation is not None:
             return None
         chain: list[Node] = []
@@ -28,7 +28,7 @@ class MoveTranspose(Pass):
             reader = graph.sole_consumer(reader.output)
         if not chain or reader is None or not isinstance(reader.op, Transpose):
             return None
-        return Match((chain, reader))
+        return chain, reader
 
     @staticmethod
     def _is_elementwise(node: Node) -> bool:
@@ -54,17 +54,9 @@ class TransposeIntoFc(Pass):
     name = "transpose-into-fc"
     summary = "Transpose layers merged into the weights of Fc"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> list[Node] | str | None:
         if not isinstance(node.op, Transpose) or node.activation is not None:
             return None
-        readers = self._readers(graph, node)
-        if isinstance(readers, str):
-            return Match.no(readers)
-        return Match(readers)
-
-    @staticmethod
-    def _readers(graph: Graph, node: Node) -> list[Node] | str:
-        """Return the Fc layers after the node and its Reshapes, or the reason why it has other consumers."""
         layers, waiting = [], [node]
         while waiting:
             layer = waiting.pop(0)

@@ -8,7 +8,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Identity
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 
 class RemoveIdentity(Pass):
@@ -18,12 +18,12 @@ class RemoveIdentity(Pass):
     summary = "Identity and Dropout layers removed"
     at = (Identity,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> bool | str:
         if node.activation is not None:
-            return Match.no("it carries an activation")
+            return "it carries an activation"
         if graph.joins_ends(node):
-            return Match.no("it joins a network output and an input or another output")
-        return Match(True)
+            return "it joins a network output and an input or another output"
+        return True
 
     def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         drop(graph, node)
@@ -36,17 +36,17 @@ class DropSoftmax(Pass):
     name = "drop-softmax"
     summary = "Softmax at the network's outputs dropped"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> bool | str | None:
         if type(node.op) is not Softmax:
             return None
         last = self._rounding(graph, node) or node
         if not graph.is_last(last.output):
-            return Match.no("it is not at the end of the network")
+            return "it is not at the end of the network"
         if node.activation is not None:
-            return Match.no("it carries an activation")
+            return "it carries an activation"
         if graph.joins_ends(node):
-            return Match.no("it reads a network input, or another output")
-        return Match(True)
+            return "it reads a network input, or another output"
+        return True
 
     @staticmethod
     def _rounding(graph: Graph, node: Node) -> Node | None:

@@ -59,7 +59,7 @@ def packable_tensors(graph: QuantGraph) -> list[str]:
 
 def _packed_shape(tensor: QuantTensor, bits: int) -> Shape:
     batch, count, *rest = tensor.shape
-    return (batch, packed_bytes(count, bits), *rest)
+    return batch, packed_bytes(count, bits), *rest
 
 
 def _reason_against_packing(name: str, node: QuantNode | None, graph: QuantGraph, views: Collection[str]) -> str:
