@@ -1,7 +1,7 @@
 """Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is
 left.
 
-A Reshape back to an image then cancels with the one that is left (remove_layout.py).
+A Reshape back to an image then cancels with the one that is left (layout.py).
 """
 
 from __future__ import annotations

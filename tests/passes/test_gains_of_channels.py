@@ -16,7 +16,7 @@ from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
-from n2d2py.passes.array_elemwise import AddedConstants, ArrayElemWise, images
+from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, images
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, gains_of_channels, gains_of_rows
 from n2d2py.quant.types.float_fallback import float_layers
 

@@ -13,7 +13,7 @@ from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.merge_gains import MergeGains
+from n2d2py.passes.gains import MergeGains
 
 
 def bn(b, channels):

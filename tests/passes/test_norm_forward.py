@@ -11,7 +11,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.reshape import MemoryView, Reshape
-from n2d2py.passes.merge_gains import MergeGains
+from n2d2py.passes.gains import MergeGains
 
 ROWS, SIZE = 4, 6
 

@@ -14,9 +14,8 @@ from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import FuseReport
-from n2d2py.passes.move_transpose import TransposeIntoFc
+from n2d2py.passes.layout import DropSoftmax, TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
-from n2d2py.passes.removals import DropSoftmax
 
 FINE, COARSE = Quantize(NumType(8, scale=1 / 64)), Quantize(NumType(8, scale=1 / 16))
 

@@ -20,12 +20,10 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.fuse_activation import FuseActivation
 from n2d2py.passes.fuse_batchnorm import FuseAffine, FuseBatchNorm
 from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.gains import MergeGains
+from n2d2py.passes.layout import DropSoftmax, MergeTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels
-from n2d2py.passes.merge_gains import MergeGains
-from n2d2py.passes.move_transpose import TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize
-from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 IMAGE = (4, 6, 6)
 RELU, TANH, STEPS = Activation(Clip(0)), Activation(Tanh()), Quantize(NumType(8, scale=0.125))
