@@ -12,7 +12,7 @@ from n2d2py.operators.linear import gain_and_shift, scale_outputs
 from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
+from n2d2py.passes.fuse_into import BatchNormToAffine, FuseAffine, FuseBatchNorm
 from n2d2py.passes.gains import MergeGains
 
 

@@ -15,8 +15,7 @@ from n2d2py.operators.conv import Fc
 from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.quantize import Quantize
 from n2d2py.passes.array_layers import OuterProduct
-from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
-from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.products import GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
 from n2d2py.quant.types.float_fallback import float_layers
 
 CONSTANTS = {

@@ -10,7 +10,7 @@ from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.fuse_padding import is_nonnegative
+from n2d2py.passes.fuse_into import is_nonnegative
 from n2d2py.reference.executor import run_graph
 
 # x has both signs, r does not; an activation may stand behind the layer

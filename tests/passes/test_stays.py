@@ -17,9 +17,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.fuse_activation import FuseActivation
-from n2d2py.passes.fuse_batchnorm import FuseAffine, FuseBatchNorm
-from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.fuse_into import FuseActivation, FuseAffine, FuseBatchNorm, FusePadding
 from n2d2py.passes.gains import MergeGains
 from n2d2py.passes.layout import DropSoftmax, MergeTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels

@@ -17,10 +17,9 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Dropout, Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
-from n2d2py.passes.constant_products import ConvToFc
-from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
-from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
+from n2d2py.passes.fuse_into import FuseActivation, FusePadding, RemoveUnlimited, compose, is_nonnegative
 from n2d2py.passes.layout import MergeTranspose, RemoveIdentity, RemoveReshape
+from n2d2py.passes.products import ConvToFc
 
 
 def conv(b, outputs, inputs, kernel=3):
