@@ -18,7 +18,7 @@ from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
 from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
 from n2d2py.operators.transpose import Transpose, transpose_source
 
 
@@ -133,7 +133,7 @@ def _as_padding(values: list[Value], axis: int) -> tuple[Value, dict[int, Sequen
     return value, {axis: [position for part in parts for position in part]}
 
 
-@onnx_array("Concat")
+@onnx("Concat")
 def _from_onnx(a: Arrays) -> None:
     """Concatenate images, before a transposition that they share; else arrays."""
     node, graph = a.node, a.builder.graph

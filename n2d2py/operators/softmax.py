@@ -24,7 +24,7 @@ from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
 from n2d2py.operators.arrays.lowering import kernel_call
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.transpose import transpose_source
 
 _MAX_ELEMENTS = 65535
@@ -119,7 +119,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
-@onnx_array("Softmax", "LogSoftmax")
+@onnx("Softmax", "LogSoftmax")
 def _from_onnx(a: Arrays) -> None:
     """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"

@@ -13,7 +13,7 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import emit_operands
 from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 
 @register
@@ -97,7 +97,7 @@ def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
 
 
-@onnx_array("NonMaxSuppression")
+@onnx("NonMaxSuppression")
 def _suppress(a: Arrays) -> None:
     """Add a NonMaxSuppression with constant limits; its result has the largest possible number of rows."""
     boxes, scores = a.value(0), a.value(1)

@@ -13,7 +13,7 @@ from n2d2py.operators.arrays.base import AxisOp, around_axis
 from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.lowering import kernel_call
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 
 @register
@@ -42,7 +42,7 @@ class ArrayTopK(AxisOp):
         return self.as_output(order[:, :, : self.count], inputs)
 
 
-@onnx_array("TopK")
+@onnx("TopK")
 def _top(a: Arrays) -> None:
     """Add a TopK with constant K: sorted positions, and the elements at them."""
     x = a.tensor(a.value(0))
