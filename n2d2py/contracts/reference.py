@@ -142,12 +142,5 @@ Emitter = Callable[[OnnxWriter, Node, str], None]
 
 EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
 """ONNX emitters by operator kind."""
-
-
-def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:
-    """Return a decorator that registers an emitter for operators of these kinds.
-
-    Raises:
-        InternalError: another emitter has a kind.
-    """
-    return EMITTERS.declare(*kinds)
+onnx_emitter = EMITTERS.declare
+"""Decorator that registers an emitter for operators of these kinds."""

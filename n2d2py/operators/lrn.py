@@ -12,7 +12,6 @@ from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Node, Shape, channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 SMALLEST_K = 1e-12
@@ -109,9 +108,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit("LRN", [x], output, **settings)
     else:
         writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)
-
-
-memory_access("LRN")(whole)
 
 
 @cpp("LRN")

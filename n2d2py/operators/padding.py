@@ -8,8 +8,7 @@ from n2d2py.contracts.cpp import Layer, LayerCode, cpp, move
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import Moving
-from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, pad
 from n2d2py.graph import Node, Shape
@@ -17,7 +16,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import PoolWindow, memory_access
 from n2d2py.operators.arrays.values import Arrays, check_positions, onnx
 from n2d2py.operators.quantize import dequantize_constant
-from n2d2py.operators.transpose import transpose_source
+from n2d2py.operators.reshape import transpose_source
 
 
 @register

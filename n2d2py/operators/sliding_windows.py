@@ -11,10 +11,9 @@ import numpy as np
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
 from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.values import Arrays, Value, onnx
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.arrays.windows import ArrayConvPool
+from n2d2py.operators.conv import Conv, Deconv
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 

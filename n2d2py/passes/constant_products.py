@@ -17,13 +17,12 @@ import numpy as np
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.linear import cast_like
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.array_layers import as_array, over_images, permute_image, permute_operand
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
 
 
 class _ConstantProduct(Pass):
@@ -31,16 +30,16 @@ class _ConstantProduct(Pass):
 
     slots: ClassVar[tuple[int, int]] = (0, -1)
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> object:
         """Return the match of a product without other operations in the layer."""
         raise NotImplementedError
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> object:
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
             return None
         match = self.match_product(graph, node, op)
-        return Match.no("it computes in integers of the file") if match is not None and is_quantized(graph) else match
+        return "it computes in integers of the file" if match is not None and is_quantized(graph) else match
 
 
 @dataclass(frozen=True)
@@ -65,13 +64,13 @@ class MatMulToConv(_ConstantProduct):
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Product | None:
         if prod(op.right[:-2]) != 1:
             return None
         weights = node.params["operand1"].reshape(op.right[-2:])
         added, bias = _combination_after(graph, node, "Add", op.right[-1])
         scaled, gain = _combination_after(graph, added or node, "Mul", op.right[-1])
-        return Match(Product(weights, added, bias, scaled, gain))
+        return Product(weights, added, bias, scaled, gain)
 
     def rewrite(self, graph: Graph, node: Node, product: Product) -> str:
         width = product.weights.shape[1]
@@ -127,13 +126,13 @@ class GroupedMatMul(_ConstantProduct):
     name = "grouped-matmul"
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> tuple[int, int] | str | None:
         if prod(op.right[:-2]) == 1:
             return None
         end = 1 + max(axis for axis, size in enumerate(op.right[:-2]) if size > 1)
         if op.left[:end] != op.right[:end]:
-            return Match.no("its matrices do not belong to the outermost groups of its rows")
-        return Match((prod(op.right[:end]), prod(op.left[end:-1])))
+            return "its matrices do not belong to the outermost groups of its rows"
+        return prod(op.right[:end]), prod(op.left[end:-1])
 
     def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
         groups, rows = sizes
@@ -171,10 +170,10 @@ class LeftMatMul(_ConstantProduct):
     summary = "matrix products with constant left matrices turned into ones with constant right ones"
     slots = (-1, 0)
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> tuple[int, int] | str:
         if prod(op.left[:-2]) != 1:
-            return Match.no("it has a matrix for each of several products")
-        return Match((prod(op.right[:-2]), op.right[-1]))
+            return "it has a matrix for each of several products"
+        return prod(op.right[:-2]), op.right[-1]
 
     def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
         products, columns = sizes
@@ -204,18 +203,18 @@ class ConvToFc(Pass):
     summary = "Conv over a whole input turned into Fc"
     at = (Conv,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | str | None:
         reshape = graph.sole_consumer(node.output)
         if reshape is None or not isinstance(reshape.op, Reshape) or len(reshape.op.dims) != 1:
             return None
         kernel, size = node.params["weights"].shape[2:], graph.shape(node.inputs[0])[2:]
         if kernel != size or any(node.op.pads):
-            return Match.no(f"its window of {kernel[1]}x{kernel[0]} is not its whole input of {size[1]}x{size[0]}")
+            return f"its window of {kernel[1]}x{kernel[0]} is not its whole input of {size[1]}x{size[0]}"
         if node.op.groups != 1:
-            return Match.no("it has groups")
+            return "it has groups"
         if reshape.activation is not None:
-            return Match.no(f"{reshape.name} carries an activation")
-        return Match(reshape)
+            return f"{reshape.name} carries an activation"
+        return reshape
 
     def rewrite(self, graph: Graph, node: Node, reshape: Node) -> str:
         weights = node.params["weights"]

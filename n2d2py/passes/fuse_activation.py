@@ -14,19 +14,14 @@ import numpy as np
 
 from n2d2py.contracts.functions import Clip, FunctionRow
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import divisor_tensor
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.view import MemoryView
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
+from n2d2py.passes.base import Pass, drop
 
 
 def compose(first: Clip, second: Clip) -> Clip:
@@ -56,20 +51,20 @@ class FuseActivation(Pass):
     summary = "activations merged into the layer before"
     at = (Activation,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[Node, Clip] | str:
         function = node.op.function
         if not isinstance(function, Clip):
-            return Match.no(f"{function.kind} is not a clamp")
+            return f"{function.kind} is not a clamp"
         if function.low > 0 and any(divisor_tensor(reader) is not None for reader in graph.consumers(node.output)):
-            return Match.no("it keeps a divisor, or what a logarithm is taken of, above zero")
+            return "it keeps a divisor, or what a logarithm is taken of, above zero"
         target = self._target(graph, node)
         if isinstance(target, str):
-            return Match.no(target)
+            return target
         if node.activation is not None:
             if not isinstance(node.activation, Clip):
-                return Match.no(f"it carries the activation {node.activation.kind}")
+                return f"it carries the activation {node.activation.kind}"
             function = compose(function, node.activation)
-        return Match((target, function))
+        return target, function
 
     @staticmethod
     def _target(graph: Graph, node: Node) -> Node | str:
@@ -109,12 +104,12 @@ class RemoveUnlimited(Pass):
     name = "remove-unlimited"
     summary = "activations without effect removed"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> bool | str | None:
         if not isinstance(node.op, Activation) or node.op.function != Clip():
             return None
         if node.activation is not None or graph.joins_ends(node):
-            return Match.no("it carries an activation or joins a network output and an input or another output")
-        return Match(True)
+            return "it carries an activation or joins a network output and an input or another output"
+        return True
 
     def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         drop(graph, node)
@@ -130,10 +125,10 @@ class SplitActivation(Pass):
     name = "split-activation"
     summary = "activations made layers of their own"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> FunctionRow | None:
         if node.activation is None or node.activation.is_clamp or len(node.outputs) != 1:
             return None
-        return Match(node.activation)
+        return node.activation
 
     def rewrite(self, graph: Graph, node: Node, function: FunctionRow) -> str:
         result = node.output

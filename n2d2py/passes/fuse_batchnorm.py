@@ -4,14 +4,12 @@ channel, merged into the layer before where possible."""
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.linear import cast_like, gain_and_shift, scale_outputs
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 
 class FuseAffine(Pass):
@@ -21,15 +19,14 @@ class FuseAffine(Pass):
     summary = "constant gains and shifts merged into the layer before"
     at = (Affine,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | bool | str:
         gain, shift = gain_and_shift(node)
         if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
-            return Match("neutral")
-        producer = linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
-        return Match.no(producer) if isinstance(producer, str) else Match(producer)
+            return True
+        return linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
 
-    def rewrite(self, graph: Graph, node: Node, producer: Node | str) -> str:
-        if isinstance(producer, str):
+    def rewrite(self, graph: Graph, node: Node, producer: Node | bool) -> str:
+        if isinstance(producer, bool):
             drop(graph, node)
             return "Affine that changes nothing removed"
         gain, shift = gain_and_shift(node)
@@ -83,9 +80,8 @@ class FuseBatchNorm(Pass):
     summary = "BatchNorm layers merged into Conv or Fc"
     at = (BatchNorm,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        producer = linear_producer(graph, node, (Conv, Deconv, Fc))
-        return Match.no(producer) if isinstance(producer, str) else Match(producer)
+    def match(self, graph: Graph, node: Node) -> Node | str:
+        return linear_producer(graph, node, (Conv, Deconv, Fc))
 
     def rewrite(self, graph: Graph, node: Node, producer: Node) -> str:
         scale_outputs(producer, *gain_and_shift(node))
@@ -100,8 +96,8 @@ class BatchNormToAffine(Pass):
     summary = "BatchNorm layers turned into Affine"
     at = (BatchNorm,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        return Match(True)
+    def match(self, graph: Graph, node: Node) -> bool:
+        return True
 
     def rewrite(self, graph: Graph, node: Node, match: object) -> str:
         gain, shift = gain_and_shift(node)

@@ -15,14 +15,14 @@ from dataclasses import replace
 
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 
 def _sum(a: Pads, b: Pads) -> Pads:
@@ -37,23 +37,23 @@ class FusePadding(Pass):
     summary = "Padding layers merged into Conv or Pool"
     at = (Padding,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> list[tuple[Node, Conv | Pool]] | str:
         if min(node.op.pads) < 0:
-            return Match.no("it crops")
+            return "it crops"
         if node.activation is not None:
-            return Match.no("it carries an activation")
+            return "it carries an activation"
         if node.output in graph.outputs:
-            return Match.no("it is a network output")
+            return "it is a network output"
         readers = graph.consumers(node.output)
         if not readers:
-            return Match.no("nothing reads it")
+            return "nothing reads it"
         ops = []
         for reader in readers:
             op = self._padded(graph, node, reader)
             if isinstance(op, str):
-                return Match.no(op)
+                return op
             ops.append(op)
-        return Match(list(zip(readers, ops, strict=True)))
+        return list(zip(readers, ops, strict=True))
 
     @staticmethod
     def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:

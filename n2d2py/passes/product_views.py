@@ -14,7 +14,7 @@ from n2d2py.operators.arrays.map import scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.matmul.op import view_positions
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
 
 
 def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
@@ -51,7 +51,7 @@ class ProductOperand(Pass):
     name = "product-operand"
     summary = "layers that move or scale operands taken into products of two arrays"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Operand | None:
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result:
             return None
@@ -62,12 +62,12 @@ class ProductOperand(Pass):
             view = op.full_views()[index]
             scaled = scale_and_shift(producer)
             if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
-                return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
+                return Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}")
             if _only_moves(producer):
                 places = producer.op.positions()[0][view_positions(view, dims)]
                 steps = steps_of_order(places, graph.shape(producer.inputs[0])[1])
                 if steps is not None:
-                    return Match(Operand(index, producer.inputs[0], steps, 1.0, f"the order of {producer.name}"))
+                    return Operand(index, producer.inputs[0], steps, 1.0, f"the order of {producer.name}")
         return None
 
     def rewrite(self, graph: Graph, node: Node, operand: Operand) -> str:
@@ -86,7 +86,7 @@ class ProductResult(Pass):
     name = "product-result"
     summary = "layers that move or scale results taken into products of two arrays"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[Node, ArrayMatMul] | None:
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result or node.activation is not None:
             return None
@@ -95,7 +95,7 @@ class ProductResult(Pass):
             return None
         scaled = scale_and_shift(reader)
         if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
-            return Match((reader, replace(op, scale=op.scale * scaled[0])))
+            return reader, replace(op, scale=op.scale * scaled[0])
         if not _only_moves(reader):
             return None
         order = reader.op.positions()[0]
@@ -104,7 +104,7 @@ class ProductResult(Pass):
         views = op.full_views()
         back = np.argsort(order)  # where each element of the result goes
         view = steps_of_order(back[view_positions(views[2], op.dims)], op.output_size())
-        return None if view is None else Match((reader, replace(op, views=(*views[:2], view))))
+        return None if view is None else (reader, replace(op, views=(*views[:2], view)))
 
     def rewrite(self, graph: Graph, node: Node, match: tuple[Node, ArrayMatMul]) -> str:
         reader, op = match

@@ -13,15 +13,14 @@ from n2d2py.contracts.functions import FUNCTIONS
 from n2d2py.contracts.ini import ACTIVATED, LayerContext, ini, read_activation
 from n2d2py.contracts.onnx.nodes import Unsupported, find_converter
 from n2d2py.contracts.operator import register
-from n2d2py.contracts.quant.forming import moved_layer, summed_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, quantizer, refusal, summed_layer
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.exports.cpp.headers import plugin_header
 from n2d2py.graph import Custom, Node, QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.access import Access, Pointwise, Whole, Window, memory_access
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.values import Arrays, onnx
+from n2d2py.operators.pointwise import Activation
 from n2d2py.plugin.attributes import attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.operator import Facts, Function, Operator
 from n2d2py.registry import Duplicate

@@ -26,19 +26,16 @@ from n2d2py.exports.ncnn.layers import LOWERINGS
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.forms import Weighted
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv
 from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.pointwise import Activation
+from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph

@@ -21,9 +21,8 @@ from n2d2py.cli import main
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned
 from n2d2py.graph.quant import nodes_for, outputs_from
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.runtime.simulator import Simulator
 
 HERE = Path(__file__).parent

@@ -22,23 +22,18 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.tflite.target import write_c_arrays
 from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul.op import ArrayMatMul
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
+from n2d2py.operators.reshape import MemoryView, Reshape
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph

@@ -16,8 +16,7 @@ from support.tables import few_fast
 import n2d2py
 from n2d2py.exports import find_target
 from n2d2py.exports.cpp.weights_file import WeightsFile
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 

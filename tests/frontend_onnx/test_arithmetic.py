@@ -13,7 +13,7 @@ from n2d2py.frontend.onnx import batch_values
 from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"

@@ -15,8 +15,7 @@ from support.kernel_simd import channel_depthwise_cases, simd_cases
 from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 
 
 def test_few(tmp_path):

@@ -16,7 +16,7 @@ from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Fc
 from n2d2py.quant.quantize import float_graph
 
 

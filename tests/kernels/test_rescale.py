@@ -9,7 +9,7 @@ from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, wit
 from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale, make_rescale
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.quantize import Convert
 
 
 def rescales() -> dict[str, Rescale]:

@@ -22,7 +22,7 @@ from n2d2py.memory.plan import Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Deconv
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
 

@@ -19,9 +19,8 @@ from n2d2py.exports import ExportFolder, StoredStimuli, find_target
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.pool import Pool
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)

@@ -7,11 +7,11 @@ from support.nvdla_networks import compiled, cosine, expected, run
 from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Logistic, Tanh
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax

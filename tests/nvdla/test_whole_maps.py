@@ -8,7 +8,7 @@ from support.small_graphs import RELU, Net
 from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Deconv
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape

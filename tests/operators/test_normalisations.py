@@ -6,9 +6,9 @@ from support.errors import error_line
 from support.tables import every
 
 from n2d2py.graph import Node
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize.op import lp_normalize
+from n2d2py.operators.reshape import Identity
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.unpool import Unpool
 

@@ -9,12 +9,12 @@ from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import QUANTIZERS, LayerTypes, quantize_layer, refused
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.pointwise import AddConstants
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.unpool import Unpool
 

@@ -13,7 +13,7 @@ from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Weighted
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Deconv
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
 

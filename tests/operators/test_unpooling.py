@@ -12,10 +12,10 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer, refused
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.access import MEMORY_ACCESSES, Whole
-from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import _mean
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pointwise import AddConstants
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.unpool import Unpool

@@ -7,8 +7,8 @@ from support.tables import every
 
 from n2d2py.contracts.functions import Clip, Softplus
 from n2d2py.graph import Precision
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes import fuse

@@ -16,7 +16,7 @@ from n2d2py.graph.forms import Moved
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels, packed_bits
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.reshape import MemoryView
 from n2d2py.passes.integer.pack_activations import low_bit_tensors, pack_activations, packable_tensors
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph

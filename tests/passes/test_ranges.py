@@ -4,15 +4,12 @@ import numpy as np
 from support.tables import every
 
 from n2d2py.contracts.functions import Abs, Clip, Elu, Exp, Sqrt, Tanh
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.fuse_padding import is_nonnegative
 from n2d2py.reference.executor import run_graph
 

@@ -12,8 +12,8 @@ from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.chains import CHAINS
 from n2d2py.graph.forms import Aligned, Dequantized
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes.chain import ChainPass

@@ -7,29 +7,23 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.contracts.operator import Op
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.fuse_activation import FuseActivation
 from n2d2py.passes.fuse_batchnorm import FuseAffine, FuseBatchNorm
 from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.gains import MergeGains
+from n2d2py.passes.layout import DropSoftmax, MergeTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels
-from n2d2py.passes.merge_gains import MergeGains
-from n2d2py.passes.move_transpose import TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize
-from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 IMAGE = (4, 6, 6)
 RELU, TANH, STEPS = Activation(Clip(0)), Activation(Tanh()), Quantize(NumType(8, scale=0.125))

@@ -7,25 +7,20 @@ from support.tables import every
 from n2d2py import log
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Dropout, Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import fuse
 from n2d2py.passes.constant_products import ConvToFc
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
 from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
-from n2d2py.passes.removals import RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+from n2d2py.passes.layout import MergeTranspose, RemoveIdentity, RemoveReshape
 
 
 def conv(b, outputs, inputs, kernel=3):

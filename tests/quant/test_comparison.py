@@ -14,9 +14,8 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.exports.ncnn.arithmetic import AwayRescale
 from n2d2py.graph import Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference

@@ -15,24 +15,20 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.graph.forms import Weighted
 from n2d2py.graph.precision import TargetForm
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.arrays.selection import ArrayTopK
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.quantize import Convert
+from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.correct.channels import channel_factors, scale_channels

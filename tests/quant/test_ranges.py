@@ -15,8 +15,8 @@ from n2d2py.contracts.functions import Clip, Elu, LeakyRectifier
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize, quantize_observed

@@ -12,8 +12,7 @@ from n2d2py.arithmetic.weights import MAX_ACCUMULATOR, LayerWeights
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.graph import Node, Precision
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.quant.calibration import choose_observed_types, observe, prepare, quantize_observed, settle_wide_tensors
 from n2d2py.quant.search.mixed import Roundings
 from n2d2py.quant.search.wide_weights import weight_costs, wide_layers

@@ -11,19 +11,15 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus,
 from n2d2py.contracts.reference import onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Dropout, Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.reference.engine import FloatEngine, original_engine, to_onnx
 from n2d2py.reference.executor import run_graph
 

@@ -13,14 +13,12 @@ from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Real
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
 from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.arrays.selection import ArrayNonMaxSuppression, ArrayTopK
+from n2d2py.operators.arrays.windows import ArrayConvPool, ArrayInterpolate
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize

@@ -12,19 +12,15 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus,
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Real, Table, Weighted, form_of
 from n2d2py.memory.plan import Plane
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from support import kernel_layouts as layouts
 from support.kernel_harness import Case
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, make_rescale, plain_type
 from n2d2py.contracts.functions import Clip, HardSigmoid, HardSwish, LeakyRectifier
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.arrays.windows import ArrayConvPool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.unpool import Unpool
 from support import kernel_cases as cases
 from support import kernel_harness as harness

@@ -11,7 +11,7 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Step
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, prequantize_layer
 from n2d2py.graph import Node, QuantNode
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Deconv
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.operators.resize import Resize

@@ -6,9 +6,8 @@ import numpy as np
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.pool import Pool
 
 RELU = Clip(0.0)

@@ -10,20 +10,16 @@ from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import FUNCTIONS, Clip, HardSwish, LeakyRectifier, Tanh
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.depth_to_space import DepthToSpace
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Reshape, Transpose
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from support import branched_networks
 from support.small_graphs import binary, single

@@ -307,11 +307,8 @@ class Layer:
 LayerFunction = Callable[[Layer], LayerCode]
 LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
 """C++ forms by operator kind."""
-
-
-def cpp(*kinds: str) -> Callable[[LayerFunction], LayerFunction]:
-    """Register the decorated function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
-    return LAYERS.declare(*kinds)
+cpp = LAYERS.declare
+"""Decorator that registers a function as the C++ form of operator kinds."""
 
 
 def layer_code(

@@ -492,11 +492,8 @@ Lowering = Callable[[Translation, TfliteOperator], None]
 _MODULES = ("operators", "real_operators", "array_operators", "recurrent", "detections")
 LOWERINGS: Registry[Lowering] = Registry("the translation of", *(f"n2d2py.frontend.tflite.{name}" for name in _MODULES))
 """Translations by name of the operator, "custom NAME" for custom operators."""
-
-
-def lowers(*operators: str) -> Callable[[Lowering], Lowering]:
-    """Return a decorator that registers a translation. Raise InternalError if an operator has another one."""
-    return LOWERINGS.declare(*operators)
+lowers = LOWERINGS.declare
+"""Decorator that registers a translation."""
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

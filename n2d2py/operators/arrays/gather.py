@@ -9,15 +9,20 @@ import numpy as np
 
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
-from n2d2py.contracts.quant.forming import integer_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, integer_layer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Custom, Node, QuantNode
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
-from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
-from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
+from n2d2py.operators.arrays.base import (
+    ArrayOp,
+    AxisOp,
+    around_axis,
+    emit_flat,
+    emit_operands,
+    kernel_call,
+    operand_pointers,
+    strides,
+)
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx
 from n2d2py.operators.concat import concatenate
 
@@ -95,9 +100,6 @@ class ArrayScatter(ArrayOp):
                 piece = updates[n][position * self.inner : (position + 1) * self.inner]
                 result[n, line] = apply(result[n, line], piece)
         return self.as_output(result, inputs)
-
-
-memory_access("ArrayGather", "ArrayScatter")(whole)
 
 
 @quantizer("ArrayGather")

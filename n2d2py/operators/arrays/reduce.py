@@ -12,10 +12,7 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
-from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call, loop_type
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, emit_flat, emit_reshape, kernel_call, loop_type, strides
 from n2d2py.operators.arrays.values import Arrays, Value, onnx
 
 
@@ -116,9 +113,6 @@ class ArrayCumSum(AxisOp):
             first = np.full_like(total[:, :, :1], 1 if self.product else 0)
             total = np.concatenate([first, total[:, :, :-1]], axis=2)
         return self.as_output(total[:, :, ::-1] if self.reverse else total, inputs)
-
-
-memory_access("ArrayReduce", "ArrayCumSum")(whole)
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------

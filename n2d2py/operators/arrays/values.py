@@ -22,8 +22,7 @@ from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, transpose_source
+from n2d2py.operators.reshape import Reshape, Transpose, transpose_source
 
 
 class Arrays:

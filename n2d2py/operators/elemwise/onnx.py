@@ -11,14 +11,12 @@ from n2d2py.contracts.functions import ONNX_FUNCTIONS, Clip, LeakyRectifier, Sqr
 from n2d2py.contracts.onnx.tensors import constant_kind, element_dtype, element_name
 from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import channels
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.arrays.map import COMPARISONS, SAME_AS_ONNX, affine_form
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function, merge_gain
-from n2d2py.operators.identity import Dropout, Identity
-from n2d2py.operators.transpose import Transpose, transpose_source
+from n2d2py.operators.pointwise import Activation, Affine, uniform_gain
+from n2d2py.operators.reshape import Dropout, Identity, Transpose, transpose_source
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
 _COMBINATIONS = {

@@ -13,8 +13,17 @@ from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.contracts.cpp import BYTE_SUMS, Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
-from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    file_clamp,
+    file_rescale,
+    integer_layer,
+    moved_layer,
+    peak,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import INT8, TWICE, UINT8, Dequantized, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums

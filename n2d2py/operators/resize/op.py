@@ -11,8 +11,17 @@ from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilog
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import pool_rescale, stored_origin
-from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    file_clamp,
+    file_rescale,
+    integer_layer,
+    moved_layer,
+    peak,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import INT8, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Fc
 
 
 def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:

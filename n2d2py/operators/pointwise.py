@@ -1,4 +1,5 @@
-"""Layers that only apply an activation function."""
+"""Layers that compute each value from the one at its place: an activation function alone; a gain and shift per channel, of a
+BatchNorm or of constants, that no other layer absorbed; added constants such as positional embeddings."""
 
 from __future__ import annotations
 
@@ -7,22 +8,203 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import NumType, exact_float
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
-from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, table
+from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, epilogue, pack, table, vectors
 from n2d2py.contracts.functions import Clip, FunctionRow, HardSwish, LeakyRectifier, Step
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import hard_swish, multiplied
-from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantize_layer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    WeightedQuantizer,
+    activation_clamp,
+    common_multipliers,
+    integer_layer,
+    peak,
+    quantize_layer,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.graph import TWICE, Interpolated, Node, QuantNode, Table
+from n2d2py.graph import TWICE, Interpolated, Node, QuantGraph, QuantNode, Table, forms
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
+from n2d2py.operators.reshape import Identity
+
+# ---- a gain and shift per channel ---------------------------------------------------------------
+
+
+@register
+class Affine(Op):
+    """y[c] = weights[c] * x[c] + bias[c], broadcast over the positions. Parameters: "weights", "bias" (C)."""
+
+    macs_per_output = 1
+
+    @staticmethod
+    def _apply(x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        weights, bias = (node.params[role].astype(dtype).reshape(shape) for role in ("weights", "bias"))
+        return x.astype(dtype) * weights + bias
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [self._apply(inputs[0], node, inputs[0].dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        acc = self._apply(inputs[0], node, exact_float(node.bound))
+        return [node.requantize(acc, graph.type(node.output))]
+
+
+def uniform_gain(count: int, gain: float, shift: float = 0.0) -> dict[str, np.ndarray]:
+    """Return the parameters of an Affine with one gain and shift for all `count` channels."""
+    return {"weights": np.full(count, gain, np.float32), "bias": np.full(count, shift, np.float32)}
+
+
+@ini("Scaling", NB_OUTPUTS, Key("Factor", Kind.FLOAT, doc="Factor of every value."), doc="Multiply all values by a factor.")
+def _from_ini(context: LayerContext) -> None:
+    tensor = context.concat_inputs()
+    context.add(Affine(), [tensor], uniform_gain(context.require_channels(tensor), context.values["Factor"]))
+
+
+@onnx_emitter("Affine")
+def _emit_affine(writer: OnnxWriter, node: Node, output: str) -> None:
+    emit_gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
+
+
+def emit_gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.ndarray, output: str) -> None:
+    """Add ONNX nodes that multiply the input of a node by a gain and add a shift, (C) each."""
+    shape = writer.graph.shape(node.inputs[0])
+    scaled = writer.emit("Mul", [node.inputs[0], writer.per_channel(gain, shape)])
+    writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)
+
+
+memory_access("Affine")(pointwise)
+
+
+_SHIFT_BITS = 12
+"""Fractional bits, in steps of the input, to which shifts of pre-quantized networks are rounded."""
+
+
+@quantizer("Affine")
+class AffineQuantizer(WeightedQuantizer):
+    """A scale for each channel."""
+
+    per_output = True
+    real_factors = True
+
+    def has_file_weights(self, node: Node) -> bool:
+        return node.rounding == TWICE and "weight_scales" in node.params
+
+    def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """Return signs times a power of two, with the gains as scales: shifts then are integers in small steps. Gains of a
+        .tflite file are its integers."""
+        if self.has_file_weights(node):
+            return super().file_weights(node)
+        weights, unit = node.params["weights"].astype(np.float64), 2.0**_SHIFT_BITS
+        return (np.sign(weights) * unit).astype(np.int16), np.where(weights == 0, 1.0, np.abs(weights) / unit).astype(
+            np.float32
+        )
+
+
+@cpp("Affine")
+def _lower_affine(layer: Layer) -> LayerCode:
+    layer, selection = layer.pointwise(), vectors(layer)
+    packed = pack(layer, selection, layer.values("weights"))
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}
+    config = layer.config("gain and shift per channel", types, {"Serial": layer.serial}, selection)
+    return layer.code("affine", layer.call("affine", config, constants=packed.arguments), selection=selection)
+
+
+# ---- added constants ----------------------------------------------------------------------------
+
+
+_MAX_8_BIT_ERROR = 1e-3
+"""Constants have 16 bits if the mean squared error in 8 bits exceeds this multiple of their median square (30 dB)."""
+
+
+@register
+class AddConstants(Op):
+    """y[i] = x[i] + constants[i mod C] of a vector (N). Parameter "constants" (C), C a divisor of N."""
+
+    macs_per_output = 1
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [inputs[0] + repeat_constants(node.params["constants"], inputs[0]).astype(inputs[0].dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Compute acc = multiplier * (q - zero point) + constant_multiplier * stored, and requantize it."""
+        form = node.form_as(forms.Shifted)
+        acc = int(form.multiplier[0]) * (inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point)
+        acc = acc + int(form.constant_multiplier[0]) * repeat_constants(form.stored, acc).astype(np.int64)
+        return [node.requantize(acc, graph.type(node.output))]
+
+
+def repeat_constants(constants: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the constants (C) repeated to the length of `values` (batch, N): (N)."""
+    return np.tile(constants, values.shape[-1] // len(constants))
+
+
+@onnx_emitter("AddConstants")
+def _emit_add_constants(writer: OnnxWriter, node: Node, output: str) -> None:
+    constants, (_, size) = node.params["constants"], writer.graph.shape(output)
+    rows = size // len(constants)
+    source = node.inputs[0] if rows == 1 else writer.emit("Reshape", [node.inputs[0], writer.constant([0, rows, -1])])
+    added = writer.emit("Add", [source, writer.exact(constants.reshape(1, -1))], output if rows == 1 else None)
+    if rows > 1:
+        writer.emit("Reshape", [added, writer.constant([0, -1])], output)
+
+
+@quantizer("AddConstants")
+class AddConstantsQuantizer(Quantizer):
+    """Constants have the bit width of the network; 16 if the result has 16 bits and 8 would spoil them, as a token 100 times
+    the others. The multipliers have 14 bits; 22 with one 16-bit tensor, 26 with two. Their unit is a power of two."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, step = types.inputs[0], types.output.scale
+        constants = node.params["constants"].astype(np.float64)
+        largest = float(np.abs(constants).max(initial=0))
+        kind, wide = (kind.with_scale(largest / kind.qmax or x.scale) for kind in (NumType(types.options.bits), NumType(16)))
+        lost = np.square(kind.dequantize(kind.quantize(constants)) - constants).mean()
+        if types.output.bits == 16 and lost > _MAX_8_BIT_ERROR * np.median(np.square(constants)):
+            kind = wide
+        precise = 14 if not types.wide else 22 if kind.bits == 8 else 26
+        (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, precise)
+        bound = abs(multiplier) * peak(x) + abs(other) * kind.qmax
+        dtype = np.int32 if bound < 2**31 else np.int64
+        form = forms.Shifted(np.array([multiplier], dtype), np.array([other], dtype), kind.quantize(constants))
+        return rescaled_layer(node, types, np.array([unit]), bound, form)
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """Return the constants as stored."""
+        form, step = node.form_as(forms.Shifted), node.rescaling.effective()[0] * graph.type(node.output).scale
+        return {"constants": (form.stored * (form.constant_multiplier[0] * step)).astype(np.float32)}
+
+
+@cpp("AddConstants")
+def _lower_add_constants(layer: Layer) -> LayerCode:
+    """Return the C++ of added constants, in floating point or in integers."""
+    if not layer.integer:
+        constants = layer.array("constants", layer.values("constants").astype(layer.output.dtype), layer.output.cpp)
+        config = layer.config("constants added", layer.planes, {"Constants": len(layer.values("constants"))})
+        return layer.code("add_constants", layer.call("addConstants", config, constants=(constants,)))
+    layer, selection, total = layer.requiring_whole_input(), vectors(layer), layer.sum_type()
+    functions = {
+        "weight": int(layer.values("multiplier")[0]),
+        "constantWeight": int(layer.values("constant_multiplier")[0]),
+        "zero": layer.inputs[0].zero_point,
+    }
+    factors = layer.constants("factors_of_terms", total, functions)
+    types = {**layer.planes, "Sum": total, "Terms": factors, "Epilogue": epilogue(layer, selection)}
+    config = layer.config("constants added", types, {"Constants": len(layer.values("stored"))}, selection)
+    values = layer.values("stored")
+    stored = layer.array("constants", values, f"std::{values.dtype.name}_t")
+    return layer.code("add_constants", layer.call("addShifted", config, constants=(stored,)), selection=selection)
+
+
+# ---- activation functions -----------------------------------------------------------------------
 
 
 @register
@@ -200,5 +382,5 @@ def lower(layer: Layer) -> LayerCode:
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Activation")
-def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+def _emit_activation(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.apply(node.op.function, node.inputs[0], output)
