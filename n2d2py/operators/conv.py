@@ -79,7 +79,6 @@ class Conv(GroupedKernel):
         return [added.apply(node.requantize(acc, added.type), inputs[1], *kinds)]
 
 
-# ---- INI -----------------------------------------------------------------------------------------
 @ini(
     "Conv",
     *window_keys("SubSample", 1),
@@ -97,7 +96,6 @@ def _build_conv(context: LayerContext) -> None:
     context.add(op, [context.concat_inputs()], params, read_activation(context.values))
 
 
-# ---- integers ------------------------------------------------------------------------------------
 @quantizer("Conv")
 class ConvQuantizer(WeightedQuantizer):
     """Dense and grouped convolutions use 8-bit multiplication; depthwise ones do not."""
@@ -106,7 +104,6 @@ class ConvQuantizer(WeightedQuantizer):
         return None if node.op.is_depthwise(node) else node.params["weights"].shape[1:]
 
 
-# ---- memory --------------------------------------------------------------------------------------
 @memory_access("Conv")
 def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
     """Return the access of a convolution; the output may overwrite the residual."""
@@ -115,7 +112,6 @@ def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
     return Window((int(lines), int(columns)), op.stride, op.pads, op.dilation, op.groups, aliases=aliases)
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 # Convolution: the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights.
 def _kernel_facts(layer: Layer) -> KernelFacts:
     weights, groups = layer.values("weights"), layer.op.groups
@@ -143,7 +139,6 @@ def lower_conv(layer: Layer) -> LayerCode:
     return layer.code(kernel, layer.call(kernel, config, constants=packed.arguments), selection=selection)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Conv")
 def _emit_conv(writer: OnnxWriter, node: Node, output: str) -> None:
     op, kernel = node.op, list(node.params["weights"].shape[2:])
@@ -222,7 +217,6 @@ class Deconv(GroupedKernel):
         return [node.requantize(acc, graph.type(node.output))]
 
 
-# ---- INI -----------------------------------------------------------------------------------------
 @ini(
     "Deconv",
     base=CONVOLUTION,
@@ -236,7 +230,6 @@ def _build_deconv(context: LayerContext) -> None:
     context.add(op, [context.concat_inputs()], params, read_activation(context.values))
 
 
-# ---- integers ------------------------------------------------------------------------------------
 @quantizer("Deconv")
 class DeconvQuantizer(WeightedQuantizer):
     """The kernel subtracts the zero point, since not every tap meets an input."""
@@ -244,7 +237,6 @@ class DeconvQuantizer(WeightedQuantizer):
     zero_point_in_bias = False
 
 
-# ---- memory --------------------------------------------------------------------------------------
 @memory_access("Deconv")
 def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
     """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
@@ -262,7 +254,6 @@ def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
     return LineTable((tables[0],), (tables[1],))
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 # Transposed convolution: a convolution for each phase of its stride, or a kernel that gathers the inputs of each output.
 @scratch("Deconv")
 def scratch_need_deconv(layer: Layer) -> ScratchNeed | None:
@@ -328,7 +319,6 @@ def _lower_phases(layer: Layer) -> LayerCode:
     return layer.code("phases", *calls, selection=replace(best[-1], reason=selections[-1].reason))
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Deconv")
 def _emit_deconv(writer: OnnxWriter, node: Node, output: str) -> None:
     """Add a ConvTranspose with weights (inputs, outputs of a group, H, W). Outputs have an axis there without groups, or with
@@ -383,7 +373,6 @@ class Fc(Op):
         return [node.requantize(acc, graph.type(node.output))]
 
 
-# ---- INI -----------------------------------------------------------------------------------------
 def _flatten_inputs(context: LayerContext) -> str:
     """Return one input unchanged; several inputs flattened one by one, then concatenated in order."""
     if len(context.parents) == 1:
@@ -428,7 +417,6 @@ def _build_fc(context: LayerContext) -> None:
     context.add(Fc(), [_flatten_inputs(context)], remap_outputs(context, weights, bias), read_activation(values))
 
 
-# ---- integers ------------------------------------------------------------------------------------
 @quantizer("Fc")
 class FcQuantizer(WeightedQuantizer):
     """Weights of each output have the shape of the input."""
@@ -437,7 +425,6 @@ class FcQuantizer(WeightedQuantizer):
         return None if types.input_shape is None else (*types.input_shape[1:], 1, 1)[:3]
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 # Fully connected: weights reordered from CHW to HWC, the order of memory.
 @scratch("Fc")
 def scratch_need_fc(layer: Layer) -> ScratchNeed | None:
@@ -458,7 +445,6 @@ def lower_fc(layer: Layer) -> LayerCode:
     return layer.code("fullyconnected", layer.call("fullyConnected", config, constants=packed.arguments), selection=selection)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Fc")
 def _emit_fc(writer: OnnxWriter, node: Node, output: str) -> None:
     x = node.inputs[0]

@@ -229,7 +229,6 @@ class Activation(Op):
 memory_access("Activation")(pointwise)
 
 
-# ---- INI -----------------------------------------------------------------------------------------
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
 
 
@@ -276,7 +275,6 @@ def _threshold(context: LayerContext) -> None:
     context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
 
 
-# ---- integers ------------------------------------------------------------------------------------
 _TOLERANCES = (0.75, 1.5)
 """Largest errors of interpolated results in output steps, 0.5 of them by rounding. The second is used if no knots meet the
 first. Errors of 1.5 steps cost 16-bit networks with SiLU up to 3 dB."""
@@ -346,7 +344,6 @@ def _nan_error(node: Node) -> N2D2Error:
     return N2D2Error("E504", what, where=node.location, remedy="check the weights and the input range")
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 # Integers: a table, or linear interpolation between knots. Floating point: the function itself.
 def _extend_table(values: np.ndarray, kind: NumType) -> np.ndarray:
     """Extend a table to all values of the input's storage type; values outside its range get the nearest entry."""
@@ -380,7 +377,6 @@ def lower(layer: Layer) -> LayerCode:
     return layer.code("lookup", layer.call(kernel, config, constants=(array,)), selection=selection)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Activation")
 def _emit_activation(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.apply(node.op.function, node.inputs[0], output)

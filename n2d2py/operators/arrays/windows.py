@@ -133,7 +133,6 @@ class ArrayConvPool(ArrayOp):
         return total
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayConvPool")
 def _lower_conv_pool(layer: Layer) -> LayerCode:
     op = layer.op
@@ -193,7 +192,6 @@ class ArrayInterpolate(AxisOp):
         return self.as_output(total, inputs)
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayInterpolate")
 def _lower_interpolate(layer: Layer) -> LayerCode:
     op = layer.op
@@ -204,7 +202,6 @@ def _lower_interpolate(layer: Layer) -> LayerCode:
     return kernel_call(layer, "array_norm", "arrayInterpolate", sizes, operands)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayInterpolate")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
