@@ -15,7 +15,7 @@ from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp, emit_flat, emit_operands, operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
 from n2d2py.operators.reshape import Transpose, transpose_source
 
 
@@ -130,7 +130,7 @@ def _as_padding(values: list[Value], axis: int) -> tuple[Value, dict[int, Sequen
     return value, {axis: [position for part in parts for position in part]}
 
 
-@onnx_array("Concat")
+@onnx("Concat")
 def _from_onnx(a: Arrays) -> None:
     """Concatenate images, before a transposition that they share; else arrays."""
     node, graph = a.node, a.builder.graph

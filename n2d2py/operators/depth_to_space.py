@@ -11,7 +11,7 @@ from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SpaceToDepth(BlockOp):
         return (c, h // b, b, w // b, b), order, (c * b * b, h // b, w // b)
 
 
-@onnx_array("DepthToSpace", "SpaceToDepth")
+@onnx("DepthToSpace", "SpaceToDepth")
 def _from_onnx(a: Arrays) -> None:
     x, block, channels_first = a.image(), int(a.node.attribute("blocksize", 0)), a.node.attribute("mode", "DCR") == "CRD"
     if block < 1:

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.contracts.cpp import Layer, LayerCode, converting_epilogue, cpp
 from n2d2py.contracts.functions import Clip
-from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input, onnx
+from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input
 from n2d2py.contracts.onnx.tensors import element_dtype
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import (
@@ -25,7 +25,7 @@ from n2d2py.contracts.quant.quantizer import (
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Real, Rescaled, requantized
 from n2d2py.memory.access import memory_access, pointwise
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.op import dequantize_and_combine
@@ -176,7 +176,6 @@ def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
     return next((element_dtype(each.element_type) for each in builder.model.inputs if each.name == tensor), np.dtype(np.uint8))
 
 
-@onnx("com.microsoft::QuantizeLinear")
 def import_quantize(node: OnnxNode, builder: Builder) -> None:
     """Add a Quantize to the integers of the export, or quantize a constant."""
     if not node.is_constant(0):
@@ -193,7 +192,6 @@ def import_quantize(node: OnnxNode, builder: Builder) -> None:
     builder.constants[node.name] = np.clip(stored, least, most).astype(zero.dtype)
 
 
-@onnx("com.microsoft::DequantizeLinear")
 def import_dequantize(node: OnnxNode, builder: Builder) -> None:
     """Add nothing after a QuantizeLinear, a Quantize after an input, or dequantize a constant."""
     if node.is_constant(0):
@@ -219,7 +217,7 @@ def import_dequantize(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported(reason, "quantize the model again")
 
 
-@onnx_array("Clip")
+@onnx("Clip")
 def _clip(a: Arrays) -> None:
     """Add a Quantize of fewer bits for a QuantizeLinear's integers (QCDQ), an Activation, or maps for other limits and types."""
     if a.node.inputs[0] in a.builder.integers:

@@ -22,7 +22,7 @@ from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.base import emit_constant, emit_flat, emit_reshape, kernel_call
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.reshape import transpose_source
 
 _MAX_ELEMENTS = 65535
@@ -117,7 +117,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
-@onnx_array("Softmax", "LogSoftmax")
+@onnx("Softmax", "LogSoftmax")
 def _from_onnx(a: Arrays) -> None:
     """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"

@@ -9,13 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from support.ops import ArrayGather, ArrayMap, IndexSelect
 from support.tables import every
 
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.graph import Node
-from n2d2py.operators.arrays.gather import ArrayGather
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.index_select import IndexSelect
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(3, 24))

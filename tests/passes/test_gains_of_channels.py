@@ -4,17 +4,10 @@ from math import prod
 
 import numpy as np
 import pytest
+from support.ops import Activation, Affine, ArrayMap, ArrayReduce, ElemWise, Fc, Normalize, Reshape, Softmax
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip, Swish
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.conv import Fc
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.pointwise import Activation, Affine
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
 from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, images
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, gains_of_channels, gains_of_rows

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from support.ops import Activation, Conv, ElemWise, IndexSelect
 
 from n2d2py.contracts.functions import Clip, Sqrt
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.pointwise import Activation
 from n2d2py.passes.idioms import FuseMagnitude
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from support.onnx_models import decibels, float_results, integer_graph, integer_results, onnx_results, quantized_on, text_model
+from support.ops import Activation, ArrayMap, MaskedSoftmax, Reshape, Softmax
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip, Softplus
 from n2d2py.graph import Precision
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes import fuse
 from n2d2py.passes.idioms import RemoveSoftplusTail
 from n2d2py.passes.masked_softmax import RemoveNanGuard

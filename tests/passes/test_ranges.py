@@ -1,15 +1,10 @@
 """What is known to be nonnegative: each kind of layer on values of both signs and on nonnegative ones; none of it is ever negative."""
 
 import numpy as np
+from support.ops import Activation, Affine, Concat, ElemWise, Identity, Pool, Reshape, Softmax, Transpose
 from support.tables import every
 
 from n2d2py.contracts.functions import Abs, Clip, Elu, Exp, Sqrt, Tanh
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pointwise import Activation, Affine
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Identity, Reshape, Transpose
-from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.fuse_into import is_nonnegative
 from n2d2py.reference.executor import run_graph
 

@@ -13,7 +13,7 @@ from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, emit_flat, emit_reshape, kernel_call, loop_type, strides
-from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx
 
 
 def _last(function):
@@ -124,7 +124,7 @@ def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool 
     return a.add(op, [x], tuple(dims), label=function.lower())
 
 
-@onnx_array("ArgMax", "ArgMin")
+@onnx("ArgMax", "ArgMin")
 def _argument(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -133,7 +133,7 @@ def _argument(a: Arrays) -> None:
     a.bind(reduce_axes(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
 
 
-@onnx_array("CumSum", "CumProd")
+@onnx("CumSum", "CumProd")
 def _scan(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))

@@ -20,7 +20,7 @@ from n2d2py.operators.arrays.base import (
     operand_pointers,
 )
 from n2d2py.operators.arrays.gather import ArrayGather
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 # ---- top-k --------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ class ArrayTopK(AxisOp):
         return self.as_output(order[:, :, : self.count], inputs)
 
 
-@onnx_array("TopK")
+@onnx("TopK")
 def _top(a: Arrays) -> None:
     """Add a TopK with constant K: sorted positions, and the elements at them."""
     x = a.tensor(a.value(0))
@@ -166,7 +166,7 @@ def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
 
 
-@onnx_array("NonMaxSuppression")
+@onnx("NonMaxSuppression")
 def _suppress(a: Arrays) -> None:
     """Add a NonMaxSuppression with constant limits; its result has the largest possible number of rows."""
     boxes, scores = a.value(0), a.value(1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from n2d2py.contracts.functions import Abs, FunctionRow, Log, Sqrt
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pointwise import Activation, Affine, uniform_gain
 from n2d2py.operators.pool import Pool
@@ -97,4 +97,4 @@ def _add_pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
 
 
 for _name in _POOLINGS:
-    onnx_array(f"Reduce{_name}")(partial(_reduce, _name))
+    onnx(f"Reduce{_name}")(partial(_reduce, _name))
