@@ -80,7 +80,7 @@ def grid_type(graph: Graph, tensor: str) -> NumType | None:
 def _moves_values(node: Node) -> bool:
     """True if the layer outputs unchanged values of its first input, not means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
-    return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, Identity))
+    return node.activation is None and not mean and node.op.moves_values
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------

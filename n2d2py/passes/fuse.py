@@ -12,17 +12,22 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, ArraySums, OuterProduct, PooledArrays
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
-from n2d2py.passes.constant_products import ConvToFc, GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.embeddings import FoldIntoTable, OneHotMatMul
-from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.fuse_into import (
+    BatchNormToAffine,
+    FuseActivation,
+    FuseAffine,
+    FuseBatchNorm,
+    FusePadding,
+    RemoveUnlimited,
+    SplitActivation,
+)
 from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, MergeGains, RemoveGain, WeighSums
 from n2d2py.passes.idioms import FuseGate, FuseMagnitude, FuseNorm, RemoveSoftplusTail
 from n2d2py.passes.layout import DropSoftmax, MergeTranspose, MoveTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
-from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.products import ConvToFc, GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 
 _ROUNDS = 20

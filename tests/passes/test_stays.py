@@ -8,9 +8,7 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.contracts.operator import Op
-from n2d2py.passes.fuse_activation import FuseActivation
-from n2d2py.passes.fuse_batchnorm import FuseAffine, FuseBatchNorm
-from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.fuse_into import FuseActivation, FuseAffine, FuseBatchNorm, FusePadding
 from n2d2py.passes.gains import MergeGains
 from n2d2py.passes.layout import DropSoftmax, MergeTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels

@@ -179,6 +179,11 @@ class Layer:
         """True if the node has such a constant."""
         return role in self.node.params
 
+    @property
+    def input_zero(self) -> int:
+        """What is taken from the integers of the first input: their zero point, or the origin of stored sums."""
+        return int(self.values("origin")[0]) if self.has("origin") else self.inputs[0].zero_point
+
     def sum_type(self, bound: int = 0) -> str:
         """Return the C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
         if not self.integer:

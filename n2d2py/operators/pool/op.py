@@ -162,9 +162,12 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
         return kind.bytes
     if kind.is_float:
         return graph.type(node.output).bytes
-    reach = max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
-    bound = max(node.op.kernel[0] * node.op.kernel[1] * reach, node.bound)
-    return 4 if bound < 2**31 else 8
+    return 4 if max(_sum_bound(node.op, kind), node.bound) < 2**31 else 8
+
+
+def _sum_bound(op: Pool, kind: NumType) -> int:
+    """Return a bound of the sums over windows of stored values, with or without their zero point."""
+    return op.kernel[0] * op.kernel[1] * max(peak(kind), abs(kind.qmax))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
@@ -184,11 +187,9 @@ def lower(layer: Layer) -> LayerCode:
         types["Epilogue"] = moving_epilogue(layer, clamped=True)
     else:
         selection = vectors(layer, BYTE_SUMS)
-        reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
-        types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
+        types.update(Sum=layer.sum_type(_sum_bound(op, kind)), Epilogue=epilogue(layer, selection))
         per_count = layer.integer and layer.node.rescaling.count > 1
-        zero = int(layer.values("origin")[0]) if layer.has("origin") else kind.zero_point
-        constants.update(InputZero=zero, CountPad=op.count_pad, PerCount=per_count)
+        constants.update(InputZero=layer.input_zero, CountPad=op.count_pad, PerCount=per_count)
     if layer.partial is not None:
         kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
     config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)

@@ -217,11 +217,10 @@ def lower(layer: Layer) -> LayerCode:
     if op.mode == "Nearest":
         config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
         return layer.code("resize", layer.call("resizeNearest", config))
-    zero = int(layer.values("origin")[0]) if layer.has("origin") else layer.inputs[0].zero_point if layer.integer else 0
     selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
     stored = epilogue(layer, selection)
     types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
-    config = layer.config(title, types, {**order, "Zero": zero}, selection)
+    config = layer.config(title, types, {**order, "Zero": layer.input_zero}, selection)
     size = layer.input_shape[2:]
     weights = op.integer_weights(size) if layer.integer else (None, None)
     axes = [
