@@ -94,7 +94,10 @@ def _file_kind(a: Arrays, index: int) -> str:
 def _is_plain(a: Arrays) -> bool:
     """True if the node converts a tensor of the network and its integers keep their type in every export."""
     node, builder = a.node, a.builder
-    return not (builder.is_batched or node.is_constant(0)) and (builder.plain_integers or not node.is_constant(1))
+    if builder.is_batched or node.is_constant(0):
+        return False
+    of_fixed_type = builder.is_tensor(node.inputs[0]) and bool(builder.kind_of(node.inputs[0]))
+    return builder.plain_integers or of_fixed_type or not node.is_constant(1)
 
 
 @onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")

@@ -173,10 +173,14 @@ def _is_better_in_float(graph: Graph, name: str, x: np.ndarray, real: Mapping[st
     if any(getattr(node.op, "result", "") for node in _first_layers(graph, name)) and not np.allclose(integers, x):
         return True  # other samples may lie near the threshold of a comparison
     for tensor, values in real.items():
+        if values.dtype.kind != "f":
+            continue
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
-            result_error = np.square(_quantized(values) - values).mean()
-        if not np.isfinite(error) or error > _WORSE_RATIO * max(result_error, 1e-30 * np.square(values).mean()):
+            result_error = max(
+                np.square(_quantized(values) - values).mean(), 1e-30 * np.square(values, dtype=np.float64).mean()
+            )
+        if not error <= _WORSE_RATIO * result_error:
             return True
     return False
 
