@@ -81,7 +81,7 @@ def emit_gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift:
     writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)
 
 
-memory_access("Affine")(pointwise)
+memory_access("Affine", "Activation")(pointwise)
 
 
 _SHIFT_BITS = 12
@@ -224,9 +224,6 @@ class Activation(Op):
             result = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
             return [result.astype(output.dtype)]
         return [node.form_as(Table).table[inputs[0].astype(np.int64) - kind.qmin].astype(graph.type(node.output).dtype)]
-
-
-memory_access("Activation")(pointwise)
 
 
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")

@@ -265,7 +265,7 @@ class QuantizeQuantizer(Quantizer):
 
 
 # ---- memory --------------------------------------------------------------------------------------
-memory_access("Quantize")(pointwise)
+memory_access("Quantize", "Convert")(pointwise)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
@@ -320,9 +320,6 @@ class Convert(Op):
 @onnx_emitter("Convert")
 def _emit_convert(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)
-
-
-memory_access("Convert")(pointwise)
 
 
 @quantizer("Convert")

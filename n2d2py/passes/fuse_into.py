@@ -1,4 +1,4 @@
-"""What follows or precedes a layer becomes part of it: clamping activations, gains and shifts, paddings.
+"""Clamping activations, gains and shifts, and paddings become part of the layer before or after them.
 
 Integer layers clamp at no cost; other functions are lookup tables in a separate layer.
 

@@ -181,7 +181,7 @@ class Layer:
 
     @property
     def input_zero(self) -> int:
-        """What is taken from the integers of the first input: their zero point, or the origin of stored sums."""
+        """Number that is taken from the integers of the first input: their zero point, or the origin of stored sums."""
         return int(self.values("origin")[0]) if self.has("origin") else self.inputs[0].zero_point
 
     def sum_type(self, bound: int = 0) -> str:

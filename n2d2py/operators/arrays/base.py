@@ -13,8 +13,7 @@ import numpy as np
 from n2d2py.contracts.cpp import Argument, Call, Expression, Layer, LayerCode, Reference
 from n2d2py.contracts.operator import Op
 from n2d2py.contracts.reference import OnnxWriter
-from n2d2py.graph import Node, memory_axes
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import Node, Shape, memory_axes
 
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from n2d2py.contracts.operator import make_operator
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
-from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
+from n2d2py.graph import Dequantized, Interpolated, Moved, QuantGraph, QuantNode, QuantTensor, Real, StripPiece, Table, Weighted
 from n2d2py.graph.shapes import channels, width
 from n2d2py.memory.access import Window, access_of
 from n2d2py.memory.strips import (
