@@ -10,12 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from n2d2py.figures import Drawing, Svg, number
+from n2d2py.naming import shorten
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.level_counts import LevelCounts
 from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.search.sensitivity import LayerLoss
-from n2d2py.report.svg import Svg, number
-from n2d2py.report.text import Figures, column_csv, column_text, csv_text, shorten
+from n2d2py.report.text import Figures, column_csv, column_text, csv_text
 
 
 def _share(losses: Sequence[LayerLoss]) -> float:
@@ -161,19 +162,22 @@ def worst_csv(stimuli: Sequence[StimulusComparison]) -> str:
 
 _WIDTH, _HEIGHT = 1100.0, 190.0
 _LEFT, _TOP, _BOTTOM = 38.0, 10.0, 14.0
+_NAMES = 140.0
+"""Room of the names of layers below."""
 _WEAK = 15.0
 """SQNR in dB below which a bar is marked."""
 
 
-def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
-    """Return the SVG text, without its own colours; a layer without any error reaches the top.
+def draw_sqnr(comparisons: Sequence[LayerComparison], *, standalone: bool = False) -> Drawing:
+    """Return the SVG text; a layer without any error reaches the top. `standalone` brings its own colours and names the layers,
+    else the page's style sheet gives colours.
 
     Bars are layers in the network; a stroke above one is the layer alone.
     """
     known = [value for c in comparisons for value in (c.sqnr_db, c.alone_db) if value is not None and math.isfinite(value)]
     top = max(10.0, 10 * math.ceil(max(known, default=10.0) / 10))
     foot = _HEIGHT - _BOTTOM
-    svg = Svg(_WIDTH, _HEIGHT, "sqnr", standalone=False)
+    svg = Svg(_WIDTH, _HEIGHT + _NAMES * standalone, "sqnr", standalone=standalone)
     lines = int(top // 10)
     for k in range(0, lines + 1, max(1, lines // 6)):
         y = foot - 10 * k / top * (foot - _TOP)
@@ -190,6 +194,8 @@ def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
         if c.alone_db is not None:
             y = foot - max(min(max(c.alone_db, 0.0) / top, 1.0) * (foot - _TOP), 1.0)
             svg.line(left, y, left + wide, y, "alone")
+        if standalone:
+            svg.upright(left + wide / 2 + 3.5, foot + 6, shorten(c.layer, 24), "tick", anchor="end")
     svg.line(_LEFT, foot, _WIDTH, foot, "axis")
     return svg.finish()
 
@@ -197,7 +203,7 @@ def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
 _LEVELS = (250.0, 84.0)
 
 
-def draw_levels(levels: LevelCounts) -> str:
+def draw_levels(levels: LevelCounts) -> Drawing:
     """Return a figure of the counts of float values (filled) and of integers (line) over the same steps, logarithmic."""
     width, height = _LEVELS
     bottom, edges = height - 16, levels.edges
