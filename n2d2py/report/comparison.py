@@ -18,17 +18,22 @@ from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.text import Figures, column_csv, column_text, csv_text
 
+WEAK_DB = 15.0
+"""SQNR below which a layer is marked."""
 
-def _share(losses: Sequence[LayerLoss]) -> float:
-    return sum(loss.power for loss in losses) or 1.0
+
+def loss_shares(losses: Sequence[LayerLoss]) -> dict[str, float]:
+    """Return the share of each layer in all squared errors at the outputs, in percent."""
+    total = sum(loss.power for loss in losses) or 1.0
+    return {loss.layer: 100 * loss.power / total for loss in losses}
 
 
 def _columns(losses: Sequence[LayerLoss]) -> list[Figures[LayerLoss]]:
-    total = _share(losses)
+    shares = loss_shares(losses)
     return [
         Figures(lambda loss: loss.layer, "layer", "layer in integers, alone"),
         Figures(lambda loss: loss.operator, "operator", "operator"),
-        Figures(lambda loss: 100 * loss.power / total, "share_percent", "share %", ".6g", ".1f"),
+        Figures(lambda loss: shares[loss.layer], "share_percent", "share %", ".6g", ".1f"),
         Figures(lambda loss: loss.error, "mean_error", "error"),
         Figures(lambda loss: loss.power, "mean_square_error"),
         Figures(lambda loss: 100 * loss.agreement, "agreement_percent", "agreement %", ".6g", ".1f"),
@@ -51,12 +56,12 @@ def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
 
 def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
     """Return the suggestions for these layers: sections for the export parameters, and options for all."""
-    total = _share(losses)
+    shares = loss_shares(losses)
     lines = ["The layers that cost most, each in integers alone:"]
     for loss in losses:
         clipped = f", {100 * loss.saturated:.2f} % of it clipped" if loss.saturated > 1e-3 else ""
         lines.append(
-            f"  {loss.layer} ({loss.operator}): error {loss.error:.4g}, {100 * loss.power / total:.0f} % of these "
+            f"  {loss.layer} ({loss.operator}): error {loss.error:.4g}, {shares[loss.layer]:.0f} % of these "
             f"{len(losses)}, mostly its {loss.cause}{clipped}"
         )
     remedies = [line for loss in losses if loss.remedy for line in (f"  [{loss.layer}]", f"  {loss.remedy}")]
@@ -164,8 +169,6 @@ _WIDTH, _HEIGHT = 1100.0, 190.0
 _LEFT, _TOP, _BOTTOM = 38.0, 10.0, 14.0
 _NAMES = 140.0
 """Room of the names of layers below."""
-_WEAK = 15.0
-"""SQNR in dB below which a bar is marked."""
 
 
 def draw_sqnr(comparisons: Sequence[LayerComparison], *, standalone: bool = False) -> Drawing:
@@ -187,7 +190,7 @@ def draw_sqnr(comparisons: Sequence[LayerComparison], *, standalone: bool = Fals
     for k, c in enumerate(comparisons):
         share = min(max(c.sqnr_db, 0.0) / top, 1.0)
         height = max(share * (foot - _TOP), 1.0)
-        style = "bars weak" if c.sqnr_db < _WEAK else "bars"
+        style = "bars weak" if c.sqnr_db < WEAK_DB else "bars"
         left, wide = _LEFT + k * step + 0.1 * step, min(0.8 * step, 40.0)
         title = f"{c.layer}: {c.sqnr_db:.2f} dB" + (f", alone {c.alone_db:.2f} dB" if c.alone_db is not None else "")
         svg.rect(left, foot - height, wide, height, style, title=title)
