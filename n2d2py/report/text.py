@@ -88,14 +88,6 @@ def _short(value: int, units: Mapping[str, int]) -> str:
     return unit and f"{value / units[unit]:.{2 if value < 10 * units[unit] else 1}f} {unit}"
 
 
-def shorten(text: str, length: int) -> str:
-    """At most `length` characters: the beginning and the end, which tell layers apart, around an ellipsis."""
-    if len(text) <= length:
-        return text
-    head = (length - 1) // 3
-    return text[:head] + "…" + text[len(text) - (length - 1 - head) :]
-
-
 def decimal(value: float | None, digits: int = 6) -> str:
     """Return a real number with `digits` significant digits; "" for None."""
     return "" if value is None else f"{value:.{digits}g}"

@@ -33,7 +33,7 @@ report
 plugin
 training
 stages
-options pipeline plots
+options pipeline
 completion results
 api torch
 commands
@@ -66,7 +66,7 @@ ONNX_ONLY = {
     "onnxscript": ("frontend/onnx/",),
     "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_values.py"),
 }
-LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
+LATE = ("PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""
 
 
@@ -239,12 +239,8 @@ def test_the_package_knows_of_an_extra_target_the_name_alone():
         assert [file for file, text in texts.items() if name.lower() in text] == ["exports/registry.py"]
 
 
-def test_pictures_and_plots_are_imported_late():
-    wrong = [
-        f"{one.file}:{one.line} {one.module}"
-        for one in IMPORTS
-        if one.early and one.module.split(".")[0] in ("matplotlib", "PIL")
-    ]
+def test_pillow_is_imported_late():
+    wrong = [f"{one.file}:{one.line} {one.module}" for one in IMPORTS if one.early and one.module.split(".")[0] == "PIL"]
     assert wrong == []
 
 
