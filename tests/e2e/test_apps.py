@@ -18,7 +18,7 @@ from support.browser import browser
 from support.detection_cases import save_detector
 from support.e2e_run import run
 from support.export_build import make
-from support.kernel_arm import CLANG
+from support.kernel_builds import CLANG
 from support.onnx_models import text_model
 from support.programs import need, run_command
 from support.tables import few_fast
