@@ -1,7 +1,7 @@
 """Operators on arrays by what NumPy says: where nothing but their sizes is told, in the type of their input, with constants.
 
-Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.conv_pool`, `n2d2py.operators.arrays.gather`,
-`n2d2py.operators.index_select`, `n2d2py.operators.arrays.interpolate`, `n2d2py.operators.arrays.map`,
+Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.windows`, `n2d2py.operators.arrays.gather`,
+`n2d2py.operators.index_select`, `n2d2py.operators.arrays.windows`, `n2d2py.operators.arrays.map`,
 `n2d2py.operators.arrays.matmul`, `n2d2py.operators.normalize`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
 """
 

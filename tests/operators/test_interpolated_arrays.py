@@ -12,7 +12,7 @@ from support.tables import every
 from n2d2py.contracts.reference import OnnxWriter
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Tensor
-from n2d2py.operators.arrays.emitting import emit_take
+from n2d2py.operators.arrays.base import emit_take
 from n2d2py.reference.executor import run_graph
 
 

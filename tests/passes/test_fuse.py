@@ -13,7 +13,7 @@ from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
-from n2d2py.passes import FuseReport, Match, Pass, fuse
+from n2d2py.passes import FuseReport, Pass, fuse
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.statistics import collect
 
@@ -33,7 +33,7 @@ class Break(Pass):
     name = "break"
 
     def match(self, graph, node):
-        return Match(True) if isinstance(node.op, Activation) else None
+        return True if isinstance(node.op, Activation) else None
 
     def rewrite(self, graph, node, found):
         node.op = Transpose((0, 3, 1, 2))

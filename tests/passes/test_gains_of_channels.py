@@ -9,7 +9,7 @@ from support.tables import every
 
 from n2d2py.contracts.functions import Clip, Swish
 from n2d2py.passes import fuse
-from n2d2py.passes.array_elemwise import AddedConstants, ArrayElemWise, images
+from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, images
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, gains_of_channels, gains_of_rows
 from n2d2py.quant.types.float_fallback import float_layers
 

@@ -5,8 +5,8 @@ from support.ops import Activation, Concat, IndexSelect, Reshape
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
+from n2d2py.passes.layout import RemoveReshape
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
-from n2d2py.passes.remove_layout import RemoveReshape
 
 
 def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> IndexSelect:

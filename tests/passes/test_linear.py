@@ -7,8 +7,8 @@ from support.ops import Activation, Affine, BatchNorm, Conv, ElemWise, Fc, Pool,
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Node
 from n2d2py.operators.linear import gain_and_shift, scale_outputs
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.merge_gains import MergeGains
+from n2d2py.passes.fuse_into import BatchNormToAffine, FuseAffine, FuseBatchNorm
+from n2d2py.passes.gains import MergeGains
 
 
 def bn(b, channels):

@@ -5,7 +5,7 @@ import pytest
 from support.ops import ArrayMap, ArrayRecurrent, Conv, ElemWise, Fc, IndexSelect, MemoryView, Normalize, Reshape
 from support.tables import every
 
-from n2d2py.passes.merge_gains import MergeGains
+from n2d2py.passes.gains import MergeGains
 
 ROWS, SIZE = 4, 6
 

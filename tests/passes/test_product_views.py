@@ -10,9 +10,8 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.passes.array_elemwise import OuterProduct
-from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
-from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.array_layers import OuterProduct
+from n2d2py.passes.products import GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
 from n2d2py.quant.types.float_fallback import float_layers
 
 CONSTANTS = {

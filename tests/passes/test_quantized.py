@@ -7,9 +7,8 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.passes import FuseReport
-from n2d2py.passes.move_transpose import TransposeIntoFc
+from n2d2py.passes.layout import DropSoftmax, TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
-from n2d2py.passes.removals import DropSoftmax
 
 FINE, COARSE = Quantize(NumType(8, scale=1 / 64)), Quantize(NumType(8, scale=1 / 16))
 

@@ -8,15 +8,11 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.contracts.operator import Op
-from n2d2py.passes.fuse_activation import FuseActivation
-from n2d2py.passes.fuse_batchnorm import FuseAffine, FuseBatchNorm
-from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.fuse_into import FuseActivation, FuseAffine, FuseBatchNorm, FusePadding
+from n2d2py.passes.gains import MergeGains
+from n2d2py.passes.layout import DropSoftmax, MergeTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels
-from n2d2py.passes.merge_gains import MergeGains
-from n2d2py.passes.move_transpose import TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize
-from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 IMAGE = (4, 6, 6)
 RELU, TANH, STEPS = ops.Activation(Clip(0)), ops.Activation(Tanh()), ops.Quantize(NumType(8, scale=0.125))

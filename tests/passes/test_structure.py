@@ -9,11 +9,9 @@ from n2d2py import log
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
 from n2d2py.passes import fuse
-from n2d2py.passes.constant_products import ConvToFc
-from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
-from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
-from n2d2py.passes.removals import RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+from n2d2py.passes.fuse_into import FuseActivation, FusePadding, RemoveUnlimited, compose, is_nonnegative
+from n2d2py.passes.layout import MergeTranspose, RemoveIdentity, RemoveReshape
+from n2d2py.passes.products import ConvToFc
 
 
 def conv(b, outputs, inputs, kernel=3):

@@ -1,4 +1,4 @@
-"""Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.contracts.quant.weighted`)."""
+"""Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.contracts.quant.quantizer`)."""
 
 from itertools import product
 
@@ -10,8 +10,7 @@ from support.tables import every
 
 from n2d2py.arithmetic import FloatRescale, NumType, make_rescale
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.contracts.quant.quantizer import LayerTypes, prequantize_layer, quantize_layer
-from n2d2py.contracts.quant.weighted import WeightedQuantizer, zero_point_terms
+from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, prequantize_layer, quantize_layer, zero_point_terms
 from n2d2py.graph import Node
 
 SIGNED, UNSIGNED = NumType(8, scale=0.5), NumType(8, False, scale=0.25)

@@ -31,8 +31,7 @@ from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.shapes import Shape, elements
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.normalize.decomposed import import_decomposed_norm
 
 _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
