@@ -34,7 +34,7 @@ from n2d2py.pipeline import load_network
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
-    pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind == "sensor"))
+    pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind in ("camera-nv12", "sensor")))
     for kind in ("camera", "camera-nv12", "microphone", "sensor")
     for core in ("cortex-m4", "cortex-m55", "rv32imc")
 ]
