@@ -15,8 +15,7 @@ from support.tables import few_fast
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.contracts.cpp.identifiers import namespace_name
 from n2d2py.exports import StoredStimuli
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory

@@ -10,8 +10,7 @@ from support.tables import every
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.contracts.operator import operator_kinds
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
-from n2d2py.graph.forms import (
+from n2d2py.graph import (
     Aligned,
     Custom,
     Dequantized,
@@ -21,12 +20,16 @@ from n2d2py.graph.forms import (
     MaskedExponentials,
     Moved,
     Normalized,
+    QuantGraph,
+    QuantNode,
+    QuantTensor,
     Real,
     Rescaled,
     Shifted,
     StoredSums,
     Table,
     Weighted,
+    forms,
 )
 from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.quant.simulator import simulate

@@ -23,8 +23,7 @@ from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.onnx.model import write_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.graph.forms import Custom
+from n2d2py.graph import Custom, Graph, Node, QuantGraph
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate

@@ -19,9 +19,7 @@ from support.tables import few_fast
 import n2d2py
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.cli import main
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned
-from n2d2py.graph.quant import nodes_for, outputs_from
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, nodes_for, outputs_from
 from n2d2py.runtime.simulator import Simulator
 
 HERE = Path(__file__).parent

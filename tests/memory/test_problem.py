@@ -13,8 +13,7 @@ from support.ops import Deconv, Resize, Unpool
 from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Real
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, Real
 from n2d2py.memory.access import LineTable, Pointwise, Whole, Window
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, in_known_terms, map_json

@@ -18,8 +18,7 @@ from n2d2py.contracts.cpp.forms import channel_pairs
 from n2d2py.contracts.operator import Op
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
 from n2d2py.exports.mcu.boards import board
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
+from n2d2py.graph import Aligned, Form, QuantGraph, QuantNode, QuantTensor, Rescaled, Weighted
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)
 KINDS = (

@@ -12,8 +12,7 @@ from n2d2py.contracts.functions import Step
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor, Weighted
 
 RANDOM = np.random.default_rng(0)
 

@@ -12,8 +12,7 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantNode
-from n2d2py.graph.forms import Moved
+from n2d2py.graph import Moved, QuantNode
 from n2d2py.operators.packed_channels import packed_bits
 from n2d2py.passes.integer.pack_activations import low_bit_tensors, pack_activations, packable_tensors
 from n2d2py.quant.simulator import simulate

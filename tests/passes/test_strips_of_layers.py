@@ -10,9 +10,20 @@ from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Abs
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned, Dequantized, Form, Interpolated, Moved, Real, Table, Weighted
-from n2d2py.graph.quant import QuantTensor, StripPiece
+from n2d2py.graph import (
+    Aligned,
+    Dequantized,
+    Form,
+    Interpolated,
+    Moved,
+    QuantGraph,
+    QuantNode,
+    QuantTensor,
+    Real,
+    StripPiece,
+    Table,
+    Weighted,
+)
 from n2d2py.memory.strips import SliceCut, StripCut
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
 from n2d2py.quant.simulator import simulate

@@ -13,9 +13,7 @@ from support.tables import every
 from n2d2py.contracts.functions import ChannelClip, Clip, Elu, Erf, Exp, Log, Logistic, Softplus, Sqrt, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, Precision
-from n2d2py.graph.forms import Weighted
-from n2d2py.graph.precision import TargetForm
+from n2d2py.graph import Graph, Node, Precision, TargetForm, Weighted
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
 from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error

@@ -10,8 +10,7 @@ from support.small_graphs import graph_of
 
 from n2d2py.contracts.functions import Clip, Logistic
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Node, Precision
-from n2d2py.graph.forms import Interpolated
+from n2d2py.graph import Interpolated, Node, Precision
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.search.isolation import Tail, run_isolated_layer
 from n2d2py.quant.search.mixed import _Sums, rounding_costs, wide_tensors

@@ -13,8 +13,7 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.contracts.functions import FUNCTIONS, Clip, Log, Sqrt
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.precision import Precision
+from n2d2py.graph import Graph, Node, Precision
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

@@ -8,8 +8,7 @@ from support.errors import error_line
 from support.ops import Fc
 from support.tables import every
 
-from n2d2py.arithmetic import FloatRescale, NumType
-from n2d2py.arithmetic.rescale import make_rescale
+from n2d2py.arithmetic import FloatRescale, NumType, make_rescale
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, prequantize_layer, quantize_layer, zero_point_terms
 from n2d2py.graph import Node

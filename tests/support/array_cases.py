@@ -11,8 +11,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.contracts.operator import Op
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Real
+from n2d2py.graph import Node, Real
 from n2d2py.operators.arrays.reduce import REDUCTIONS
 from support import ops
 from support.kernel_cases import S8, S16, U8, U16, Sweep

@@ -7,9 +7,7 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
 from n2d2py.contracts.functions import Clip
 from n2d2py.exports import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import Aligned, Moved, QuantGraph, QuantNode, QuantTensor, Real, Rescaled, Weighted, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, Plane, ScheduleStep
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.simulator import simulate

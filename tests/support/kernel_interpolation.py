@@ -24,8 +24,7 @@ from n2d2py.contracts.functions import (
 )
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Table
+from n2d2py.graph import Node, Table
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.ops import Activation

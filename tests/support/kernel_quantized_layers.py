@@ -7,8 +7,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.contracts.functions import Tanh
-from n2d2py.graph import QuantNode
-from n2d2py.graph.forms import Dequantized, Real, Table, Weighted
+from n2d2py.graph import Dequantized, QuantNode, Real, Table, Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import CHANNELS, Sweep

@@ -6,8 +6,7 @@ from itertools import cycle
 import numpy as np
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import OpPlan
 from n2d2py.passes.integer.residual_add import fuse_residual_adds
 from support import kernel_cases as cases
