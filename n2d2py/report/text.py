@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
 from n2d2py.files import plain_file_name
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 from n2d2py.targets import text_table
 
 RowT = TypeVar("RowT")
@@ -63,14 +63,8 @@ def _cell(value: Any, form: str, missing: str) -> str:
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
     """Return a safe file name (without extension) for each name, unique even where case does not count."""
-    stems: dict[str, str] = {}
-    used_names: set[str] = set()
-    for name in names:
-        base = plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")
-        stem = numbered_name(base, lambda name: name.lower() in used_names)
-        used_names.add(stem.lower())
-        stems[name] = stem
-    return stems
+    fresh = FreshNames(key=str.lower)
+    return {name: fresh(plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")) for name in names}
 
 
 def grouped(value: int) -> str:

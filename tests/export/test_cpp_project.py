@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.ops import Conv, ElemWise, Fc
 from support.programs import needs, run_command
 from support.tables import few_fast
 
@@ -19,9 +20,6 @@ from n2d2py.graph.forms import Aligned
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"

@@ -12,11 +12,10 @@ from support.kernel_cases import sweep_cases
 from support.kernel_lines import line_cases
 from support.kernel_quantized_layers import weighted
 from support.kernel_simd import channel_depthwise_cases, simd_cases
+from support.ops import Conv, Fc
 from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 
 
 def test_few(tmp_path):

@@ -8,6 +8,7 @@ from support import kernel_harness as harness
 from support.errors import refused
 from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
+from support.ops import Fc
 from support.programs import run_command
 from support.small_graphs import graph_of
 from support.tables import few_fast
@@ -16,7 +17,6 @@ from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.quantize import float_graph
 
 

@@ -12,6 +12,7 @@ from support.kernel_arm import TARGETS, check
 from support.kernel_residual import residual_cases, winograd_cases
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, each_build, need_isa
 from support.kernel_winograd import SETS, forced, having_form
+from support.ops import ElemWise, Pool, PoolSum
 from support.small_graphs import graph_of
 from support.tables import few_fast
 
@@ -22,9 +23,6 @@ from n2d2py.contracts.cpp.layer import layer_code
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import pool_sum
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine
 

@@ -19,7 +19,6 @@ from support.kernel_simd import EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, need_em
 from support.tables import few_fast
 
 from n2d2py.contracts.cpp.layer import LAYERS
-from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS
 from n2d2py.operators.arrays.reduce import REDUCTIONS
@@ -134,7 +133,7 @@ def test_every_operator_on_arrays_is_on_the_sweep():
     assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS)
     assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
     nodes += [case.node.op for case in recurrent_cases.everything(2, 11)]
-    assert {op.kind for op in nodes} >= array_kinds() <= set(LAYERS) & set(MEMORY_ACCESSES)
+    assert {op.kind for op in nodes} >= array_kinds() <= set(LAYERS)
 
 
 def test_lines_over_inputs_go_both_ways():

@@ -14,7 +14,7 @@ from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
 from n2d2py.exports.tflite.xnnpack import weight_scales
 from n2d2py.graph import QuantGraph, QuantNode, Shape
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
 from n2d2py.registry import Registry
 
 
