@@ -269,19 +269,27 @@ def test_sixteen_bits_hold_twice_what_calibration_saw(tmp_path):
     assert np.abs(stored.astype(np.int64)).max() < 32767
 
 
-def test_outputs_that_8_bits_would_spoil_have_16(tmp_path):
-    """Maps around 20, of variance 1, such as depths: 8 bits leave 33 dB. The referee is ONNX Runtime on the float file."""
+SPOILED = {
+    "maps around 0": ("Relu", 0.0, 0.5, 8),
+    "maps around 20, such as depths": ("Relu", 20.0, 0.5, 16),
+    "confident scores": ("Softmax", 0.0, 2.0, 8),
+    "scores near 1 / 4": ("Softmax", 0.0, 0.02, 16),
+}
+
+
+@every(("last", "offset", "deviation", "bits"), SPOILED.values(), ids=SPOILED)
+def test_outputs_that_8_bits_would_spoil_have_16(tmp_path, last, offset, deviation, bits):
+    """The referee is ONNX Runtime on the float file."""
     x = np.random.default_rng(9).normal(0, 1, (32, 4, 8, 8)).astype(np.float32)
-    for offset, bits in ((0.0, 8), (20.0, 16)):
-        build = ModelBuilder(opset=13)
-        weights = np.random.default_rng(4).normal(0, 0.5, (4, 4, 1, 1))
-        build.add("Relu", build.add("Conv", "x", weights, np.full(4, offset)), name="y")
-        file = build.proto({"x": [1, 4, 8, 8]}, "y").SerializeToString()
-        (real,) = runtime_outputs(file, x, batch=1)
-        graph = quantized(file, x, tmp_path, QuantOptions(output_bits=0))
-        assert graph.type(graph.outputs[0]).bits == bits
-        assert simulated_decibels(graph, x, real) > 35
-        assert quantized(file, x, tmp_path, QuantOptions(output_bits=8)).type(graph.outputs[0]).bits == 8
+    build = ModelBuilder(opset=13)
+    weights = np.random.default_rng(4).normal(0, deviation, (4, 4, 1, 1))
+    build.add(last, build.add("Conv", "x", weights, np.full(4, offset)), name="y", **({"axis": 1} if last == "Softmax" else {}))
+    file = build.proto({"x": [1, 4, 8, 8]}, "y").SerializeToString()
+    (real,) = runtime_outputs(file, x, batch=1)
+    graph = quantized(file, x, tmp_path, QuantOptions(output_bits=0))
+    assert graph.type(graph.outputs[0]).bits == bits
+    assert simulated_decibels(graph, x, real) > (60 if last == "Softmax" and bits == 16 else 35)
+    assert quantized(file, x, tmp_path, QuantOptions(output_bits=8)).type(graph.outputs[0]).bits == 8
 
 
 # ---- expected errors ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat, is_real_concat
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.normalize import Normalize
@@ -72,7 +73,7 @@ def width(
     return options.bits
 
 
-_DECODERS = (Activation, AddConstants, Affine, ArrayMap, Concat, ElemWise)
+_DECODERS = (Activation, AddConstants, Affine, ArrayMap, Concat, ElemWise, Normalize)
 _WORK_OF_ELEMENT = 750
 """Multiply-accumulates of the network for each element that gets 16 bits: 2 % of the instructions of a detector on x86."""
 
@@ -156,7 +157,7 @@ def _is_residual_stream(graph: Graph, name: str, visited: set[str]) -> bool:
     visited.add(name)
     producer = graph.producer(name)
     if producer is None or not (
-        _is_sum_or_concat(producer) or isinstance(producer.op, (ArrayMatMul, Conv)) or producer.op.moves_values
+        _is_sum_or_concat(producer) or isinstance(producer.op, (ArrayMatMul, Conv, Convert)) or producer.op.moves_values
     ):
         return False
     return name not in graph.outputs and graph.feeds_only(name, lambda node: _continues_stream(graph, node, visited))
@@ -184,12 +185,19 @@ def _are_scores(graph: Graph, name: str) -> bool:
     return elements(shape) == shape[1] or _are_hidden_states(graph, producer.inputs[0])
 
 
+_HALF = 127 / 256
+"""127 steps of an 8-bit probability."""
+
+
 def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> bool:
-    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part; probabilities of a
-    Softmax keep 8 bits."""
+    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part.
+
+    Probabilities of a Softmax have steps of 1 / 256. They keep them if any is above one half.
+    """
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
-        return False
+        measured = histograms.get(name)
+        return measured is not None and measured.largest < _HALF and needs_16_bits(_HALF, measured.deviation**2)
     measured = [one for part in _joined_parts(graph, name, source) if (one := histograms.get(part)) is not None]
     widest = max(measured, key=lambda one: one.largest, default=None)
     return widest is not None and needs_16_bits(widest.largest, widest.deviation**2)
