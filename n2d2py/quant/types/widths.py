@@ -22,6 +22,7 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
 from n2d2py.quant.types.spectra import is_magnitude
@@ -104,6 +105,32 @@ def decoding_tensors(graph: Graph, spoiled: Collection[str]) -> frozenset[str]:
         if left >= 0 and 2 * counts[name] <= largest:
             chosen.add(name)
     return frozenset(chosen)
+
+
+_MOST_READING = 0.02
+"""Share of the multiply-accumulates of a network that the layers after averages of 16 bits may have."""
+
+
+def averaged_tensors(graph: Graph) -> frozenset[str]:
+    """Return the averages of whole maps that only the last layers consume, if these are a small part of the work.
+
+    An average is more precise than the values it is taken of, so 8 bits may be the largest error of a classifier.
+    """
+    work = {node.name: layer_macs(graph, node) for node in graph.nodes}
+    limit = _MOST_READING * sum(work.values())
+
+    def reads(node: Node) -> bool:
+        is_last = graph.is_last(node.output) or feeds_output_softmax(graph, node.output)
+        return isinstance(node.op, (Conv, Fc)) and is_last and work[node.name] <= limit
+
+    averages = (node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Average")
+    return frozenset(
+        name
+        for name in averages
+        if elements(graph.shape(name)) == graph.shape(name)[1]
+        and name not in graph.outputs
+        and graph.feeds_only(name, reads, lambda node: node.op.moves_values)
+    )
 
 
 def _decodes(node: Node) -> bool:
