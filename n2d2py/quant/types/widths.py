@@ -185,14 +185,15 @@ def _are_scores(graph: Graph, name: str) -> bool:
 
 
 def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> bool:
-    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part; probabilities of a
+    """True if 8 bits leave too little of an output, such as depths, spectra, or boxes next to scores; probabilities of a
     Softmax keep 8 bits."""
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
         return False
     measured = [one for part in _joined_parts(graph, name, source) if (one := histograms.get(part)) is not None]
-    widest = max(measured, key=lambda one: one.largest, default=None)
-    return widest is not None and needs_16_bits(widest.largest, widest.deviation**2)
+    count = sum(one.count for one in measured)
+    within = sum(one.count * one.deviation**2 for one in measured) / max(count, 1)
+    return count > 0 and needs_16_bits(max(one.largest for one in measured), within)
 
 
 def _joined_parts(graph: Graph, name: str, source: Mapping[str, str]) -> list[str]:
