@@ -146,7 +146,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         scales = None if result is None or not np.isfinite(result).all() else _channel_scales(graph, scaled, result)
         if scales is not None:
             scales_by_input[name] = scales
-        elif _last_products(graph, name, {}) or _is_better_in_float(graph, name, x, results):
+        elif _last_products(graph, name, {}) or (results and _is_better_in_float(graph, name, x, results)):
             scales_by_input[name] = np.zeros((2, 0))
     return scales_by_input
 

@@ -218,13 +218,16 @@ def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histog
 
     Probabilities of a Softmax have steps of 1 / 256. They keep them if any is above one half.
     """
+    """True if 8 bits leave too little of an output, such as depths, spectra, or boxes next to scores; probabilities of a
+    Softmax keep 8 bits."""
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
         measured = histograms.get(name)
         return measured is not None and measured.largest < _HALF and needs_16_bits(_HALF, measured.deviation**2)
     measured = [one for part in _joined_parts(graph, name, source) if (one := histograms.get(part)) is not None]
-    widest = max(measured, key=lambda one: one.largest, default=None)
-    return widest is not None and needs_16_bits(widest.largest, widest.deviation**2)
+    count = sum(one.count for one in measured)
+    within = sum(one.count * one.deviation**2 for one in measured) / max(count, 1)
+    return count > 0 and needs_16_bits(max(one.largest for one in measured), within)
 
 
 def _joined_parts(graph: Graph, name: str, source: Mapping[str, str]) -> list[str]:
