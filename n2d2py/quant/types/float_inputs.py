@@ -23,14 +23,12 @@ from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.linear import WeightedReaders, padded_reader, scale_inputs, weighted_readers
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
+from n2d2py.operators.quantize import Convert
+from n2d2py.operators.reshape import MemoryView
 from n2d2py.quant.types.guards import EXACT_FUNCTIONS
 from n2d2py.quant.types.ranges import channel_weights, interval_type, weight_error
 
