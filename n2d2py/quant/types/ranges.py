@@ -69,13 +69,9 @@ class ValueCounts:
         """Return the sum of squared quantization errors of a type, at the tensor or at the results of `readers`."""
         lowest, highest = kind.qmin - kind.zero_point, kind.qmax - kind.zero_point
         steps = self.x / kind.scale
-        np.rint(steps, out=steps)
-        np.maximum(steps, lowest, out=steps)
-        np.minimum(steps, highest, out=steps)
+        np.clip(np.rint(steps, out=steps), lowest, highest, out=steps)
         if not self.readers:
-            steps *= kind.scale
-            np.subtract(self.x, steps, out=steps)
-            return float(np.dot(self.p, np.square(steps, out=steps)))
+            return float(np.dot(self.p, np.square(self.x - steps * kind.scale)))
         values, index = np.arange(lowest, highest + 1) * kind.scale, (steps - lowest).astype(np.intp)
         with np.errstate(all="ignore"):
             lost = sum(np.square(np.nan_to_num(y - f(values)[index])) for f, y in zip(self.readers, self._results, strict=True))
