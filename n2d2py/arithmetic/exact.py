@@ -68,14 +68,14 @@ def conv_sums(
     if per_group == 1 and outputs == channels:
         return _depthwise_sums(x.astype(dtype, copy=False), weights.astype(dtype, copy=False), stride, dilation)
     matrix = weights.astype(dtype, copy=False).reshape(groups, outputs // groups, per_group * kh * kw)
-    windows = sliding_windows(x.astype(dtype, copy=False), (kh, kw), stride, dilation)
+    windows = sliding_windows(x, (kh, kw), stride, dilation)
     oh, ow = windows.shape[2:4]
     sums = np.empty((n, outputs, oh, ow), dtype)
     rows = max(1, _GATHERED // max(1, channels * kh * kw * ow))
     for sample in range(n):
         for top in range(0, oh, rows):
             part = windows[sample, :, top : top + rows].transpose(0, 3, 4, 1, 2)
-            columns = np.ascontiguousarray(part).reshape(groups, per_group * kh * kw, -1)
+            columns = np.ascontiguousarray(part, dtype).reshape(groups, per_group * kh * kw, -1)
             sums[sample, :, top : top + rows] = np.matmul(matrix, columns).reshape(outputs, -1, ow)
     return sums
 
