@@ -108,7 +108,7 @@ def decoding_tensors(graph: Graph, spoiled: Collection[str]) -> frozenset[str]:
 
 
 _MOST_READING = 0.02
-"""Share of the multiply-accumulates of a network that the layers after averages of 16 bits may have."""
+"""Share of the multiply-accumulates of a network that the layers after 16-bit averages may have."""
 
 
 def averaged_tensors(graph: Graph) -> frozenset[str]:
