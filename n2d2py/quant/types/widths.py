@@ -10,19 +10,16 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat, is_real_concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
 from n2d2py.quant.types.spectra import is_magnitude
@@ -221,13 +218,16 @@ def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histog
 
     Probabilities of a Softmax have steps of 1 / 256. They keep them if any is above one half.
     """
+    """True if 8 bits leave too little of an output, such as depths, spectra, or boxes next to scores; probabilities of a
+    Softmax keep 8 bits."""
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
         measured = histograms.get(name)
         return measured is not None and measured.largest < _HALF and needs_16_bits(_HALF, measured.deviation**2)
     measured = [one for part in _joined_parts(graph, name, source) if (one := histograms.get(part)) is not None]
-    widest = max(measured, key=lambda one: one.largest, default=None)
-    return widest is not None and needs_16_bits(widest.largest, widest.deviation**2)
+    count = sum(one.count for one in measured)
+    within = sum(one.count * one.deviation**2 for one in measured) / max(count, 1)
+    return count > 0 and needs_16_bits(max(one.largest for one in measured), within)
 
 
 def _joined_parts(graph: Graph, name: str, source: Mapping[str, str]) -> list[str]:
