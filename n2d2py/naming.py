@@ -1,4 +1,4 @@
-"""Names that nothing else has, and the endings of file names."""
+"""Names that nothing else has, short ones for tables and drawings, and the endings of file names."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def numbered_name(stem: str, is_taken: Callable[[str], bool], first: int = 2) ->
     while is_taken(name):
         name, number = f"{stem}_{number}", number + 1
     return name
+
+
+def shorten(text: str, length: int) -> str:
+    """At most `length` characters: the beginning and the end, which tell layers apart, around an ellipsis."""
+    if len(text) <= length:
+        return text
+    head = (length - 1) // 3
+    return text[:head] + "…" + text[len(text) - (length - 1 - head) :]

@@ -273,11 +273,7 @@ def _prepare_project(quantized: QuantizedNetwork, tested: Stimuli | None, option
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:
         log.notice("-export %s is replaced by %s", options.export.target, target.name)
-    memory = (
-        plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs, target.constant_needs)
-        if target.needs_plan
-        else None
-    )
+    memory = plan_stage(quantized.graph, network.params, target) if target.needs_plan else None
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
     stored = stored_stimuli(network, graph, chosen)

@@ -14,18 +14,15 @@ from n2d2py.arithmetic.functions import lane_sum, log
 from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, activation_clamp, integer_layer, quantizer, refusal
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Exponentials, MaskedExponentials
+from n2d2py.graph import Exponentials, MaskedExponentials, Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call
-from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.transpose import transpose_source
+from n2d2py.operators.arrays.base import emit_constant, emit_flat, emit_reshape, kernel_call
+from n2d2py.operators.arrays.values import Arrays, onnx
+from n2d2py.operators.reshape import transpose_source
 
 _MAX_ELEMENTS = 65535
 """Largest number of elements in an integer row."""
@@ -119,7 +116,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
-@onnx_array("Softmax", "LogSoftmax")
+@onnx("Softmax", "LogSoftmax")
 def _from_onnx(a: Arrays) -> None:
     """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from support import join_networks as joins
 from support.onnx_models import decibels
+from support.ops import Concat
 from support.tables import every
 
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph.forms import Moved, Rescaled
-from n2d2py.operators.concat import Concat
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate

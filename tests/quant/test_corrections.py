@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.ops import ArrayRecurrent, Conv, Fc
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import ChannelClip, Clip
-from n2d2py.contracts.quant.forming import activation_clamp
 from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import activation_clamp
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.arrays.recurrent import GATES
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.correct.channels import channel_factors, scale_channels

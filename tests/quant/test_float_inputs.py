@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 from support.onnx_models import text_model
+from support.ops import Activation, Affine, Conv, ElemWise, Fc, MemoryView, Reshape, Transpose
 
 from n2d2py.contracts.functions import Log, Logistic
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.types.float_inputs import choose_float_inputs, with_float_inputs

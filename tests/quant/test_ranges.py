@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.model_run import MODELS
 from support.onnx_models import ModelBuilder, decibels, runtime_outputs
+from support.ops import Activation, Conv, Pool
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -15,9 +16,6 @@ from n2d2py.contracts.functions import Clip, Elu, LeakyRectifier
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize, quantize_observed
 from n2d2py.quant.observe.layerwise import expected_error

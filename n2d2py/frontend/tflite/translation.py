@@ -23,7 +23,7 @@ from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, T
 from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
 from n2d2py.graph.shapes import Shape
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 from n2d2py.registry import Registry
 
 OPSET = 21
@@ -68,6 +68,7 @@ class Translation:
     """The ONNX graph under construction.
 
     Attributes:
+        fresh: returns unused names.
         places: operator of the file from which each ONNX tensor comes, by name.
         rounding: rounding of the current operator, as `Node.rounding`.
         variables: variables of the file.
@@ -82,18 +83,12 @@ class Translation:
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
         self._known: dict[int, TfliteTensor] = {}
-        self._taken = {tensor.name for tensor in file.tensors}
+        self.fresh = FreshNames(tensor.name for tensor in file.tensors)
         self._blocked: set[int] = set()
         self._label = ""
         self.variables = Variables(self)
 
     # ---- names and nodes ------------------------------------------------------------------------
-    def fresh(self, name: str) -> str:
-        """Return an unused name."""
-        unique = numbered_name(name, self._taken.__contains__)
-        self._taken.add(unique)
-        return unique
-
     def emit(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         """Add a node; return its only result."""
         self.emit_many(operator, inputs, [output], **attributes)
@@ -492,11 +487,8 @@ Lowering = Callable[[Translation, TfliteOperator], None]
 _MODULES = ("operators", "real_operators", "array_operators", "recurrent", "detections")
 LOWERINGS: Registry[Lowering] = Registry("the translation of", *(f"n2d2py.frontend.tflite.{name}" for name in _MODULES))
 """Translations by name of the operator, "custom NAME" for custom operators."""
-
-
-def lowers(*operators: str) -> Callable[[Lowering], Lowering]:
-    """Return a decorator that registers a translation. Raise InternalError if an operator has another one."""
-    return LOWERINGS.declare(*operators)
+lowers = LOWERINGS.declare
+"""Decorator that registers a translation."""
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

@@ -12,8 +12,17 @@ from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilog
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import pool_rescale, stored_origin
-from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    file_clamp,
+    file_rescale,
+    integer_layer,
+    moved_layer,
+    peak,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import INT8, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
@@ -217,11 +226,10 @@ def lower(layer: Layer) -> LayerCode:
     if op.mode == "Nearest":
         config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
         return layer.code("resize", layer.call("resizeNearest", config))
-    zero = int(layer.values("origin")[0]) if layer.has("origin") else layer.inputs[0].zero_point if layer.integer else 0
     selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
     stored = epilogue(layer, selection)
     types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
-    config = layer.config(title, types, {**order, "Zero": zero}, selection)
+    config = layer.config(title, types, {**order, "Zero": layer.input_zero}, selection)
     size = layer.input_shape[2:]
     weights = op.integer_weights(size) if layer.integer else (None, None)
     axes = [

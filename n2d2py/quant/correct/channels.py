@@ -24,11 +24,10 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import each_sample
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import in_memory_order
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.quantize import Convert
 from n2d2py.quant.correct.equalize import takes_channels
 from n2d2py.quant.correct.projections import LARGEST, Projection, compensate, find_projections, score_factors, with_one_range
 from n2d2py.quant.types.ranges import channel_weights, weight_error

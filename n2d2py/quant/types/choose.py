@@ -13,12 +13,11 @@ from n2d2py.arithmetic.thresholds import activation_threshold
 from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.types.concat import CoarseConcat, choose_concat_types, fill_values, widen_to_fills

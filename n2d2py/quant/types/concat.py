@@ -17,9 +17,7 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.quant.types.ranges import finer_type
 from n2d2py.quant.types.widths import is_sequence, requested_bits

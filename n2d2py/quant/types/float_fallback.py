@@ -2,7 +2,7 @@
 
 These layers fall back to floating point:
 - layers with `Quantize=0`, and layers without an integer form;
-- the power spectrum up to its logarithm (spectra.py), and divisors (guards.py);
+- the power spectrum up to its logarithm (spectra.py), divisors, and masks of attention with their softmax (guards.py);
 - the first layers after a float input (float_inputs.py), and layers that the target runs in floating point (float_regions.py);
 - layers between float layers that only move values or compute exactly (maximum, product, sum of two);
 - a Concat with a float producer or consumer: one integer scale for boxes and scores of a detector would spoil the scores.
@@ -20,21 +20,19 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.quantizer import refusal, refused
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.precision import Precision, TargetForm
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.arrays.selection import ArrayTopK
 from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.types.float_inputs import input_layers
-from n2d2py.quant.types.guards import divisor_layers
+from n2d2py.quant.types.guards import divisor_layers, mask_layers
 from n2d2py.quant.types.spectra import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
@@ -51,7 +49,8 @@ def float_layers(graph: Graph) -> set[str]:
     added too, with the layers that move its result: the parts of its result are then quantized one by one.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _is_float_on_target(graph, node)}
-    chosen |= _without_integer_form(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
+    chosen |= _without_integer_form(graph) | power_layers(graph) | divisor_layers(graph) | mask_layers(graph)
+    chosen |= input_layers(graph)
     concats: set[str] = set()
     while chosen:
         between = _between_float_layers(graph, chosen)

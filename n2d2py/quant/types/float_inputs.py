@@ -21,14 +21,12 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.linear import WeightedReaders, padded_reader, scale_inputs, weighted_readers
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
+from n2d2py.operators.quantize import Convert
+from n2d2py.operators.reshape import MemoryView
 from n2d2py.quant.types.guards import EXACT_FUNCTIONS
 from n2d2py.quant.types.ranges import channel_weights, interval_type, weight_error
 
@@ -175,10 +173,14 @@ def _is_better_in_float(graph: Graph, name: str, x: np.ndarray, real: Mapping[st
     if any(getattr(node.op, "result", "") for node in _first_layers(graph, name)) and not np.allclose(integers, x):
         return True  # other samples may lie near the threshold of a comparison
     for tensor, values in real.items():
+        if values.dtype.kind != "f":
+            continue
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
-            result_error = np.square(_quantized(values) - values).mean()
-        if not np.isfinite(error) or error > _WORSE_RATIO * max(result_error, 1e-30 * np.square(values).mean()):
+            result_error = max(
+                np.square(_quantized(values) - values).mean(), 1e-30 * np.square(values, dtype=np.float64).mean()
+            )
+        if not error <= _WORSE_RATIO * result_error:
             return True
     return False
 

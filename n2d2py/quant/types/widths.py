@@ -10,17 +10,14 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat, is_real_concat
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
 from n2d2py.quant.types.spectra import is_magnitude
