@@ -36,11 +36,11 @@ setups() {
     cat "$root/setup.cfg" "$root"/plugins/*/setup.cfg 2>/dev/null || true
 }
 
-# Makes $root/.venv hold the checkout and its plug-ins (editable) with their dependencies, the extras onnx and plots and, when $1 is the name of an
+# Makes $root/.venv hold the checkout and its plug-ins (editable) with their dependencies, the extra onnx and, when $1 is the name of an
 # extra, those of the extra. Does nothing when an earlier call did it for the same setup.cfg files.
 ensure_venv() {
     local extra=${1:-} venv=$root/.venv python what stamp folder
-    what=$root[onnx,plots${extra:+,$extra}]
+    what=$root[onnx${extra:+,$extra}]
     stamp=$venv/.installed-${extra:-base}
     if [ -f "$stamp" ] && setups | cmp -s - "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; then
         return

@@ -24,9 +24,13 @@ from n2d2py.version import __version__
 if TYPE_CHECKING:
     from n2d2py.pipeline import ExportRun
     from n2d2py.stages.load import LoadedNetwork
+    from n2d2py.stages.options import RunOptions
 
 _COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
 """Codes of a wrong command line."""
+
+_DEFECT = 3
+"""Exit status of an internal error."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -37,54 +41,56 @@ def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     log.setup(quiet="-quiet" in words, verbose="-verbose" in words, strict="-strict" in words)
     try:
-        arguments = parse_arguments(words)
-    except N2D2Error as error:
-        log.report_error(error)
-        return 2
-    try:
-        if arguments.h or arguments.v:
-            print(help_text(arguments.h) if arguments.h else f"n2d2py {__version__}")
-            if arguments.h and arguments.export:
-                from n2d2py.exports.parameters import parameters_help
-
-                print(parameters_help(arguments.export))
-        elif arguments.completion:
-            from n2d2py.completion import completion
-
-            print(completion(arguments.completion), end="")
-        else:
-            run(arguments)
-            log.raise_on_strict()
-            _repeat_warnings()
+        _answer(parse_arguments(words))
         sys.stdout.flush()
-        return 0
-    except N2D2Error as error:
-        log.report_error(error)
-        return 2 if error.code in _COMMAND_LINE else 1
-    except KeyboardInterrupt:
-        return _failed("E010", "the run was interrupted", "run the command again; the previous export is unchanged", 130)
     except BrokenPipeError:
         _discard_stdout()
         return 1
-    except OSError as error:
-        try:
-            sys.stdout.flush()
-        except OSError:
-            _discard_stdout()
-        log.report_error(_system_error(error))
-        return 1
-    except MemoryError:
-        return _failed("E013", "memory is exhausted", "use fewer calibration or test samples, or a smaller model")
-    except Exception as error:  # the last resort: a defect of the tool, still one line
-        if "-verbose" in words:
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, OSError):
+            _flush_or_discard_stdout()
+        failure, status = _explained(error)
+        if status == _DEFECT and "-verbose" in words:
             traceback.print_exc()
-        what = f"internal error: {type(error).__name__}: {error}"
-        return _failed("E099", what, "run again with -verbose and report this defect of n2d2py", 3)
+        log.report_error(failure)
+        return status
+    return 0
 
 
-def _failed(code: str, what: str, remedy: str, status: int = 1) -> int:
-    log.report_error(N2D2Error(code, what, remedy=remedy))
-    return status
+def _explained(error: BaseException) -> tuple[N2D2Error, int]:
+    """Return the one line that `error` becomes, and the exit status."""
+    match error:
+        case N2D2Error():
+            return error, 2 if error.code in _COMMAND_LINE else 1
+        case KeyboardInterrupt():
+            remedy = "run the command again; the previous export is unchanged"
+            return N2D2Error("E010", "the run was interrupted", remedy=remedy), 130
+        case OSError():
+            return _system_error(error), 1
+        case MemoryError():
+            remedy = "use fewer calibration or test samples, or a smaller model"
+            return N2D2Error("E013", "memory is exhausted", remedy=remedy), 1
+        case _:
+            what = f"internal error: {type(error).__name__}: {error}"
+            return N2D2Error("E099", what, remedy="run again with -verbose and report this defect of n2d2py"), _DEFECT
+
+
+def _answer(arguments: Arguments) -> None:
+    """Print what needs no network (-h, -v, -completion), or run the command."""
+    if arguments.h or arguments.v:
+        print(help_text(arguments.h) if arguments.h else f"n2d2py {__version__}")
+        if arguments.h and arguments.export:
+            from n2d2py.exports.parameters import parameters_help
+
+            print(parameters_help(arguments.export))
+    elif arguments.completion:
+        from n2d2py.completion import completion
+
+        print(completion(arguments.completion), end="")
+    else:
+        run(arguments)
+        log.raise_on_strict()
+        _repeat_warnings()
 
 
 def run(arguments: Arguments) -> None:
@@ -95,11 +101,8 @@ def run(arguments: Arguments) -> None:
             values than Python: by `-compare` after it is written, so that it can be looked into.
     """
     from n2d2py import pipeline
-    from n2d2py.graph.describe import describe
     from n2d2py.plugin.load import load_plugins
     from n2d2py.plugin.skeleton import write_skeleton
-    from n2d2py.report import describe_text
-    from n2d2py.stages.report import print_scores
     from n2d2py.stages.train import is_first_process
 
     path = Path(arguments.network)
@@ -116,6 +119,16 @@ def run(arguments: Arguments) -> None:
     _warn_of_parameters(arguments, network)
     if arguments.calib_reload:
         options = pipeline.reload_statistics(network, options)
+    _act(arguments, network, options)
+
+
+def _act(arguments: Arguments, network: LoadedNetwork, options: RunOptions) -> None:
+    """Do the one thing that the command line asks of the loaded network."""
+    from n2d2py import pipeline
+    from n2d2py.graph.describe import describe
+    from n2d2py.report import describe_text
+    from n2d2py.stages.report import print_scores
+
     if arguments.describe:
         layers = describe(network.graph)
         print(json.dumps(layers, indent=1) if arguments.describe == "json" else describe_text(layers, _table_width()))
@@ -169,6 +182,13 @@ def _print_export(run: ExportRun) -> None:
 def _table_width() -> int | None:
     """Return the number of columns for a table on stdout; None, without a limit, if it is not a terminal."""
     return log.terminal_width() if sys.stdout.isatty() else None
+
+
+def _flush_or_discard_stdout() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_stdout()
 
 
 def _discard_stdout() -> None:

@@ -154,7 +154,7 @@ E434: worker process of -learn-workers that died | give a smaller -learn-workers
 E451: label above the number of outputs | correct the network, or set LabelsMapping
 E452: target on an output that is not a vector of classes | put the target on the layer with one value per class
 E453: outputs with NaN or infinity | check the weights and the preprocessing
-E454: plot without matplotlib | pip install 'n2d2py[plots]'
+E454: table without pandas, or sampler without Optuna | pip install pandas, or 'n2d2py[sweep]'
 E455: missing or unreadable tensors of a TargetCompare | correct DataPath, Matching and TargetFormat
 E460: -post that does not fit the model | correct its kind, or choose the outputs by -outputs
 E501: -calib-reload without a previous calibration | calibrate first
@@ -174,11 +174,10 @@ E519: weights above the float16 range | export with -nbbits -32
 E520: flash budget below the minimum size | allow more bytes, or use a smaller model
 E521: RAM budget below the minimum size | allow more bytes, or use a smaller input
 E522: float layers in an integer export with -strict | set Quantize=0 where this is intended, or remove -strict
-E601: unknown memory strategy | use a listed strategy
 E602: malformed memory graph | correct the memory graph
-E603: invalid setting of the memory planner | use a listed value
+E603: memory of another form in Memories | follow the message
 E604: memory plan that overwrites live bytes; the checker found this defect | report the defect
-E605: memory plot without matplotlib, or for a target that places memory itself | install matplotlib, or read the report
+E605: memory plot for a target that places memory itself | read the report
 E606: OptimizeOptimal without ortools | pip install ortools, or use OptimizeOverlap
 E607: memory budget below the minimum size | raise the budget, or use the suggested settings
 E608: conflicting settings of the memory planner | remove one of them

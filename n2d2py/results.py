@@ -13,13 +13,17 @@ import numpy as np
 
 from n2d2py import pipeline
 from n2d2py.data.input_data import as_array
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.exports import target_names
+from n2d2py.figures import Drawing
 from n2d2py.graph import Graph, InputContract, QuantGraph, layer_macs, layer_params
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.observe.compare import LayerComparison
-from n2d2py.report import comparison_text
+from n2d2py.report import ReportData, comparison_text
+from n2d2py.report.calibration import draw_histograms, tensor_ranges
+from n2d2py.report.comparison import draw_sqnr
 from n2d2py.report.layers import layer_rows
+from n2d2py.report.memory_plot import draw_memory
 from n2d2py.runtime import FloatNetwork, Network, Simulator
 from n2d2py.runtime.base import NetworkInfo
 from n2d2py.stages.calibrate import Calibration
@@ -32,9 +36,9 @@ from n2d2py.stages.score import scored_stimuli
 from n2d2py.stages.score_boxes import with_pipeline
 from n2d2py.stages.values import LayerValues, layer_values, one_stimulus
 from n2d2py.targets import Score, ScoreRow, score_table, text_table
+from n2d2py.targets.plots import draw_confusion
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 Cell = str | float | None
@@ -288,15 +292,32 @@ class QuantizedModel(_Runs):
         real = self.quantized.float_graph
         return LayerTable(layer_values(real, self.graph, _stimulus(self.quantized.network, real, stimulus)))
 
-    def plot_histograms(self, layers: Sequence[str] = (), columns: int = 3) -> Figure:
-        """Return the calibrated values of layers (all without names) with the range that their integers hold.
+    def plot_histograms(self, layers: Sequence[str] = (), columns: int = 3) -> Drawing:
+        """Return the calibrated values of layers (all without names), in `columns`, with the range that their integers hold.
 
         Raises:
-            N2D2Error: E516 a layer, or a network, that was not calibrated; E454 without matplotlib.
+            N2D2Error: E516 a layer, or a network, that was not calibrated.
         """
-        from n2d2py.plots import histogram_figure
-
-        return histogram_figure(self.quantized, layers, columns)
+        found, types = self.quantized.observed, self.quantized.types
+        if found is None or types is None:
+            raise N2D2Error("E516", "the model is not calibrated", remedy="quantize it with calibration data")
+        ranges = {
+            one.layer: one
+            for one in tensor_ranges(
+                ReportData(
+                    self.graph.name,
+                    self.quantized.float_graph,
+                    self.graph,
+                    quant=self.quantized.options,
+                    histograms=found.statistics.histograms,
+                    thresholds=types.thresholds,
+                )
+            )
+        }
+        for name in layers:
+            if name not in ranges:
+                raise N2D2Error("E516", f"'{name}' has no histogram", remedy=suggest(name, ranges))
+        return draw_histograms([ranges[name] for name in layers or ranges], columns)
 
     def _title(self) -> str:
         kind = "int" if self.graph.bits > 0 else "float"
@@ -331,18 +352,16 @@ class ScoreTable(_Shown):
         """That of the built export, on the stimuli that it holds."""
         return next((score for label, score in self._first() if label.split()[0] not in ("float", "simulated")), None)
 
-    def plot_confusion(self, kind: str = "simulated") -> Figure:
+    def plot_confusion(self, kind: str = "simulated") -> Drawing:
         """Return the confusion matrix of the first target: of "float", "simulated" or "compiled", else of the first that was scored.
 
         Raises:
-            N2D2Error: E509 without scores, E454 without matplotlib.
+            N2D2Error: E509 without scores.
         """
-        from n2d2py.targets.plots import confusion_figure
-
         scores = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
         if scores is None:
             raise N2D2Error("E509", "the result has no scores", remedy="give labels, and score the model")
-        return confusion_figure(scores)
+        return draw_confusion(scores)
 
     def _first(self) -> list[tuple[str, Score]]:
         return list(next(iter(self.rows.values()), {}).items())
@@ -408,18 +427,16 @@ class ExportedModel(_Shown):
         """Return the result for one raw image or sound, computed in Python, as the compiled export does."""
         return self.model.pipeline(raw)
 
-    def plot_memory(self) -> Figure:
+    def plot_memory(self) -> Drawing:
         """Return the memory map: address against time, a rectangle for each buffer.
 
         Raises:
-            N2D2Error: E605 a target that places memory itself, or no matplotlib.
+            N2D2Error: E605 a target that places memory itself.
         """
-        from n2d2py.memory.files import plan_figure
-
         memory = self.run.project.memory
         if memory is None:
             raise N2D2Error("E605", "this target places its memory itself", remedy="read the report of the export")
-        return plan_figure(memory.problem, memory.plan)
+        return draw_memory(memory.problem, memory.plan, standalone=True)
 
     def _title(self) -> str:
         arena = f", arena {self.memory.arena:,} bytes" if self.memory else ""
@@ -448,15 +465,9 @@ class ComparedExport(_Shown):
             layer.difference is None for layer in self.layers
         )
 
-    def plot(self) -> Figure:
-        """Return the error of every layer as SQNR in dB.
-
-        Raises:
-            N2D2Error: E454 without matplotlib.
-        """
-        from n2d2py.plots import error_figure
-
-        return error_figure(self.layers)
+    def plot(self) -> Drawing:
+        """Return the error of every layer as SQNR in dB; a stroke is the layer alone."""
+        return draw_sqnr(self.layers, standalone=True)
 
     def check(self) -> None:
         """Raise E812 where the compiled values of a layer are not those of Python."""

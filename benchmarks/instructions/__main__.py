@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from common import header, row  # noqa: E402
-from support import kernel_arm  # noqa: E402
+from support import kernel_builds  # noqa: E402
 from support import kernel_cases as cases  # noqa: E402
 from support import kernel_harness as harness  # noqa: E402
 from support.kernel_cases import S8, S16, U8  # noqa: E402
@@ -35,7 +35,7 @@ TARGETS = {
 }
 TARGETS |= {
     name: ([compiler, *machine], list(emulator))
-    for name, (compiler, machine, emulator) in kernel_arm.TARGETS.items()
+    for name, (compiler, machine, emulator) in kernel_builds.TARGETS.items()
     if name.startswith("riscv64-rvv")
 }
 REPEATS = 4

@@ -20,7 +20,7 @@ from n2d2py.contracts.operator import Op
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.quantize import Convert
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.reference.engine import FloatEngine, original_engine

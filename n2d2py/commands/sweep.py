@@ -4,7 +4,7 @@
 
 SWEEP.ini has a section [sweep] with Network, Options, Objectives, Sampler, Trials and Seed, and sections [parameters] and
 [options] with the values to try: docs/how-to/sweep.md. Each finished setting is a file DIR/settings/NNNN/result.json, and a
-sweep that was stopped continues after them. DIR/sweep.csv holds the table, DIR/sweep.png the plot. The result is the same for
+sweep that was stopped continues after them. DIR/sweep.csv holds the table, DIR/sweep.svg the plot. The result is the same for
 every number of workers; a time is best measured with one.
 """
 
@@ -30,7 +30,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters
-from n2d2py.figures import new_figure
+from n2d2py.figures import Svg
 from n2d2py.files import json_text, write_text
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Section, load_document
 from n2d2py.targets.table import text_table
@@ -352,29 +352,47 @@ def write_results(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], folder:
     csv.writer(text, lineterminator="\n").writerows(lines)
     write_text(folder / "sweep.csv", text.getvalue())
     if len(sweep.objectives) >= 2 and any(not row.problem for _, row in rows):
-        _draw(sweep, rows, folder / "sweep.png")
+        _draw(sweep, rows, folder / "sweep.svg")
     return lines
 
 
+_SIZE, _EDGES = (720.0, 420.0), (64.0, 20.0, 700.0, 370.0)
+"""Of the plot, in pixels; left, upper, right and lower edge of its axes."""
+
+
 def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> None:
+    """Draw the second objective to the right and the first upwards; a line joins the settings that none beats."""
     down, across = sweep.objectives[:2]
-    figure = new_figure(8, 5, what="the plot of a sweep")
-    axes = figure.add_subplot()
-    for front, colour, label in ((False, "#9aa5b1", "beaten"), (True, "#0b63ce", "beaten by none")):
-        chosen = [
-            row for row, one in zip(rows, best(rows, sweep.objectives), strict=True) if one == front and not row[1].problem
-        ]
-        points = sorted((row.figures[across], row.figures[down], setting.folder.name) for setting, row in chosen)
-        x, y = [value for value, _, _ in points], [value for _, value, _ in points]
-        axes.plot(x, y, "o--" if front else "o", color=colour, label=label, linewidth=1)
-        for across_at, down_at, name in points:
-            how = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": 7, "color": colour}
-            axes.annotate(name.lstrip("0") or "0", (across_at, down_at), **how)
-    axes.set_xlabel(OBJECTIVES[across].title)
-    axes.set_ylabel(OBJECTIVES[down].title)
-    axes.legend(loc="lower right")
-    axes.grid(alpha=0.3)
-    figure.savefig(path, metadata={"Software": None})
+    done = [
+        (setting, each.figures, front)
+        for (setting, each), front in zip(rows, best(rows, sweep.objectives), strict=True)
+        if not each.problem
+    ]
+    left, top, right, foot = _EDGES
+    lowest, span = {}, {}
+    for name in (across, down):
+        values = [figures[name] for _, figures, _ in done]
+        lowest[name], span[name] = min(values), (max(values) - min(values)) or 1
+    svg = Svg(*_SIZE, "chart", standalone=True)
+
+    def place(share_across: float, share_down: float) -> tuple[float, float]:
+        return left + 20 + share_across * (right - left - 40), foot - 20 - share_down * (foot - top - 40)
+
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = place(share, share)
+        svg.line(x, top, x, foot, "grid")
+        svg.line(left, y, right, y, "grid")
+        svg.text(x, foot + 14, f"{lowest[across] + share * span[across]:.6g}", "tick")
+        svg.text(left - 5, y + 3.5, f"{lowest[down] + share * span[down]:.6g}", "tick", anchor="end")
+    points = []
+    for setting, figures, front in sorted(done, key=lambda one: (one[1][across], one[1][down], one[0].folder.name)):
+        x, y = place(*((figures[name] - lowest[name]) / span[name] for name in (across, down)))
+        svg.rect(x - 3, y - 3, 6, 6, "k-conv" if front else "k-other", 3)
+        svg.text(x + 5, y - 5, setting.folder.name.lstrip("0") or "0", "tick", anchor="start")
+        points += [(x, y)] * front
+    svg.polyline(points, "line")
+    svg.text((left + right) / 2, foot + 32, f"{OBJECTIVES[across].title}; above: {OBJECTIVES[down].title}", "info")
+    svg.finish().save(path)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -121,11 +121,8 @@ FUNCTIONS: Registry[type[FunctionRow]] = Registry("the function")
 """All functions by kind."""
 ONNX_FUNCTIONS: Registry[Callable[[OnnxSource], FunctionRow]] = Registry("the function of the ONNX operator")
 """Converters of ONNX operators that are functions; ValueError, with a clause as reason, refuses a node."""
-
-
-def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], FunctionRow]], Callable[[OnnxSource], FunctionRow]]:
-    """Register the converter of an ONNX operator to a function."""
-    return lambda read: ONNX_FUNCTIONS.add(operator, read)
+from_onnx = ONNX_FUNCTIONS.declare
+"""Decorator that registers the converter of ONNX operators to a function."""
 
 
 FunctionType = TypeVar("FunctionType", bound="type[FunctionRow]")

@@ -17,7 +17,7 @@ import numpy as np
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph import Graph, Node, Shape
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 from n2d2py.registry import Registry
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ class OnnxWriter:
         self.graph = graph
         self.nodes: list[NodeProto] = []
         self.initializers: list[TensorProto] = []
-        self._names = set(graph.tensors)
-
-    def fresh(self, stem: str) -> str:
-        """Return an unused name that starts with `stem`."""
-        name = numbered_name(stem, self._names.__contains__, first=1)
-        self._names.add(name)
-        return name
+        self.fresh = FreshNames(graph.tensors, first=1)
 
     def emit(self, op_type: str, inputs: Iterable[str], output: str | None = None, **attributes) -> str:
         """Add a node; return its output, a fresh name unless given."""
@@ -142,12 +136,5 @@ Emitter = Callable[[OnnxWriter, Node, str], None]
 
 EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
 """ONNX emitters by operator kind."""
-
-
-def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:
-    """Return a decorator that registers an emitter for operators of these kinds.
-
-    Raises:
-        InternalError: another emitter has a kind.
-    """
-    return EMITTERS.declare(*kinds)
+onnx_emitter = EMITTERS.declare
+"""Decorator that registers an emitter for operators of these kinds."""

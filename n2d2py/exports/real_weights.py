@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import FractionRescale
-from n2d2py.contracts.quant.quantizer import QUANTIZERS
-from n2d2py.contracts.quant.weighted import WeightedQuantizer, zero_point_terms
+from n2d2py.contracts.quant.quantizer import QUANTIZERS, WeightedQuantizer, zero_point_terms
 from n2d2py.graph import QuantGraph, QuantNode, Weighted
 
 

@@ -61,6 +61,17 @@ def hwc(values: np.ndarray) -> np.ndarray:
     return values.transpose(1, 2, 0)
 
 
+def hwc_field(shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.dtype, tuple[int, int, int]]:
+    """Return the type and shape (H, W, C) of a tensor as exports hold it, for a field of a `np.dtype`."""
+    return dtype.newbyteorder("<"), (height(shape), width(shape), channels(shape))
+
+
+def from_hwc(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return (N, H, W, C) as contiguous (N, C, ...) of the rank of `shape`, in the byte order of this machine."""
+    moved = np.moveaxis(values, 3, 1).reshape(len(values), *shape[1:])
+    return np.ascontiguousarray(moved.astype(moved.dtype.newbyteorder("="), copy=False))
+
+
 def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str], folder: Path) -> None:
     """Write `stimuli/<name><number>.pgm|ppm`, `stimuli.list` and `stimuli.link` into `folder`.
 

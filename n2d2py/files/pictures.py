@@ -1,4 +1,4 @@
-"""Images: opened by Pillow, of known formats and no more pixels than a network could take; drawn by matplotlib."""
+"""Images: opened by Pillow, of known formats and no more pixels than a network could take."""
 
 from __future__ import annotations
 
@@ -40,16 +40,3 @@ def open_picture(path: Path) -> Iterator[Image]:
             if image.width * image.height > MAX_PIXELS:
                 raise ValueError(f"it has more than {MAX_PIXELS:,} pixels")
             yield image
-
-
-@contextmanager
-def plain_text() -> Iterator[None]:
-    """Within it matplotlib draws names unchanged: `$` begins no formula, and letters that a font lacks are boxes."""
-    try:
-        from matplotlib import rc_context
-    except ImportError:  # who draws says so
-        yield
-        return
-    with rc_context({"text.parse_math": False}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield

@@ -9,35 +9,36 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from n2d2py.registry import dataclass_transform
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass_transform(frozen_default=True, eq_default=False)
 class Form:
-    """Base of all forms. The fields of a form are its constants."""
+    """Base of all forms, which are frozen dataclasses. The fields of a form are its constants."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
         """The constants by role."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return dict(vars(self))
 
 
-@dataclass(frozen=True, eq=False)
 class Moved(Form):
     """Stored values are copied, compared or, as plain integers, added: no constants and no rescale."""
 
 
-@dataclass(frozen=True, eq=False)
 class Rescaled(Form):
     """Values, or sums over windows, are rescaled; the operator's attributes are the only constants."""
 
 
-@dataclass(frozen=True, eq=False)
 class StoredSums(Rescaled):
     """Sums over windows of stored integers minus `origin` (1), which the rescale adds again instead of the zero point."""
 
     origin: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Weighted(Form):
     """acc = bias + sum of weights times inputs.
 
@@ -49,7 +50,6 @@ class Weighted(Form):
     bias: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Aligned(Form):
     """Inputs are brought to one scale and combined: terms m_i (q_i - zero point); a sum also adds `offset`.
 
@@ -61,7 +61,6 @@ class Aligned(Form):
     offset: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Dequantized(Form):
     """Real numbers scale_i (q_i - zero point) are combined in float32, as in a pre-quantized network.
 
@@ -71,7 +70,6 @@ class Dequantized(Form):
     scales: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Table(Form):
     """Lookup table: the output is table[q - qmin].
 
@@ -81,7 +79,6 @@ class Table(Form):
     table: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Interpolated(Form):
     """Linear interpolation between knots: arithmetic/interpolated.py.
 
@@ -91,7 +88,6 @@ class Interpolated(Form):
     knots: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Exponentials(Form):
     """Integer softmax: arithmetic/attention.py.
 
@@ -103,7 +99,6 @@ class Exponentials(Form):
     numerator: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class MaskedExponentials(Exponentials):
     """Integer softmax with a mask.
 
@@ -113,7 +108,6 @@ class MaskedExponentials(Exponentials):
     mask: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Normalized(Form):
     """acc = gains * ((elements of a row - mean) / deviation) + offsets: arithmetic/attention.py.
 
@@ -127,7 +121,6 @@ class Normalized(Form):
     fraction: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Shifted(Form):
     """acc = multiplier * (q - zero point) + constant_multiplier * stored, element by element.
 
@@ -140,7 +133,6 @@ class Shifted(Form):
     stored: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class _Named(Form):
     """Constants with roles that the operator names."""
 
@@ -151,12 +143,10 @@ class _Named(Form):
         return self.by_role
 
 
-@dataclass(frozen=True, eq=False)
 class Custom(_Named):
     """Constants of an operator that defines its own integer arithmetic, such as that of a plug-in."""
 
 
-@dataclass(frozen=True, eq=False)
 class Real(_Named):
     """A layer in floating point. `by_role` has the roles of the graph's Node, in the type of the layer.
 
@@ -164,21 +154,8 @@ class Real(_Named):
     """
 
 
-_FORMS: dict[frozenset[str], type[Form]] = {
-    frozenset(each.name for each in fields(form)): form
-    for form in (
-        StoredSums,
-        Weighted,
-        Aligned,
-        Dequantized,
-        Table,
-        Interpolated,
-        Exponentials,
-        MaskedExponentials,
-        Normalized,
-        Shifted,
-    )
-}
+_KINDS = StoredSums, Weighted, Aligned, Dequantized, Table, Interpolated, Exponentials, MaskedExponentials, Normalized, Shifted
+_FORMS: dict[frozenset[str], type[Form]] = {frozenset(each.name for each in fields(form)): form for form in _KINDS}
 """The forms by the roles of their constants, used by files only."""
 
 

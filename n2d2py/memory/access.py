@@ -1,6 +1,6 @@
 """Memory access of operators: the contract between operators and planners.
 
-A function under `@memory_access("Kind")` declares the access of an operator. Kernel contract: window operators store output
+A function under `@memory_access("Kind")` declares the access of an operator that does not read anything at any time. Kernel contract: window operators store output
 rows in order, with any order inside a row. Pointwise operators read all operands of an element before they store it, forwards.
 Other operators may read anything at any time.
 """
@@ -323,17 +323,15 @@ class Arrival(Access):
 
 Accessing = Callable[[QuantNode, QuantGraph], Access]
 MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.operators.catalog")
-"""Memory accesses of layers by operator kind."""
+"""Declared memory accesses of layers by operator kind."""
+memory_access = MEMORY_ACCESSES.declare
+"""Decorator that registers the memory access of operator kinds."""
 
 
-def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
-    """Register the decorated memory access of operator kinds. A second one for a kind is an InternalError."""
-    return MEMORY_ACCESSES.declare(*kinds)
-
-
-def whole(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access of an operator whose output elements may each depend on all inputs."""
-    return Whole()
+def access_of(node: QuantNode, graph: QuantGraph) -> Access:
+    """Return the memory access of a layer; without a declared one, each output element may depend on all inputs."""
+    declared = MEMORY_ACCESSES.get(node.op.kind)
+    return declared(node, graph) if declared else Whole()
 
 
 def rows(node: QuantNode, graph: QuantGraph) -> Access:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import gcd, prod
 from typing import Any
 
@@ -82,6 +84,8 @@ class Case:
         return gcd(self.size, *sizes, *(elements if len(elements) > 1 else ())) or 1
 
 
+_BLOCK = 1 << 18
+"""Stamps of a tensor that are written or compared at once."""
 _BYTES = ("offset", "size", "stride", "limit", "wrap_offset", "pitch")
 """Fields of a plane that count bytes."""
 
@@ -117,34 +121,57 @@ class Stamps:
 
     def own(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
         """Return the stamps that a tensor, or some of its rows and columns, must have: int64[rows, columns, pixel]."""
-        height, width, pixel = self.shape[name]
-        if name in self.views:
+        places = self.order(name, rows, columns)
+        while name in self.views:
             sources, axis = self.views[name]
-            whole = np.concatenate([self.own(source) for source in sources], axis)
-            return whole.reshape(self.shape[name])[rows][:, columns]
+            if len(sources) > 1:
+                return np.concatenate([self.own(source) for source in sources], axis).reshape(-1)[places]
+            name = sources[0]
+        return self.base[name] + places
+
+    def order(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
+        """Return the place of each grain in the order of a tensor's elements: int64[rows, columns, pixel]."""
+        height, width, pixel = self.shape[name]
         lines = np.arange(height, dtype=np.int64)[rows] * width
-        starts = self.base[name] + (lines[:, None] + np.arange(width, dtype=np.int64)[columns]) * pixel
+        starts = (lines[:, None] + np.arange(width, dtype=np.int64)[columns]) * pixel
         return starts[:, :, None] + np.arange(pixel, dtype=np.int64)
 
     def store(self, name: str, rows: slice = slice(None)) -> None:
         """Write a tensor, or some of its rows in order. A plane that overlaps itself is found by its next read."""
         if name not in self.case.outside:
-            self.arena[self.addresses(name, rows)] = self.own(name, rows)
+            for at in self.blocks(name, rows):
+                self.arena[self.addresses(name, *at)] = self.own(name, *at)
 
     def compare(self, name: str, op: str | None, reader: str, reads: np.ndarray | None = None) -> None:
         """Check a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
         if name in self.case.outside:
             return
-        stored = self.arena[self.addresses(name)]
-        wrong = stored != self.own(name)
-        if reads is not None:
-            wrong &= reads[:, :, None]
-        if wrong.any():
-            y, x, byte = (int(i) for i in np.argwhere(wrong)[0])
-            holder, lost = self._holder(int(stored[y, x, byte])), int(wrong.sum()) * self.grain
+        lost, first = 0, None
+        for rows, columns in self.blocks(name):
+            stored = self.arena[self.addresses(name, rows, columns)]
+            wrong = stored != self.own(name, rows, columns)
+            if reads is not None:
+                wrong &= reads[rows][:, columns, None]
+            lost += int(wrong.sum()) * self.grain
+            if first is None and wrong.any():
+                y, x, byte = (int(i) for i in np.argwhere(wrong)[0])
+                first = y + (rows.start or 0), x + (columns.start or 0), byte, self._holder(int(stored[y, x, byte]))
+        if first is not None:
+            y, x, byte, holder = first
             place = f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there"
             what = f"{lost} bytes of {name} are lost before {reader} reads them, {place}"
             self.case.fault("overwritten", what, op, name, holder)
+
+    def blocks(self, name: str, rows: slice = slice(None)) -> Iterator[tuple[slice, slice]]:
+        """Yield rows and columns of parts of a tensor of about `_BLOCK` grains, in order; a joined view is one part."""
+        height, width, pixel = self.shape[name]
+        if self._is_joined(name) or height * width * pixel <= _BLOCK:
+            yield rows, slice(None)
+            return
+        first, last, _ = rows.indices(height)
+        lines, columns = max(1, _BLOCK // (width * pixel)), max(1, _BLOCK // pixel)
+        for top, left in product(range(first, last, lines), range(0, width, columns)):
+            yield slice(top, min(top + lines, last)), slice(left, left + columns)
 
     def compare_lines(self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str) -> None:
         if source in self.case.outside or not len(rows):
@@ -155,6 +182,9 @@ class Stamps:
             holder = self._holder(int(stored[position]))
             what = f"line {rows[position[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there"
             self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
+
+    def _is_joined(self, name: str) -> bool:
+        return name in self.views and (len(self.views[name][0]) > 1 or self._is_joined(self.views[name][0][0]))
 
     def _holder(self, stamp: int) -> str | None:
         """Return the tensor that wrote a stamp; "scratch" for destroyed bytes, None for bytes never written."""
@@ -183,8 +213,9 @@ class Stamps:
         """True if bytes of a tensor lie at these arena addresses."""
         key = name, begin, end
         if key not in self._touched:
-            places = self.addresses(name)
-            self._touched[key] = bool(((places >= begin // self.grain) & (places < end // self.grain)).any())
+            low, high = begin // self.grain, end // self.grain
+            parts = (self.addresses(name, *at) for at in self.blocks(name))
+            self._touched[key] = any(bool(((places >= low) & (places < high)).any()) for places in parts)
         return self._touched[key]
 
     def fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:

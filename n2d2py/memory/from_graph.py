@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, channels, height, layer_macs, width
-from n2d2py.memory.access import MEMORY_ACCESSES, TensorSpec
+from n2d2py.memory.access import TensorSpec, access_of
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.strips import reading_columns
@@ -29,10 +28,7 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
             parts[node.output] = node.inputs[0], node.op.first
             del tensors[node.output]
             continue
-        access = MEMORY_ACCESSES.get(node.op.kind)
-        if access is None:
-            raise InternalError(f"no memory access for {node.op.kind}")
-        pattern = access(node, graph)
+        pattern = access_of(node, graph)
         inputs = tuple(parts[name][0] if name in parts else name for name in node.inputs)
         if any(name in parts for name in node.inputs):
             firsts = [parts[name][1] if name in parts else 0 for name in node.inputs]

@@ -148,11 +148,14 @@ class Replay:
                 continue
             if stored_at is None:
                 stored_at = self._store_times(op, backwards)
-            places = self.stamps.addresses(source)
-            if op["type"] in _POINTWISE and self.stamps.elements(source) == self.stamps.elements(output):
-                lost = self._lost_elements(source, places, stored_at, backwards)
-            else:
-                lost = stored_at[places] <= last_read[:, :, None]
+            by_element = op["type"] in _POINTWISE and self.stamps.elements(source) == self.stamps.elements(output)
+            lost = np.zeros(self.stamps.shape[source], bool)
+            for at in self.stamps.blocks(source):
+                places = self.stamps.addresses(source, *at)
+                if by_element:
+                    lost[at] = stored_at[places] < self._elements_of_grains(source, at, backwards)
+                else:
+                    lost[at] = stored_at[places] <= last_read[at][:, :, None]
             self._check_overwritten(op, source, lost)
         if "residual" in op:
             self._add(op)
@@ -195,32 +198,27 @@ class Replay:
 
     def _store_times(self, op: dict[str, Any], backwards: bool) -> np.ndarray:
         """Return the first store of each grain: int32[arena], in rows (windows) or elements (pointwise); 0 for others."""
-        out = self.stamps.addresses(op["output"])
-        if op["type"] in _POINTWISE:
-            when = self._element_of_grain(op["output"])
-        elif op["type"] in _WINDOWS:
-            when = np.arange(out.shape[0], dtype=np.int32)[:, None, None]
-        else:
-            when = np.zeros((1, 1, 1), dtype=np.int32)
-        latest_first = -1
-        if backwards:
-            when, latest_first = when.max() - when, 1
-        times = np.full(self.stamps.size, _NEVER_STORED, dtype=np.int32)
-        times[out.reshape(-1)[::latest_first]] = np.broadcast_to(when, out.shape).reshape(-1)[::latest_first]
+        output, times = op["output"], np.full(self.stamps.size, _NEVER_STORED, dtype=np.int32)
+        rows = self.stamps.shape[output][0]
+        parts, last_first = list(self.stamps.blocks(output)), 1 if backwards else -1
+        for at in parts[::last_first]:
+            out = self.stamps.addresses(output, *at)
+            if op["type"] in _POINTWISE:
+                when = self._elements_of_grains(output, at, backwards)
+            elif op["type"] in _WINDOWS:
+                order = np.arange(rows, dtype=np.int32)[::-1] if backwards else np.arange(rows, dtype=np.int32)
+                when = order[at[0], None, None]
+            else:
+                when = np.zeros((1, 1, 1), dtype=np.int32)
+            times[out.reshape(-1)[::last_first]] = np.broadcast_to(when, out.shape).reshape(-1)[::last_first]
         return times
 
-    def _element_of_grain(self, name: str) -> np.ndarray:
-        """Return the element of the first byte of each grain: int32[height, width, pixel]."""
-        shape, grain = self.stamps.shape[name], self.stamps.grain
-        first = np.arange(0, prod(shape) * grain, grain, dtype=np.int32)
-        return (first // self.graph["tensors"][name].get("bytes", 1)).reshape(shape)
-
-    def _lost_elements(self, source: str, places: np.ndarray, stored_at: np.ndarray, backwards: bool) -> np.ndarray:
-        """Return the grains of a pointwise operand that are overwritten before their element is read."""
-        read_at = self._element_of_grain(source)
-        if backwards:
-            read_at = read_at.max() - read_at
-        return stored_at[places] < read_at
+    def _elements_of_grains(self, name: str, at: tuple[slice, slice], backwards: bool) -> np.ndarray:
+        """Return the element of the first byte of each grain of a block, counted from the last one if `backwards`:
+        int64[rows, columns, pixel]."""
+        stamps, size = self.stamps, self.graph["tensors"][name].get("bytes", 1)
+        element = stamps.order(name, *at) * stamps.grain // size
+        return (prod(stamps.shape[name]) - 1) * stamps.grain // size - element if backwards else element
 
     def _view(self, op: dict[str, Any]) -> None:
         """Check that the output addresses of a view already hold the input bytes, in the output's order."""

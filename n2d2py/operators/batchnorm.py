@@ -9,8 +9,8 @@ from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node
 from n2d2py.ini import TRAINING, Key, Kind
-from n2d2py.operators.affine import emit_gain_and_shift
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
+from n2d2py.operators.pointwise import emit_gain_and_shift
 
 
 @register
@@ -39,7 +39,7 @@ class BatchNorm(Op):
 _ROLES = ("scale", "bias", "mean", "variance")
 
 
-@onnx_array("BatchNormalization")
+@onnx("BatchNormalization")
 def _from_onnx(a: Arrays) -> None:
     """Add a BatchNorm of constants for each channel of an image; else the operations of an array."""
     node, epsilon = a.node, float(a.node.attribute("epsilon", 1e-5))

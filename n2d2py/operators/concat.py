@@ -10,16 +10,13 @@ import numpy as np
 
 from n2d2py.contracts.cpp import Call, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.operator import register
-from n2d2py.contracts.quant.forming import moved_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, peak, quantizer, rescaled_layer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
-from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
-from n2d2py.operators.arrays.lowering import operand_pointers, output_pointer
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
-from n2d2py.operators.transpose import Transpose, transpose_source
+from n2d2py.operators.arrays.base import ArrayOp, emit_flat, emit_operands, operand_pointers, output_pointer
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
+from n2d2py.operators.reshape import Transpose, transpose_source
 
 
 @register
@@ -133,7 +130,7 @@ def _as_padding(values: list[Value], axis: int) -> tuple[Value, dict[int, Sequen
     return value, {axis: [position for part in parts for position in part]}
 
 
-@onnx_array("Concat")
+@onnx("Concat")
 def _from_onnx(a: Arrays) -> None:
     """Concatenate images, before a transposition that they share; else arrays."""
     node, graph = a.node, a.builder.graph

@@ -8,12 +8,10 @@ import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import Moving
-from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class SpaceToDepth(BlockOp):
         return (c, h // b, b, w // b, b), order, (c * b * b, h // b, w // b)
 
 
-@onnx_array("DepthToSpace", "SpaceToDepth")
+@onnx("DepthToSpace", "SpaceToDepth")
 def _from_onnx(a: Arrays) -> None:
     x, block, channels_first = a.image(), int(a.node.attribute("blocksize", 0)), a.node.attribute("mode", "DCR") == "CRD"
     if block < 1:
@@ -104,9 +102,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     blocks = writer.emit("Reshape", [node.inputs[0], writer.constant([0, *split])])
     ordered = writer.emit("Transpose", [blocks], perm=[0, *(1 + axis for axis in order)])
     writer.emit("Reshape", [ordered, writer.constant([0, *result])], output)
-
-
-memory_access("DepthToSpace", "SpaceToDepth")(whole)
 
 
 quantizer("DepthToSpace", "SpaceToDepth")(Moving)

@@ -9,13 +9,10 @@ import numpy as np
 
 from n2d2py.contracts.cpp import Array, Constants, Expression, Layer, LayerCode, Reference, cpp, moving_epilogue
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import Moving
-from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.emitting import emit_constant, emit_take
-from n2d2py.operators.arrays.lowering import loop_type
+from n2d2py.operators.arrays.base import emit_constant, emit_take, loop_type
 
 
 @register
@@ -111,9 +108,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     positions, filled = op.positions()
     x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), emit_constant(writer, np.array(op.fill), writer.graph.kind(x))])
     writer.emit("Gather", [x, writer.exact(np.where(filled, size, positions))], output, axis=1)
-
-
-memory_access("IndexSelect")(whole)
 
 
 quantizer("IndexSelect")(Moving)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.pointwise import Affine
+from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
 
 MOVES = (IndexSelect, Reshape, Transpose, MemoryView)
 

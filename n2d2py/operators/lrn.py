@@ -12,8 +12,7 @@ from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Node, Shape, channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 SMALLEST_K = 1e-12
 """Below this k, the divisor is the sum of squares, which may be 0."""
@@ -51,7 +50,7 @@ class LRN(Op):
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
 
 
-@onnx_array("LRN")
+@onnx("LRN")
 def _from_onnx(a: Arrays) -> None:
     """Add x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta; arrays use elementary operators."""
     x, node = a.image(), a.node
@@ -109,9 +108,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit("LRN", [x], output, **settings)
     else:
         writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)
-
-
-memory_access("LRN")(whole)
 
 
 @cpp("LRN")

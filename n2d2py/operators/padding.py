@@ -8,16 +8,15 @@ from n2d2py.contracts.cpp import Layer, LayerCode, cpp, move
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import Moving
-from n2d2py.contracts.quant.quantizer import quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, pad
 from n2d2py.graph import Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import PoolWindow, memory_access
-from n2d2py.operators.arrays.values import Arrays, check_positions, onnx_array
+from n2d2py.operators.arrays.values import Arrays, check_positions, onnx
 from n2d2py.operators.quantize import dequantize_constant
-from n2d2py.operators.transpose import transpose_source
+from n2d2py.operators.reshape import transpose_source
 
 
 @register
@@ -44,7 +43,7 @@ class Padding(Op):
         return [pad(inputs[0], self.pads, graph.type(node.inputs[0]).zero_point)]
 
 
-@onnx_array("Pad")
+@onnx("Pad")
 def _from_onnx(a: Arrays) -> None:
     """Add a Padding for zeros around an image, else an IndexSelect with a fill value."""
     node, x = a.node, a.input()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
+from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.quantize import Quantize, integer_limits
 
 _DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas")
@@ -42,7 +43,8 @@ def _limits(node: OnnxNode) -> tuple[int, int, int, bool]:
 
 
 @onnx(*(f"{domain}::{name}" for domain in _DOMAINS for name in ("Quant", "IntQuant")))
-def _quant(node: OnnxNode, builder: Builder) -> None:
+def _quant(a: Arrays) -> None:
+    node, builder = a.node, a.builder
     scale, zero = _positive_scale(node), node.constant(2, "zero point").astype(np.float64)
     bits, low, high, signed = _limits(node)
     if not np.array_equal(zero, np.rint(zero)):
@@ -67,7 +69,8 @@ def _quant(node: OnnxNode, builder: Builder) -> None:
 
 
 @onnx(*(f"{domain}::BipolarQuant" for domain in _DOMAINS))
-def _bipolar(node: OnnxNode, builder: Builder) -> None:
+def _bipolar(a: Arrays) -> None:
+    node, builder = a.node, a.builder
     if not node.is_constant(0):
         raise Unsupported("binary activations (signs) are not supported", "quantize activations to unsigned integers")
     scale, values = _positive_scale(node), node.constant(0, "input")
@@ -76,5 +79,5 @@ def _bipolar(node: OnnxNode, builder: Builder) -> None:
 
 
 @onnx(*(f"{domain}::Trunc" for domain in _DOMAINS))
-def _trunc(node: OnnxNode, builder: Builder) -> None:
+def _trunc(a: Arrays) -> None:
     raise Unsupported("it drops the lowest bits of its input, which is not supported", "put a Quant after the average pool")

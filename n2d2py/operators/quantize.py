@@ -1,4 +1,4 @@
-"""Rounding to the integers of a type, in pre-quantized networks."""
+"""Conversions of the number type: rounding to integers in pre-quantized networks, to floating point and back."""
 
 from __future__ import annotations
 
@@ -6,21 +6,31 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import NumType, make_rescale
+from n2d2py.contracts.cpp import Layer, LayerCode, converting_epilogue, cpp
 from n2d2py.contracts.functions import Clip
-from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input, onnx
+from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input
 from n2d2py.contracts.onnx.tensors import element_dtype
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, prequantize_layer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    activation_clamp,
+    integer_layer,
+    peak,
+    prequantize_layer,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Graph, Node, QuantNode
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Real, Rescaled, requantized
 from n2d2py.memory.access import memory_access, pointwise
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.op import dequantize_and_combine
-from n2d2py.operators.identity import Identity
+from n2d2py.operators.pointwise import Activation
+from n2d2py.operators.reshape import Identity
 from n2d2py.operators.resize import Resize
 
 
@@ -70,7 +80,7 @@ def grid_type(graph: Graph, tensor: str) -> NumType | None:
 def _moves_values(node: Node) -> bool:
     """True if the layer outputs unchanged values of its first input, not means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
-    return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, Identity))
+    return node.activation is None and not mean and node.op.moves_values
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
@@ -166,7 +176,6 @@ def _stored_dtype(tensor: str, builder: Builder) -> np.dtype:
     return next((element_dtype(each.element_type) for each in builder.model.inputs if each.name == tensor), np.dtype(np.uint8))
 
 
-@onnx("com.microsoft::QuantizeLinear")
 def import_quantize(node: OnnxNode, builder: Builder) -> None:
     """Add a Quantize to the integers of the export, or quantize a constant."""
     if not node.is_constant(0):
@@ -183,7 +192,6 @@ def import_quantize(node: OnnxNode, builder: Builder) -> None:
     builder.constants[node.name] = np.clip(stored, least, most).astype(zero.dtype)
 
 
-@onnx("com.microsoft::DequantizeLinear")
 def import_dequantize(node: OnnxNode, builder: Builder) -> None:
     """Add nothing after a QuantizeLinear, a Quantize after an input, or dequantize a constant."""
     if node.is_constant(0):
@@ -209,7 +217,7 @@ def import_dequantize(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported(reason, "quantize the model again")
 
 
-@onnx_array("Clip")
+@onnx("Clip")
 def _clip(a: Arrays) -> None:
     """Add a Quantize of fewer bits for a QuantizeLinear's integers (QCDQ), an Activation, or maps for other limits and types."""
     if a.node.inputs[0] in a.builder.integers:
@@ -257,12 +265,12 @@ class QuantizeQuantizer(Quantizer):
 
 
 # ---- memory --------------------------------------------------------------------------------------
-memory_access("Quantize")(pointwise)
+memory_access("Quantize", "Convert")(pointwise)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Quantize")
-def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+def _emit_quantize(writer: OnnxWriter, node: Node, output: str) -> None:
     """Add nodes that round; the reference keeps 16-bit tensors, which the file does not quantize."""
     kind, x = node.op.type, node.inputs[0]
     if kind.bits > 8:
@@ -273,3 +281,69 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         x = writer.emit("Clip", [x, *(writer.constant(limit) for limit in limits)])
     scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
+
+
+# ---- between types ------------------------------------------------------------------------------
+
+
+@register
+class Convert(Op):
+    """y represents the same real numbers as x in another number type.
+
+    With scales s and zero points z, in the floating-point type of y, else float32:
+
+        integer to floating point   y = float(x - z_x) * float(s_x)
+        floating point to integer   y = clamp(rint(float32(x) * float32(1 / s_y))) + z_y, ties to even; NaN counts as 0
+        integer to integer          y = clamp(rescale(x - z_x)) + z_y by the rescale of the layer
+
+    Attributes:
+        to_float: the result is floating point.
+    """
+
+    to_float: bool = False
+    mixes_types = True
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [inputs[0]]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        x, source, target = inputs[0], graph.type(node.inputs[0]), graph.type(node.output)
+        if target.is_float:
+            if source.is_float:
+                return [x.astype(target.dtype)]
+            exact = (x.astype(np.int64) - source.zero_point).astype(target.dtype)
+            with np.errstate(over="ignore"):  # the lowest float of a mask may become minus infinity
+                return [exact * target.dtype.type(source.scale)]
+        values = np.where(np.isnan(x), 0, x) if source.is_float else x.astype(np.int64) - source.zero_point
+        return [requantized(values, node.rescaling, node.limits, target)]
+
+
+@onnx_emitter("Convert")
+def _emit_convert(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Identity", node.inputs, output)
+
+
+@quantizer("Convert")
+class ConvertQuantizer(Quantizer):
+    """To floating point: no constants. From it: factor 1 / s_y in float32. Between integers: factor s_x / s_y."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, y = types.inputs[0], types.output
+        if y.is_float:
+            return integer_layer(node, Real(), None)
+        if x.is_float:
+            rescale, _ = make_rescale("Floating-point", np.array([1 / y.scale]))
+            return integer_layer(node, Rescaled(), activation_clamp(node, y), rescale)
+        return rescaled_layer(node, types, np.array([x.scale / y.scale]), peak(x))
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """Return no constants: real numbers stay unchanged."""
+        return {}
+
+
+@cpp("Convert")
+def _lower(layer: Layer) -> LayerCode:
+    layer = layer.pointwise()
+    types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
+    config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})
+    return layer.code("copy", layer.call("copy", config))

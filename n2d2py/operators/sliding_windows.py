@@ -11,10 +11,9 @@ import numpy as np
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
 from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.arrays.values import Arrays, Value, onnx
+from n2d2py.operators.arrays.windows import ArrayConvPool
+from n2d2py.operators.conv import Conv, Deconv
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 
@@ -209,7 +208,7 @@ def _weighted_operands(a: Arrays) -> tuple[Value, Value]:
     return a.image() if is_image else a.value(0), a.value(1)
 
 
-@onnx_array("Conv")
+@onnx("Conv")
 def _conv(a: Arrays) -> None:
     x, weights = _weighted_operands(a)
     if x.image is None or weights.constant is None:
@@ -221,7 +220,7 @@ def _conv(a: Arrays) -> None:
     _add_layer(a, x, op, weights.constant)
 
 
-@onnx_array("ConvTranspose")
+@onnx("ConvTranspose")
 def _deconv(a: Arrays) -> None:
     """Add a Deconv, or a convolution with mirrored weights over the input with zeros between its elements."""
     x, weights = _weighted_operands(a)
@@ -307,5 +306,5 @@ def _global_pool(function: str, a: Arrays) -> None:
 
 
 for _function in ("Max", "Average", "Lp"):
-    onnx_array(f"{_function}Pool")(partial(_pool, _function))
-    onnx_array(f"Global{_function}Pool")(partial(_global_pool, _function))
+    onnx(f"{_function}Pool")(partial(_pool, _function))
+    onnx(f"Global{_function}Pool")(partial(_global_pool, _function))

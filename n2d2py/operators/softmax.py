@@ -14,18 +14,15 @@ from n2d2py.arithmetic.functions import lane_sum, log
 from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import activation_clamp, integer_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, activation_clamp, integer_layer, quantizer, refusal
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Exponentials, MaskedExponentials
+from n2d2py.graph import Exponentials, MaskedExponentials, Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call
-from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.transpose import transpose_source
+from n2d2py.operators.arrays.base import emit_constant, emit_flat, emit_reshape, kernel_call
+from n2d2py.operators.arrays.values import Arrays, onnx
+from n2d2py.operators.reshape import transpose_source
 
 _MAX_ELEMENTS = 65535
 """Largest number of elements in an integer row."""
@@ -55,7 +52,7 @@ class Softmax(Op):
             raise self.error("E208", node, what)
         return [inputs[0]]
 
-    def _to_rows(self, x: np.ndarray) -> np.ndarray:
+    def to_rows(self, x: np.ndarray) -> np.ndarray:
         """Return the rows (N, outer, inner, size)."""
         return np.moveaxis(in_memory_order(x).reshape(-1, *self.rows(x.shape)), 2, 3)
 
@@ -64,7 +61,7 @@ class Softmax(Op):
         return of_memory_order(np.moveaxis(values, 3, 2).reshape(len(like), -1), like.shape)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [self._from_rows(by_lines(self._normalized, self._to_rows(inputs[0])), inputs[0])]
+        return [self._from_rows(by_lines(self._normalized, self.to_rows(inputs[0])), inputs[0])]
 
     def _normalized(self, x: np.ndarray) -> np.ndarray:
         highest = x.max(-1, keepdims=True)
@@ -86,7 +83,7 @@ class Softmax(Op):
             powers = powers_of(lines, form.powers, unmasked)
             return (shares(powers, factor, int(form.numerator[0]), low, high) + kind.zero_point).astype(kind.dtype)
 
-        x = self._to_rows(inputs[0])
+        x = self.to_rows(inputs[0])
         return [self._from_rows(normalized(x) if unmasked is not None else by_lines(normalized, x), inputs[0])]
 
     def unmasked(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
@@ -119,7 +116,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
-@onnx_array("Softmax", "LogSoftmax")
+@onnx("Softmax", "LogSoftmax")
 def _from_onnx(a: Arrays) -> None:
     """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"

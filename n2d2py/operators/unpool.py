@@ -12,15 +12,14 @@ from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_ac
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, read_mapping
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import moved_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, pad
 from n2d2py.errors import InternalError
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
-from n2d2py.operators.deconv import Deconv, transposed_extent
+from n2d2py.operators.conv import Deconv, transposed_extent
 from n2d2py.operators.pool import Pool
 
 

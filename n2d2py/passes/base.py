@@ -14,24 +14,6 @@ from n2d2py.graph import Graph, Node, Tensor
 
 
 @dataclass(frozen=True)
-class Match:
-    """Result of matching a pattern at a node.
-
-    Attributes:
-        found: data for the rewrite; None if the pattern does not apply.
-        reason: why it does not apply although the node is of the right kind.
-    """
-
-    found: Any = None
-    reason: str | None = None
-
-    @staticmethod
-    def no(reason: str) -> Match:
-        """Return a refusal; `reason` is a clause about the node."""
-        return Match(None, reason)
-
-
-@dataclass(frozen=True)
 class Entry:
     """A line of the report: the pass, the layer, and the rewrite or the reason for its refusal."""
 
@@ -98,12 +80,15 @@ class Pass:
     summary: str = ""
     at: tuple[type[Op], ...] = ()
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        """Return a Match or Match.no for the pattern at `node`, whose operator is one of `at`; None without the pattern."""
+    def match(self, graph: Graph, node: Node) -> Any:
+        """Return what the rewrite needs for the pattern at `node`, whose operator is one of `at`; None without the pattern.
+
+        A text is the reason, a clause about the node, why the pattern does not apply although the node is of the right kind.
+        """
         raise NotImplementedError
 
     def rewrite(self, graph: Graph, node: Node, match: Any, /) -> str:
-        """Change the graph in place, with the data of the Match; return a clause about `node` for the report.
+        """Change the graph in place, with what `match` found; return a clause about `node` for the report.
 
         Parameter arrays may be shared with other nodes and graphs: they are replaced, never written to.
         """
@@ -125,13 +110,11 @@ class Pass:
                 if node not in graph or (self.at and not isinstance(node.op, self.at)):
                     continue
                 match = self.match(graph, node)
-                if match is None:
-                    continue
-                if match.reason is not None:
-                    refusals[node.name] = Entry(self.name, node.name, match.reason)
-                    continue
-                report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match.found)))
-                progress = changed = True
+                if isinstance(match, str):
+                    refusals[node.name] = Entry(self.name, node.name, match)
+                elif match is not None:
+                    report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match)))
+                    progress = changed = True
             if not progress:
                 break
         report.refuse(self.name, refusals.values())

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from n2d2py.graph import Chain, Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.passes.base import Match, Pass
+from n2d2py.operators.pointwise import Activation
+from n2d2py.passes.base import Pass
 
 
 class ChainPass(Pass):
@@ -19,7 +19,7 @@ class ChainPass(Pass):
         self.name, self.summary = chain.name, chain.summary
         self._kinds, self._becomes = chain.kinds, chain.becomes
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[list[Node], Any, dict[str, Any]] | str | None:
         if _kind(node) != self._kinds[0]:
             return None
         nodes = [node]
@@ -28,16 +28,16 @@ class ChainPass(Pass):
             if follower is None or _kind(follower) != kind:
                 readers = [f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)]
                 text = ", ".join(readers) or "nothing"
-                return Match.no(f"the result of {nodes[-1].name} is read by {text}, not by a {kind} alone")
+                return f"the result of {nodes[-1].name} is read by {text}, not by a {kind} alone"
             nodes.append(follower)
         for one in nodes[:-1]:
             if one.activation is not None:
-                return Match.no(f"{one.name} carries the activation {one.activation.kind}")
+                return f"{one.name} carries the activation {one.activation.kind}"
         result = self._becomes(*nodes)
         if isinstance(result, str):
-            return Match.no(result)
+            return result
         op, params = result if isinstance(result, tuple) else (result, dict(node.params))
-        return Match((nodes, op, params))
+        return nodes, op, params
 
     def rewrite(self, graph: Graph, node: Node, match: Any) -> str:
         nodes, op, params = match

@@ -12,7 +12,7 @@ from n2d2py.contracts.functions import FUNCTIONS, FunctionRow
 from n2d2py.contracts.operator import Op
 from n2d2py.errors import InternalError, N2D2Error, join_names, nearest, suggest
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
 from n2d2py.passes.base import FuseReport, Pass, drop, recompute_shapes
 from n2d2py.passes.fuse import late_passes, passes
 

@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.map import ArrayMap, row_constant
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class OneHotMatMul(Pass):
     name = "one-hot-matmul"
     summary = "products of one-hot codes turned into picked rows"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> OneHot | str | None:
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or op.views or prod(op.right[:-2]) != 1:
             return None
         code = _find_one_hot(graph, graph.producer(node.inputs[0]))
         if code is None or code.size != op.right[-2]:
             return None
-        return Match.no("it computes in integers of the file") if is_quantized(graph) else Match(code)
+        return "it computes in integers of the file" if is_quantized(graph) else code
 
     def rewrite(self, graph: Graph, node: Node, code: OneHot) -> str:
         op, at = node.op, graph.nodes.index(node)
@@ -73,7 +73,7 @@ class FoldIntoTable(Pass):
     summary = "functions and constants computed in the table of an embedding"
     at = (ArrayGather,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[Node, np.ndarray] | None:
         op, reader = node.op, graph.sole_consumer(node.output)
         if not isinstance(op, ArrayGather) or reader is None or not op.is_embedding(node) or is_quantized(graph):
             return None
@@ -81,11 +81,11 @@ class FoldIntoTable(Pass):
         if reader.activation is not None:
             return None
         if isinstance(reader.op, Activation):
-            return Match((reader, reader.op.run([table], reader)[0]))
+            return reader, reader.op.run([table], reader)[0]
         for function, apply in (("Add", np.add), ("Mul", np.multiply)):
             constant = row_constant(reader, function, op.inner)
             if constant is not None:
-                return Match((reader, apply(table, constant)))
+                return reader, apply(table, constant)
         return None
 
     def rewrite(self, graph: Graph, node: Node, computed: tuple[Node, np.ndarray]) -> str:

@@ -9,25 +9,26 @@ from n2d2py.graph import CHAINS, Graph, Precision, TargetForm, elements
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
-from n2d2py.passes.array_elemwise import AddedConstants, ArrayElemWise, ArraySums, OuterProduct
+from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, ArraySums, OuterProduct, PooledArrays
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
-from n2d2py.passes.constant_products import ConvToFc, GroupedMatMul, LeftMatMul, MatMulToConv
 from n2d2py.passes.embeddings import FoldIntoTable, OneHotMatMul
-from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.fuse_padding import FusePadding
-from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, RemoveGain, WeighSums
+from n2d2py.passes.fuse_into import (
+    BatchNormToAffine,
+    FuseActivation,
+    FuseAffine,
+    FuseBatchNorm,
+    FusePadding,
+    RemoveUnlimited,
+    SplitActivation,
+)
+from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, MergeGains, RemoveGain, WeighSums
 from n2d2py.passes.idioms import FuseGate, FuseMagnitude, FuseNorm, RemoveSoftplusTail
+from n2d2py.passes.layout import DropSoftmax, MergeTranspose, MoveTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
-from n2d2py.passes.merge_gains import MergeGains
-from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
-from n2d2py.passes.pooled_arrays import PooledArrays
-from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.products import ConvToFc, GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
-from n2d2py.passes.removals import DropSoftmax, RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
 _ROUNDS = 20
 

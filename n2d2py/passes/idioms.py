@@ -13,14 +13,13 @@ import numpy as np
 
 from n2d2py.contracts.functions import FunctionRow, Softplus, Sqrt
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap, row_constant, scale_and_shift
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.base import Match, Pass
+from n2d2py.operators.pointwise import Activation
+from n2d2py.operators.reshape import Identity, Reshape
+from n2d2py.passes.base import Pass
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class FuseGate(Pass):
     name = "fuse-gate"
     summary = "functions of several array layers merged into one"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Gate | str | None:
         op = node.op
         if not isinstance(op, ArrayMap) or op.function != "Mul" or sorted(op.slots) != [0, 1] or op.result or node.activation:
             return None
@@ -50,12 +49,12 @@ class FuseGate(Pass):
             return None
         x, function, factor = gate
         if isclose(factor, 1.0, rel_tol=1e-5):
-            return Match(Gate(x, function, None))
+            return Gate(x, function, None)
         reader = graph.sole_consumer(node.output)
         after = None if reader is None else scale_and_shift(reader)
         if after is None or after[1] != 0 or not isclose(factor * after[0], 1.0, rel_tol=1e-5):
-            return Match.no(f"it is {factor:g} times {function.kind}")
-        return Match(Gate(x, function, reader))
+            return f"it is {factor:g} times {function.kind}"
+        return Gate(x, function, reader)
 
     def rewrite(self, graph: Graph, node: Node, gate: Gate) -> str:
         if gate.scaled is not None:
@@ -72,7 +71,7 @@ class FuseMagnitude(Pass):
     name = "fuse-magnitude"
     summary = "roots of sums of squares merged into one layer"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[list[str], tuple[float, ...]] | str | None:
         if not (isinstance(node.op, Activation) and node.op.function == Sqrt()) or node.activation is not None:
             return None
         total = graph.producer(node.inputs[0])
@@ -83,8 +82,8 @@ class FuseMagnitude(Pass):
             return None
         weights, shifts = total.op.coefficients(len(total.inputs))
         if min(weights) < 0 or any(shifts):
-            return Match.no("its sum has a shift, or takes a square away")
-        return Match(([first for first, _ in factors], tuple(map(sqrt, weights))))
+            return "its sum has a shift, or takes a square away"
+        return [first for first, _ in factors], tuple(map(sqrt, weights))
 
     def rewrite(self, graph: Graph, node: Node, operands: tuple[list[str], tuple[float, ...]]) -> str:
         inputs, weights = operands
@@ -105,7 +104,7 @@ class FuseNorm(Pass):
     name = "fuse-norm"
     summary = "gains and shifts merged into normalisations of lines"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[Node, np.ndarray | None, np.ndarray | None] | None:
         op = node.op
         if not isinstance(op, Normalize) or op.part or node.activation is not None:
             return None
@@ -114,7 +113,7 @@ class FuseNorm(Pass):
             return None
         gains = row_constant(reader, "Mul", op.size)
         shifts = row_constant(reader, "Add", op.size)
-        return None if gains is None and shifts is None else Match((reader, gains, shifts))
+        return None if gains is None and shifts is None else (reader, gains, shifts)
 
     def rewrite(self, graph: Graph, node: Node, follower: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
         reader, gains, shifts = follower
@@ -141,7 +140,7 @@ class RemoveSoftplusTail(Pass):
     name = "remove-softplus-tail"
     summary = "choices between a softplus and its argument removed"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> bool | str | None:
         op = node.op
         if not isinstance(op, ArrayMap) or op.function != "Where" or op.slots != (0, 1, 2) or node.activation is not None:
             return None
@@ -156,11 +155,11 @@ class RemoveSoftplusTail(Pass):
         if len(read) > 1:
             return None
         if condition.params["operand1"].min() < _LEAST_THRESHOLD:
-            return Match.no(f"the threshold is below {_LEAST_THRESHOLD:g}")
-        return Match(node.inputs[2])
+            return f"the threshold is below {_LEAST_THRESHOLD:g}"
+        return True
 
-    def rewrite(self, graph: Graph, node: Node, source: str) -> str:
-        node.op, node.inputs, node.params = Identity(), [source], {}
+    def rewrite(self, graph: Graph, node: Node, match: bool) -> str:
+        node.op, node.inputs, node.params = Identity(), [node.inputs[2]], {}
         graph.prune()
         return "a softplus is linear there"
 

@@ -1,7 +1,7 @@
 """Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is
 left.
 
-A Reshape back to an image then cancels with the one that is left (remove_layout.py).
+A Reshape back to an image then cancels with the one that is left (layout.py).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
 
 
 def _image_behind(graph: Graph, tensor: str) -> str | None:
@@ -48,7 +48,7 @@ class LiftChannels(Pass):
     name = "lift-channels"
     summary = "shuffles, splits, concatenations, functions and sums of flattened images made ones of images"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> tuple[Op, list[str]] | str | None:
         if (
             not isinstance(node.op, (IndexSelect, Concat, Activation, ElemWise))
             or not (node.activation is None or isinstance(node.activation, Clip))
@@ -61,13 +61,11 @@ class LiftChannels(Pass):
             return None
         sizes = {graph.shape(image)[2:] for image in images}
         if len(sizes) > 1:
-            return Match.no("its images differ in size")
+            return "its images differ in size"
         if not isinstance(node.op, IndexSelect):
-            return Match((node.op, images))
+            return node.op, images
         channels = _channels_taken(node.op, prod(sizes.pop()))
-        return (
-            Match.no("it takes no whole channels") if channels is None else Match((IndexSelect((channels, None, None)), images))
-        )
+        return "it takes no whole channels" if channels is None else (IndexSelect((channels, None, None)), images)
 
     def rewrite(self, graph: Graph, node: Node, match: tuple[Op, list[str]]) -> str:
         op, images = match
@@ -88,12 +86,12 @@ class MergeTake(Pass):
     summary = "IndexSelect layers merged"
     at = (IndexSelect,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | None:
         before = graph.producer(node.inputs[0])
         if before is None or not isinstance(before.op, IndexSelect) or before.activation is not None:
             return None
         plain = before.op.by_axes(graph.shape(before.inputs[0])) and node.op.by_axes(graph.shape(before.output))
-        return Match(before) if plain else None
+        return before if plain else None
 
     def rewrite(self, graph: Graph, node: Node, before: Node) -> str:
         node.op = IndexSelect(

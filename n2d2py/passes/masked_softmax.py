@@ -15,10 +15,10 @@ import numpy as np
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, elements
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators.reshape import Identity
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 _FAR = 64.0
 
@@ -88,7 +88,7 @@ class FuseMask(Pass):
     name = "masked-softmax"
     summary = "masks of attention taken into the softmax"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Mask | str | None:
         reader = graph.sole_consumer(node.output) if isinstance(node.op, ArrayMap) else None
         if reader is None or type(reader.op) is not Softmax:
             return None
@@ -98,8 +98,8 @@ class FuseMask(Pass):
         if mask is None:
             return None
         if graph.precision(reader).quantize is False or is_quantized(graph):
-            return Match.no("it is to stay in floating point")
-        return Match(mask)
+            return "it is to stay in floating point"
+        return mask
 
     def rewrite(self, graph: Graph, node: Node, mask: Mask) -> str:
         (softmax,) = graph.consumers(node.output)
@@ -119,7 +119,7 @@ class RemoveNanGuard(Pass):
     name = "remove-nan-guard"
     summary = "NaN guards removed after softmax"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | str | None:
         op = node.op
         if (
             not isinstance(op, ArrayMap)
@@ -136,11 +136,11 @@ class RemoveNanGuard(Pass):
         if value is None or not isinstance(value.op, Softmax) or condition.inputs[0] != value.output:
             return None
         if op.shapes[2] != op.dims or _may_be_empty(graph, value):
-            return Match.no("a line of its softmax may be without any element that counts")
-        return Match(value.output)
+            return "a line of its softmax may be without any element that counts"
+        return value
 
-    def rewrite(self, graph: Graph, node: Node, softmax: str) -> str:
-        node.op, node.inputs, node.params = Identity(), [softmax], {}
+    def rewrite(self, graph: Graph, node: Node, softmax: Node) -> str:
+        node.op, node.inputs, node.params = Identity(), [softmax.output], {}
         return "a softmax of numbers is a number"
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import is_real_concat
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.quantize import Quantize, grid_type, values_source
-from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.base import Pass, drop
 
 
 class MergeQuantize(Pass):
@@ -19,25 +19,25 @@ class MergeQuantize(Pass):
     name = "merge-quantize"
     summary = "repeated roundings merged"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> bool | tuple[Node] | Node | str | None:
         if not isinstance(node.op, Quantize) or node.activation is not None:
             return None
         source = node.inputs[0]
         if grid_type(graph, source) == node.op.type:
             if graph.joins_ends(node):
-                return Match.no("it joins a network output and an input or another output")
-            return Match(source)
+                return "it joins a network output and an input or another output"
+            return True
         first = graph.producer(source)
         if first is not None and _narrows(first, node.op) and graph.sole_consumer(source) is node:
-            return Match((first,))
+            return (first,)
         others = [other for other in graph.consumers(source) if other is not node and other.output not in graph.outputs]
         twin = next((other for other in others if other.op == node.op and other.activation is None), None)
         if twin is not None and graph.nodes.index(twin) > graph.nodes.index(node):
-            return Match(twin)
+            return twin
         return None
 
-    def rewrite(self, graph: Graph, node: Node, match: str | tuple[Node] | Node) -> str:
-        if isinstance(match, str):
+    def rewrite(self, graph: Graph, node: Node, match: bool | tuple[Node] | Node) -> str:
+        if isinstance(match, bool):
             drop(graph, node)
             return "rounding of integers of the same type removed"
         if isinstance(match, tuple):
@@ -63,7 +63,7 @@ class HoistQuantize(Pass):
     name = "hoist-quantize"
     summary = "roundings moved before layers that move values"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | str | None:
         if not isinstance(node.op, Quantize) or node.inputs[0] in graph.outputs:
             return None
         mover = graph.producer(node.inputs[0])
@@ -76,8 +76,8 @@ class HoistQuantize(Pass):
         if not moves:
             return None
         if graph.sole_consumer(mover.output) is not node:
-            return Match.no(f"the output of {mover.name} is read in other ways too")
-        return Match(mover)
+            return f"the output of {mover.name} is read in other ways too"
+        return mover
 
     def rewrite(self, graph: Graph, node: Node, mover: Node) -> str:
         """Quantize each input of the mover, which takes over the name of the quantized result."""
@@ -96,7 +96,7 @@ class ClipBeforeQuantize(Pass):
     name = "clip-before-quantize"
     summary = "clamps moved before the rounding"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | str | None:
         if not isinstance(node.op, Activation) or not isinstance(node.op.function, Clip) or node.activation is not None:
             return None
         first, last = graph.producer(node.inputs[0]), graph.sole_consumer(node.output)
@@ -105,8 +105,8 @@ class ClipBeforeQuantize(Pass):
         if first.inputs[0] in graph.inputs:
             return None
         if graph.sole_consumer(first.output) is not node:
-            return Match.no("what it clamps is also used without")
-        return Match(first)
+            return "what it clamps is also used without"
+        return first
 
     def rewrite(self, graph: Graph, node: Node, rounding: Node) -> str:
         drop(graph, rounding)

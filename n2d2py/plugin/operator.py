@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import FunctionRow, Functor, OnnxEmitter
 from n2d2py.contracts.operator import Op
-from n2d2py.contracts.quant.forming import common_multipliers, peak
+from n2d2py.contracts.quant.quantizer import common_multipliers, peak
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.plugin.attributes import crashed, failed

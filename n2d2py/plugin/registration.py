@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
@@ -11,16 +11,16 @@ import numpy as np
 from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue
 from n2d2py.contracts.functions import FUNCTIONS
 from n2d2py.contracts.ini import ACTIVATED, LayerContext, ini, read_activation
-from n2d2py.contracts.onnx.nodes import Unsupported, find_converter, onnx
+from n2d2py.contracts.onnx.nodes import Unsupported, find_converter
 from n2d2py.contracts.operator import register
-from n2d2py.contracts.quant.forming import moved_layer, summed_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, quantizer, refusal, summed_layer
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.exports.cpp.headers import plugin_header
 from n2d2py.graph import Custom, Node, QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.access import Access, Pointwise, Whole, Window, memory_access
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.values import Arrays, onnx
+from n2d2py.operators.pointwise import Activation
 from n2d2py.plugin.attributes import attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.operator import Facts, Function, Operator
 from n2d2py.registry import Duplicate
@@ -113,10 +113,10 @@ def _enter_names(cls: Any, as_op: Callable[[Any], Any]) -> None:
 # ---- ONNX and INI -------------------------------------------------------------------------------
 def _converter(cls: Any, as_op: Callable[[Any], Any]) -> Callable:
     count = getattr(cls, "inputs", 1)
-    names = getattr(cls, "parameters", ())
+    names: Sequence[str] = getattr(cls, "parameters", ())
 
-    def convert(node: Any, builder: Any) -> None:
-        values = {}
+    def convert(a: Arrays) -> None:
+        node, values = a.node, {}
         for one in fields(cls):
             value = node.attribute(one.metadata.get("onnx") or one.name)
             if value is None and one.default is MISSING:
@@ -135,7 +135,7 @@ def _converter(cls: Any, as_op: Callable[[Any], Any]) -> Callable:
                 f"it has {len(node.inputs)} inputs, the plug-in's {cls.__name__} {data} and {len(names)} constants"
             )
         params = {name: node.constant(data + i, name) for i, name in enumerate(names)}
-        builder.layer(node, as_op(cls(**values)), [node.tensor(i) for i in range(data)], params)
+        a.builder.layer(node, as_op(cls(**values)), [node.tensor(i) for i in range(data)], params)
 
     return convert
 

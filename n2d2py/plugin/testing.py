@@ -18,7 +18,7 @@ from n2d2py.graph import Graph, Node, QuantGraph, Shape
 from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph

@@ -19,8 +19,7 @@ from n2d2py.contracts.quant.quantizer import QUANTIZERS, LayerTypes, prequantize
 from n2d2py.errors import ErrorList, N2D2Error, join_names
 from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
 from n2d2py.graph.node import OTHER
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.quantize import Quantize, values_source
 from n2d2py.quant.quantize import form_layer
 from n2d2py.quant.types.float_fallback import insert_conversions

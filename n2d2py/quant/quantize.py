@@ -14,7 +14,7 @@ from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Moved, Real
 from n2d2py.graph.precision import TargetForm
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.quantize import Convert
 from n2d2py.quant.types.choose import TensorTypes
 
 HALF_LAYERS = ("Conv", "Fc", "Deconv")

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from n2d2py.figures import Drawing, Svg
 from n2d2py.graph import QuantGraph
 from n2d2py.passes.integer.pack_activations import low_bit_tensors
-from n2d2py.report.svg import Svg
 from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 
@@ -94,7 +94,7 @@ _SIZE, _LEFT, _TOP, _BOTTOM = (640.0, 280.0), 60.0, 16.0, 40.0
 _DECADES = 6
 
 
-def draw_front(search: BitSearch, standalone: bool = True) -> str:
+def draw_front(search: BitSearch, standalone: bool = True) -> Drawing:
     """SVG: bytes of constants against the predicted error (logarithmic); dots are measured, the line is the budget."""
     width, height = _SIZE
     points = [(size, error) for size, error in search.front if error > 0] + [(one.bytes, one.error) for one in search.measured]

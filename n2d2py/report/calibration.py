@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +12,12 @@ import numpy as np
 from n2d2py.arithmetic.histogram import BINS, Histogram
 from n2d2py.arithmetic.thresholds import CLIPPING_MODES, activation_threshold
 from n2d2py.concurrency import ordered_map
+from n2d2py.figures import Drawing, Svg, number
 from n2d2py.files import write_text
+from n2d2py.naming import shorten
 from n2d2py.quant.types.choose import CALIBRATED
 from n2d2py.report.data import ReportData
-from n2d2py.report.svg import Svg, number
-from n2d2py.report.text import file_stems, shorten
+from n2d2py.report.text import file_stems
 
 CANDIDATE_CLASSES = {"None": "c0", "MSE": "c1", "KL-Divergence": "c2", "Quantile": "c3"}
 """Style class of each clipping mode, for images and legends."""
@@ -65,7 +66,7 @@ def _steps(plot: TensorRange, x, y, bottom: float) -> str:
     return "".join(parts) + f"V{number(bottom)}Z"
 
 
-def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "", standalone: bool = True) -> str:
+def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "", standalone: bool = True) -> Drawing:
     """Return the SVG text: the threshold is drawn on both sides where values are. `standalone` brings its own colours, else the
     page's style sheet gives them.
     """
@@ -105,6 +106,18 @@ def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "
         if plot.threshold is not None:
             svg.text(width - side, 19, f"threshold {plot.threshold:.6g}", "note", anchor="end")
         _draw_legend(svg, plot.candidates, float(side), height)
+    return svg.finish()
+
+
+def draw_histograms(ranges: Sequence[TensorRange], columns: int) -> Drawing:
+    """Return the histograms, `columns` side by side."""
+    width, height = 470, 230
+    columns = max(1, min(columns, len(ranges)))
+    svg = Svg(columns * width, -(-len(ranges) // columns) * height, "histogram", standalone=True)
+    for place, one in enumerate(ranges):
+        row, column = divmod(place, columns)
+        drawing = draw_histogram(one, width=width, height=height, title=one.layer, standalone=False)
+        svg.inset(column * width, row * height, drawing)
     return svg.finish()
 
 
@@ -224,4 +237,4 @@ def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange])
     for r in ranges:
         home = folder / "outputs_histogram"
         write_text(home / f"{r.stem}.dat", "\n".join(_histogram_lines(r)) + "\n")
-        write_text(home / f"{r.stem}.svg", draw_histogram(r, width=640, height=300, title=r.layer) + "\n")
+        draw_histogram(r, width=640, height=300, title=r.layer).save(home / f"{r.stem}.svg")

@@ -10,24 +10,30 @@ from itertools import pairwise
 
 import numpy as np
 
+from n2d2py.figures import Drawing, Svg, number
+from n2d2py.naming import shorten
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.level_counts import LevelCounts
 from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.search.sensitivity import LayerLoss
-from n2d2py.report.svg import Svg, number
-from n2d2py.report.text import Figures, column_csv, column_text, csv_text, shorten
+from n2d2py.report.text import Figures, column_csv, column_text, csv_text
+
+WEAK_DB = 15.0
+"""SQNR below which a layer is marked."""
 
 
-def _share(losses: Sequence[LayerLoss]) -> float:
-    return sum(loss.power for loss in losses) or 1.0
+def loss_shares(losses: Sequence[LayerLoss]) -> dict[str, float]:
+    """Return the share of each layer in all squared errors at the outputs, in percent."""
+    total = sum(loss.power for loss in losses) or 1.0
+    return {loss.layer: 100 * loss.power / total for loss in losses}
 
 
 def _columns(losses: Sequence[LayerLoss]) -> list[Figures[LayerLoss]]:
-    total = _share(losses)
+    shares = loss_shares(losses)
     return [
         Figures(lambda loss: loss.layer, "layer", "layer in integers, alone"),
         Figures(lambda loss: loss.operator, "operator", "operator"),
-        Figures(lambda loss: 100 * loss.power / total, "share_percent", "share %", ".6g", ".1f"),
+        Figures(lambda loss: shares[loss.layer], "share_percent", "share %", ".6g", ".1f"),
         Figures(lambda loss: loss.error, "mean_error", "error"),
         Figures(lambda loss: loss.power, "mean_square_error"),
         Figures(lambda loss: 100 * loss.agreement, "agreement_percent", "agreement %", ".6g", ".1f"),
@@ -50,12 +56,12 @@ def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
 
 def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
     """Return the suggestions for these layers: sections for the export parameters, and options for all."""
-    total = _share(losses)
+    shares = loss_shares(losses)
     lines = ["The layers that cost most, each in integers alone:"]
     for loss in losses:
         clipped = f", {100 * loss.saturated:.2f} % of it clipped" if loss.saturated > 1e-3 else ""
         lines.append(
-            f"  {loss.layer} ({loss.operator}): error {loss.error:.4g}, {100 * loss.power / total:.0f} % of these "
+            f"  {loss.layer} ({loss.operator}): error {loss.error:.4g}, {shares[loss.layer]:.0f} % of these "
             f"{len(losses)}, mostly its {loss.cause}{clipped}"
         )
     remedies = [line for loss in losses if loss.remedy for line in (f"  [{loss.layer}]", f"  {loss.remedy}")]
@@ -161,19 +167,20 @@ def worst_csv(stimuli: Sequence[StimulusComparison]) -> str:
 
 _WIDTH, _HEIGHT = 1100.0, 190.0
 _LEFT, _TOP, _BOTTOM = 38.0, 10.0, 14.0
-_WEAK = 15.0
-"""SQNR in dB below which a bar is marked."""
+_NAMES = 140.0
+"""Room of the names of layers below."""
 
 
-def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
-    """Return the SVG text, without its own colours; a layer without any error reaches the top.
+def draw_sqnr(comparisons: Sequence[LayerComparison], *, standalone: bool = False) -> Drawing:
+    """Return the SVG text; a layer without any error reaches the top. `standalone` brings its own colours and names the layers,
+    else the page's style sheet gives colours.
 
     Bars are layers in the network; a stroke above one is the layer alone.
     """
     known = [value for c in comparisons for value in (c.sqnr_db, c.alone_db) if value is not None and math.isfinite(value)]
     top = max(10.0, 10 * math.ceil(max(known, default=10.0) / 10))
     foot = _HEIGHT - _BOTTOM
-    svg = Svg(_WIDTH, _HEIGHT, "sqnr", standalone=False)
+    svg = Svg(_WIDTH, _HEIGHT + _NAMES * standalone, "sqnr", standalone=standalone)
     lines = int(top // 10)
     for k in range(0, lines + 1, max(1, lines // 6)):
         y = foot - 10 * k / top * (foot - _TOP)
@@ -183,13 +190,15 @@ def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
     for k, c in enumerate(comparisons):
         share = min(max(c.sqnr_db, 0.0) / top, 1.0)
         height = max(share * (foot - _TOP), 1.0)
-        style = "bars weak" if c.sqnr_db < _WEAK else "bars"
+        style = "bars weak" if c.sqnr_db < WEAK_DB else "bars"
         left, wide = _LEFT + k * step + 0.1 * step, min(0.8 * step, 40.0)
         title = f"{c.layer}: {c.sqnr_db:.2f} dB" + (f", alone {c.alone_db:.2f} dB" if c.alone_db is not None else "")
         svg.rect(left, foot - height, wide, height, style, title=title)
         if c.alone_db is not None:
             y = foot - max(min(max(c.alone_db, 0.0) / top, 1.0) * (foot - _TOP), 1.0)
             svg.line(left, y, left + wide, y, "alone")
+        if standalone:
+            svg.upright(left + wide / 2 + 3.5, foot + 6, shorten(c.layer, 24), "tick", anchor="end")
     svg.line(_LEFT, foot, _WIDTH, foot, "axis")
     return svg.finish()
 
@@ -197,7 +206,7 @@ def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
 _LEVELS = (250.0, 84.0)
 
 
-def draw_levels(levels: LevelCounts) -> str:
+def draw_levels(levels: LevelCounts) -> Drawing:
     """Return a figure of the counts of float values (filled) and of integers (line) over the same steps, logarithmic."""
     width, height = _LEVELS
     bottom, edges = height - 16, levels.edges

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from n2d2py.figures import Drawing, Svg, number
 from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
+from n2d2py.naming import shorten
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.pool import Pool
 from n2d2py.report.layers import layer_type, stored_parameters
-from n2d2py.report.svg import Svg, number
-from n2d2py.report.text import grouped, shorten
+from n2d2py.report.text import grouped
 
 _WIDTH, _LAYER, _PORT = 212.0, 46.0, 34.0
 """Width of the boxes, height of those of layers, and of inputs and outputs, in pixels."""
@@ -147,7 +148,7 @@ def _parts(graph: QuantGraph) -> tuple[list[float], list[tuple[int, int]]]:
     return heights, edges
 
 
-def draw_network(graph: QuantGraph, *, standalone: bool = True) -> str:
+def draw_network(graph: QuantGraph, *, standalone: bool = True) -> Drawing:
     """Return the SVG text; `standalone` brings its own colours, else the page's style sheet gives them.
 
     In a page the box of layer k is the element `node-k` and leads to the element `layer-k`.

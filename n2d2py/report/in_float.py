@@ -9,8 +9,7 @@ import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, QuantGraph, TargetForm
-from n2d2py.operators.convert import Convert
-from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators.quantize import Convert, is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.float_inputs import input_layers
 from n2d2py.quant.types.guards import divisor_layers

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from n2d2py.report.comparison import WEAK_DB, loss_shares
 from n2d2py.report.data import ReportData
 from n2d2py.report.layers import LayerRow, layer_times, rescale_text, totals
 from n2d2py.report.text import decimal, grouped
 
-_WEAK = 15.0
-"""SQNR in dB below which a figure is marked."""
 _UNPACKED = "bytes of weights, biases and tables with a byte or more for each"
 _LIMIT = "share of what the machine's multiplier or its memory would allow"
 _LOSS = "share of all squared errors at the outputs when this layer alone is in integers"
@@ -54,8 +53,7 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> FigureTable:
     """Return the table; columns that nothing was measured for are left out."""
     sums, times = totals(rows), layer_times(data, rows)
     took = sum(time.median_us for time in times.values()) or 1.0
-    lost = sum(loss.power for loss in data.losses) or 1.0
-    losses = {loss.layer: 100 * loss.power / lost for loss in data.losses}
+    losses = loss_shares(data.losses)
     compared = {c.layer: c for c in data.comparisons}
 
     def texts(title: str, tip: str, text: Callable[[LayerRow], str], room: int, found: bool = True) -> list[Column]:
@@ -122,7 +120,7 @@ def _noise(values: Sequence[float | None]) -> list[Column]:
     if all(value is None for value in values):
         return []
     cells = [
-        Cell("") if value is None else Cell("inf" if math.isinf(value) else f"{value:.2f}", bad=value < _WEAK)
+        Cell("") if value is None else Cell("inf" if math.isinf(value) else f"{value:.2f}", bad=value < WEAK_DB)
         for value in values
     ]
     return [Column("SQNR dB", "signal to quantization noise of the output, against the float network", cells, 2)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 
+from n2d2py.figures import Drawing, Svg
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.report.svg import Svg
-from n2d2py.report.text import grouped, short_bytes, shorten
+from n2d2py.naming import shorten
+from n2d2py.report.text import grouped, short_bytes
 
 _WIDTH, _HEIGHT = 1400.0, 430.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 10.0, 10.0, 34.0
@@ -26,7 +27,7 @@ def _tick_step(span: int, most: int) -> int:
     return step
 
 
-def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> str:
+def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> Drawing:
     """Return the SVG text; `standalone` brings its own colours, else the page's style sheet gives them. Wrapped parts have a
     dashed outline.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from n2d2py.report.comparison import loss_shares
 from n2d2py.report.data import ReportData
 from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.report.summary import SCORE_LABELS, footprint
@@ -179,15 +180,10 @@ def latency_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
 def loss_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
     """Return the layers by what their integers cost, the worst first."""
     numbers = {row.name: k for k, row in enumerate(rows)}
-    total = sum(loss.power for loss in data.losses) or 1.0
+    shares = loss_shares(data.losses)
     most = max((loss.power for loss in data.losses), default=0.0) or 1.0
     return [
-        Bar(
-            numbers[loss.layer],
-            loss.layer,
-            f"{100 * loss.power / total:.1f}%, mostly its {loss.cause}",
-            100 * loss.power / most,
-        )
+        Bar(numbers[loss.layer], loss.layer, f"{shares[loss.layer]:.1f}%, mostly its {loss.cause}", 100 * loss.power / most)
         for loss in data.losses
         if loss.layer in numbers
     ]

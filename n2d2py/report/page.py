@@ -22,15 +22,13 @@ from n2d2py.report.layers import LayerRow, totals
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.overview import latency_bars, loss_bars, tiles
 from n2d2py.report.pipeline import shown_stages
-from n2d2py.report.svg import Svg
-from n2d2py.report.text import decimal, grouped, short_bytes, short_count, shorten
+from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.resources import folder, templates
 from n2d2py.targets import Miss, Score, ScoreRow, class_metrics, score_columns, score_lines
+from n2d2py.targets.plots import DRAWN_CLASSES, draw_confusion
 
 MISSES_SHOWN = 48
 """Misclassified stimuli of a target that the page shows."""
-
-_PICTURE_CLASSES = 200
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,8 @@ def _targets(data: ReportData) -> list[dict[str, Any]]:
 
 def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
     confusion, classes = score.confusion, score.classes
-    draw = score.count > 0 and 0 < len(classes) <= _PICTURE_CLASSES
     return {
-        "confusion": draw_confusion_svg(confusion, classes) if draw else "",
+        "confusion": draw_confusion(score, standalone=False) if score.count > 0 and 0 < len(classes) <= DRAWN_CLASSES else "",
         "classes": len(classes),
         "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
         "misses": [
@@ -161,37 +158,6 @@ def _planes(data: ReportData) -> list[dict[str, Any]]:
         parts = plane.intervals()
         result.append({"name": writer or name, "plane": plane, "view": writer in data.plan.views, "parts": parts})
     return result
-
-
-_NUMBERED = 20
-_NAMED = 60
-
-
-def draw_confusion_svg(confusion: np.ndarray, classes: tuple[str, ...]) -> str:
-    """Return the SVG text, without its own colours; cells above 0 only, right ones and wrong ones in two hues."""
-    size = len(confusion)
-    cell = float(np.clip(620 / size, 3.0, 34.0))
-    named = size <= _NAMED
-    names = [shorten(name, 16) for name in classes]
-    room = 10.0 + (6.0 * max(map(len, names)) if named else 4.0)
-    side = size * cell
-    svg = Svg(room + side + 6, room + side + 6, "confusion", standalone=False)
-    svg.rect(room, room, side, side, "frame")
-    totals = np.maximum(confusion.sum(axis=1), 1)
-    for label, estimated in np.argwhere(confusion):
-        count = int(confusion[label, estimated])
-        step = int(np.ceil(5 * count / totals[label]))
-        style = f"{'hit' if label == estimated else 'miss'} s{step}"
-        x, y = room + estimated * cell, room + label * cell
-        svg.rect(x, y, cell, cell, style, title=f"{classes[label]} taken for {classes[estimated]}: {count}")
-        if size <= _NUMBERED:
-            svg.text(x + cell / 2, y + cell / 2 + 4, str(count), f"count on{step}")
-    if named:
-        for k, name in enumerate(names):
-            at = room + (k + 0.5) * cell
-            svg.text(room - 5, at + 3.5, name, "tick", anchor="end")
-            svg.upright(at + 3.5, room - 5, name, "tick")
-    return svg.finish()
 
 
 def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...], most: int = 15) -> list[tuple[str, str, int, float]]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.figures import Svg, number
+from n2d2py.naming import shorten
 from n2d2py.postprocessing import Decision, Detection, Embedding, KeyPoint
 from n2d2py.report.comparison import inline_picture
-from n2d2py.report.svg import Svg, number
-from n2d2py.report.text import decimal, grouped, shorten
+from n2d2py.report.text import decimal, grouped
 
 _SIDE = 320
 """Pixels of the longer side of an image in the page, at most."""

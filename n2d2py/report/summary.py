@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from n2d2py.files import finite
+from n2d2py.report.comparison import loss_shares
 from n2d2py.report.data import ReportData
 from n2d2py.report.footprint import Footprint
 from n2d2py.report.in_float import float_layers_in, float_shares
@@ -90,8 +91,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
 
 def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
     """Record of each layer, in the order of execution."""
-    times, total = layer_times(data, rows), sum(loss.power for loss in data.losses) or 1.0
-    losses = {loss.layer: 100 * loss.power / total for loss in data.losses}
+    times, losses = layer_times(data, rows), loss_shares(data.losses)
     compared = {c.layer: c.sqnr_db for c in data.comparisons}
     found: list[dict[str, Any]] = []
     for k, row in enumerate(rows):

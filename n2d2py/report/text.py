@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
 from n2d2py.files import plain_file_name
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 from n2d2py.targets import text_table
 
 RowT = TypeVar("RowT")
@@ -63,14 +63,8 @@ def _cell(value: Any, form: str, missing: str) -> str:
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
     """Return a safe file name (without extension) for each name, unique even where case does not count."""
-    stems: dict[str, str] = {}
-    used_names: set[str] = set()
-    for name in names:
-        base = plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")
-        stem = numbered_name(base, lambda name: name.lower() in used_names)
-        used_names.add(stem.lower())
-        stems[name] = stem
-    return stems
+    fresh = FreshNames(key=str.lower)
+    return {name: fresh(plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")) for name in names}
 
 
 def grouped(value: int) -> str:
@@ -92,14 +86,6 @@ def _short(value: int, units: Mapping[str, int]) -> str:
     """Return a number in the largest unit that it reaches; "" if it reaches none."""
     unit = next((unit for unit, size in units.items() if value >= size), "")
     return unit and f"{value / units[unit]:.{2 if value < 10 * units[unit] else 1}f} {unit}"
-
-
-def shorten(text: str, length: int) -> str:
-    """At most `length` characters: the beginning and the end, which tell layers apart, around an ellipsis."""
-    if len(text) <= length:
-        return text
-    head = (length - 1) // 3
-    return text[:head] + "…" + text[len(text) - (length - 1 - head) :]
 
 
 def decimal(value: float | None, digits: int = 6) -> str:

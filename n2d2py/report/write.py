@@ -38,15 +38,15 @@ def write_report(data: ReportData, folder: Path) -> None:
     write_calibration(folder / "calibration", data, ranges)
     if data.problem is not None and data.plan is not None:
         write_memory_files(folder / "memory", data.problem, data.plan)
-        write_text(folder / "memory" / "memory_mapping.svg", draw_memory(data.problem, data.plan, standalone=True) + "\n")
+        draw_memory(data.problem, data.plan, standalone=True).save(folder / "memory" / "memory_mapping.svg")
     if packing := packing_text(data.qgraph):
         write_text(folder / "memory" / "packed_activations.txt", packing)
-    write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")
+    draw_network(data.qgraph).save(folder / "graph" / "network.svg")
     write_text(folder / "graph" / "graph.json", json_text(data.qgraph.dump()))
     if data.search is not None:
         write_text(folder / "bits" / "front.txt", bits_text(data.search))
         write_text(folder / "bits" / "front.csv", bits_csv(data.search))
-        write_text(folder / "bits" / "front.svg", draw_front(data.search) + "\n")
+        draw_front(data.search).save(folder / "bits" / "front.svg")
     if data.comparisons:
         write_text(
             folder / "compare.txt",

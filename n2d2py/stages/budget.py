@@ -97,12 +97,12 @@ def _fit_memory(
     for params in (network.params, network.params.with_values({"MemoryBudget": budget})):
         for way in ways if params is network.params else ways[-2:]:
             try:
-                plan = plan_network(typed[way], params, target.adds_residuals, target.scratch_needs).plan
+                plan = plan_network(typed[way], params, target).plan
             except N2D2Error as error:
                 if error.code != "E607":
                     raise
                 free = network.params.with_values({"MemoryBudget": 0})
-                sizes.append(plan_network(typed[way], free, target.adds_residuals, target.scratch_needs).plan.arena_bytes)
+                sizes.append(plan_network(typed[way], free, target).plan.arena_bytes)
                 continue
             sizes.append(plan.arena_bytes)
             if plan.arena_bytes <= budget:
@@ -232,5 +232,5 @@ def _argmax(values: np.ndarray) -> np.ndarray:
 def prepared_for(network: LoadedNetwork, graph: QuantGraph, target: Target[Any]) -> Prepared[Any]:
     """Prepare a typed network for a target, without samples."""
     params: Params = network.params
-    memory = plan_network(graph, params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
+    memory = plan_network(graph, params, target) if target.needs_plan else None
     return target.prepare(export_request(network, memory.graph if memory else graph, memory, StoredStimuli(), {}))

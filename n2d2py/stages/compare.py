@@ -15,8 +15,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import NO_CONTRACT, Graph, InputContract, QuantGraph, named_inputs
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.quantize import Convert
 from n2d2py.quant.observe.compare import Accumulator, LayerComparison
 from n2d2py.quant.observe.worst import StimulusComparison, WorstStimuli
 from n2d2py.quant.search.isolation import run_isolated_layer

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from n2d2py import log
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.errors import N2D2Error
+from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
-from n2d2py.memory.constants import Constant, place_constants
+from n2d2py.memory.constants import place_constants
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.memory.memories import moving_cost
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.settings import Settings
 
-ConstantNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], "Sequence[Constant] | None"]
-"""Constants of the layers of a plan under the export parameters; None for a target that does not place them."""
 _RESERVED = (0, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 """Parts of the first memory that are tried for constants that start-up copies there."""
 _ALIGNMENT = 8
 """Bytes, to a multiple of which each state is rounded up."""
 
 
-def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds) -> PlannedNetwork:
+def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Params, target: Target[Any]) -> PlannedNetwork:
     """Plan the network with its constants and states in the memories of the parameters: tensors and constants share the first
     memory where both are accessed most.
 
@@ -37,18 +36,18 @@ def place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Para
     network = planning(params)
     if not settings.roms and settings.state_memory is None:
         return network
-    if needs(network.graph, network.plan, params.as_dict()) is None:
+    if target.constant_needs(network.graph, network.plan, params.as_dict()) is None:
         what = "Memories: this export does not place constants and states, the kinds rom and states"
         raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or export for microcontrollers")
     if settings.roms:
-        network = min(_candidates(network, planning, params, needs), key=lambda each: moving_cost(each.problem, each.plan))
+        network = min(_candidates(network, planning, params, target), key=lambda each: moving_cost(each.problem, each.plan))
     network = replace(network, plan=replace(network.plan, state_memory=_state_memory(network.graph, settings)))
     refuse_violations(check_plan(network.problem, network.plan))
     return network
 
 
 def _candidates(
-    network: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, needs: ConstantNeeds
+    network: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, target: Target[Any]
 ) -> Iterator[PlannedNetwork]:
     """Yield plans that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller memories."""
     settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
@@ -60,7 +59,7 @@ def _candidates(
             if error.code != "E607":
                 raise
             return
-        constants = needs(candidate.graph, candidate.plan, params.as_dict()) or ()
+        constants = target.constant_needs(candidate.graph, candidate.plan, params.as_dict()) or ()
         for reserved in sorted({room, max(room, whole - candidate.plan.used[0])}) if whole else (0,):
             plan = place_constants(candidate.plan, constants, settings.roms, reserved, whole - reserved, early)
             yield replace(candidate, plan=plan)

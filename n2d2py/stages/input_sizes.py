@@ -56,10 +56,10 @@ def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
     """
     opened = [one for one in model.user_inputs if one.is_open]
     has_time = all(len(one.dims) == 2 and one.dims[0] is None and not one.kind for one in opened)
-    start, first = time.process_time(), _SIZES[0]
+    start, first, lone = time.process_time(), _SIZES[0], _batch_axes(model)
     pairs = [*((size, size) for size in _SIZES), *_PAIRS, *((first, width) for width in _widths(model))]
     for others, last in pairs if model.proto.ByteSize() <= _BYTES else ():
-        sizes = {one.name: _filled(one.dims[len(one.dims) > 1 :], others, last) for one in opened}
+        sizes = {one.name: _filled(one.dims[len(one.dims) > 1 :], others, last) for one in opened} | dict.fromkeys(lone, (1,))
         mixes = _mixes_first_axis(model, options, sizes)
         if has_time and mixes is not False:
             by_time = {name: (first, *dims) for name, dims in sizes.items()}
@@ -70,6 +70,13 @@ def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
         if time.process_time() > start + _SECONDS:
             break
     return {}
+
+
+def _batch_axes(model: OnnxModel) -> list[str]:
+    """Return the inputs whose only axis has the name of the first axis of another one, such as lengths of sequences."""
+    axes = {value.name: [size.dim_param for size in value.type.tensor_type.shape.dim] for value in model.proto.graph.input}
+    batches = {names[0] for names in axes.values() if len(names) > 1 and names[0]}
+    return [one.name for one in model.user_inputs if one.is_open and len(one.dims) == 1 and axes[one.name][0] in batches]
 
 
 def _filled(dims: Sequence[int | None], others: int, last: int) -> Shape:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
@@ -16,33 +17,27 @@ from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_prob
 from n2d2py.memory.memories import moving_cost, shares
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.scratch import ScratchNeed, place_scratch
+from n2d2py.memory.scratch import place_scratch
 from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
-from n2d2py.stages.constants import ConstantNeeds, log_constants, place_in_memories
+from n2d2py.stages.constants import log_constants, place_in_memories
 from n2d2py.stages.packed_activations import log_packing, plan_packed
 from n2d2py.stages.strips import plan_in_strips, suggest_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can place a sum over its operand without a separate layer."""
-ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str, ScratchNeed]]
-"""Function from a plan to the workspaces of its layers, by name."""
+_NO_TARGET = Target[Any]()
+"""Its kernels add no residuals and have no workspaces."""
 
 
-def plan_stage(
-    graph: QuantGraph,
-    params: Params,
-    adds_residuals: bool = False,
-    scratch: ScratchNeeds | None = None,
-    constants: ConstantNeeds = lambda graph, plan, parameters: None,
-) -> PlannedNetwork:
+def plan_stage(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARGET) -> PlannedNetwork:
     """Run `plan_network` and report the result."""
     state_bytes, settings = graph.state_bytes, Settings.of(params)
     if state_bytes and settings.budget > 0 and settings.state_memory is None:
         params = params.with_values({"MemoryBudget": max(settings.budget - state_bytes, 1)})
-    network = place_in_memories(lambda each: plan_network(graph, each, adds_residuals, scratch), params, constants)
+    network = place_in_memories(lambda each: plan_network(graph, each, target), params, target)
     plan = network.plan
     growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
     inside = f", of which {growth:,} for scratch," if growth else ""
@@ -62,29 +57,26 @@ def plan_stage(
     return network
 
 
-def plan_network(
-    graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
-) -> PlannedNetwork:
-    """Plan the arena of a typed network by the export parameters.
+def plan_network(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARGET) -> PlannedNetwork:
+    """Plan the arena of a typed network by the export parameters, with the workspaces of the target's kernels.
 
-    `adds_residuals`: the export's convolutions can add residuals; they do if that needs no more memory. `scratch`: workspaces
-    of the export's kernels, placed in the arena too.
+    The target's convolutions add residuals if they can, and if that needs no more memory.
 
     Raises:
         N2D2Error: E60x; the checker refuses a plan that would overwrite a live byte.
     """
-    placer = scratch_planner(params, scratch)
-    network, _ = placer(_smallest(graph, params, adds_residuals, placer))
+    placer = scratch_planner(params, target)
+    network, _ = placer(_smallest(graph, params, target.adds_residuals, placer))
     refuse_violations(check_plan(network.problem, network.plan))
     return network
 
 
-def scratch_planner(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
+def scratch_planner(params: Params, target: Target[Any]) -> ScratchPlanner:
     """Return the function that places the workspaces of a planned network, within MemoryBudget."""
     budget = Settings.of(params).budget
 
     def placed(network: PlannedNetwork) -> tuple[PlannedNetwork, bool]:
-        needs = scratch(network.graph, network.plan, params.as_dict()) if scratch is not None else {}
+        needs = target.scratch_needs(network.graph, network.plan, params.as_dict())
         problem, plan = place_scratch(network.problem, network.plan, needs, budget if budget > 0 else None)
         return replace(network, problem=problem, plan=plan), all(name in plan.scratch for name in needs)
 

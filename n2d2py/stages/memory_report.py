@@ -122,7 +122,7 @@ def _head(graph: QuantGraph) -> str:
 def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
     """Return the size of the arena under the export parameters, as text."""
     try:
-        plan = plan_network(graph, params, target.adds_residuals, target.scratch_needs).plan
+        plan = plan_network(graph, params, target).plan
     except N2D2Error as error:
         if error.code not in ("E606", "E607"):
             raise
@@ -146,7 +146,7 @@ def _curves(graph: QuantGraph, params: Params) -> str:
 def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
     """Return a table of savings by MaxExtraMacs: bytes, repeated work, strips of each segment; "" if there are none."""
     params = params.with_values({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
-    trials = StripTrials(graph, params, scratch_planner(params, target.scratch_needs))
+    trials = StripTrials(graph, params, scratch_planner(params, target))
     lines, least = [], 0
     work = trials.search.work
     for point in trials.search.curve(work * _MOST_EXTRA // 100) if work else ():
@@ -165,7 +165,7 @@ def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
 def _row(graph: QuantGraph, title: str, params: Params, target: Target[Any]) -> tuple[str, ...]:
     start = time.perf_counter()
     try:
-        network = plan_network(graph, params, target.adds_residuals, target.scratch_needs)
+        network = plan_network(graph, params, target)
     except N2D2Error as error:
         if error.code != "E606":
             raise

@@ -17,7 +17,7 @@ from n2d2py.contracts.ini.recipes import LayerRecipe
 from n2d2py.errors import ErrorList, N2D2Error, join_names
 from n2d2py.files import write_text
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.softmax import Softmax
 from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.options import RunOptions

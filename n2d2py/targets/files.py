@@ -8,16 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.figures import can_draw
 from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.boxes import Boxes
 from n2d2py.targets.metrics import class_metrics
-from n2d2py.targets.plots import draw_class_scores, draw_confusion, draw_curve, write_segmentation
+from n2d2py.targets.plots import DRAWN_CLASSES, draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
 from n2d2py.targets.table import score_lines
 from n2d2py.targets.words import Words
-
-_PICTURE_CLASSES = 200
 
 
 def target_folder_name(target: str) -> str:
@@ -30,8 +27,8 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     """Write the files of a score into `folder`/<target>/ and return that folder.
 
     ConfusionMatrix_<tag>.dat (nonzero cells: label, estimated, count, share of the label) and ConfusionMatrix_<tag>_score.dat
-    (sensitivity, ..., IU of each class), both with a plot (up to 200 classes, if matplotlib is installed); Success_<tag>.dat
-    (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat; <tag>/classif.log (best outputs and
+    (sensitivity, ..., IU of each class), both with a plot, .svg (up to 200 classes); Success_<tag>.dat
+    (stimulus, hit, rate so far) and .svg, also SuccessTopN_<tag>; Misclassified_<tag>.dat; <tag>/classif.log (best outputs and
     their values of every stimulus). A segmentation has images of the first stimuli in <tag>/ instead of the last two; colours
     start at the angle `hue`. An auto-encoder has only Errors_<tag>.dat (stimulus, label, mean squared error); detections have
     Detections_<tag>.dat, words Words_<tag>.dat. With `as_json`, <tag>/classif.json has an object for each stimulus.
@@ -69,19 +66,18 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
             _write_lines(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
         if score.topn is not None:
             _write_lines(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
-        if can_draw():
-            _draw_plots(home, score, tag)
+        _draw_plots(home, score, tag)
     return home
 
 
 def _draw_plots(home: Path, score: Score, tag: str) -> None:
-    draw_curve(100 * _running_rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
+    draw_curve(100 * _running_rates(score)[2], "recognition rate").save(home / f"Success_{tag}.svg")
     if score.topn is not None:
         what = f"top-{score.top_n} recognition rate"
-        draw_curve(100 * _running_rates(score, score.top_n)[2], what, home / f"SuccessTopN_{tag}.png")
-    if len(score.classes) <= _PICTURE_CLASSES:
-        draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
-        draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
+        draw_curve(100 * _running_rates(score, score.top_n)[2], what).save(home / f"SuccessTopN_{tag}.svg")
+    if len(score.classes) <= DRAWN_CLASSES:
+        draw_confusion(score).save(home / f"ConfusionMatrix_{tag}.svg")
+        draw_class_scores(score).save(home / f"ConfusionMatrix_{tag}_score.svg")
 
 
 def _sample_records(score: Score) -> list[dict]:

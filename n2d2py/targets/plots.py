@@ -4,109 +4,96 @@ from __future__ import annotations
 
 from colorsys import hsv_to_rgb
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n2d2py.figures import new_figure
-from n2d2py.files import plain_text
+from n2d2py.figures import Drawing, Svg
+from n2d2py.naming import shorten
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pixels import Pixels
 from n2d2py.targets.score import Score
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_NUMBERED_CLASSES = 20
-_NAMED_CLASSES = 50
+DRAWN_CLASSES = 200
+"""Plots by class are drawn of so many at most."""
+_NUMBERED = 20
+_NAMED = 60
 _NO_LABEL = (0, 0, 0)
+_LEFT, _TOP, _FOOT, _WIDTH = 40.0, 12.0, 220.0, 560.0
+"""Edges of a curve, in pixels."""
+_POINTS = 500
+"""Those of a curve, at most."""
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a matplotlib figure that needs no display, and its axes. Raise E454 without matplotlib."""
-    figure = new_figure(width, height, what="the plot of a score")
-    return figure, figure.add_subplot()
-
-
-def _save(figure: Figure, path: Path) -> None:
-    figure.savefig(path, bbox_inches="tight", metadata={"Software": None})
-
-
-def _short(names: tuple[str, ...]) -> list[str]:
-    texts = [name if len(name) <= 18 else name[:17] + "…" for name in names]
-    return [text.replace("$", r"\$") for text in texts]
-
-
-@plain_text()
-def draw_confusion(score: Score, path: Path) -> None:
-    """Write the PNG of `confusion_figure`. Raise E454 without matplotlib."""
-    _save(confusion_figure(score), path)
-
-
-@plain_text()
-def confusion_figure(score: Score) -> Figure:
-    """Return the plot of the confusion matrix as shares of each label, with colours by share^0.45 to make rare errors visible.
-
-    Raises:
-        N2D2Error: E454 without matplotlib.
+def draw_confusion(score: Score, *, standalone: bool = True) -> Drawing:
+    """Return the confusion matrix; cells above 0 only, right ones and wrong ones in two hues. `standalone` brings its own
+    colours and what is counted, else the page has them.
     """
-    size = len(score.classes)
-    side = float(np.clip(3.5 + 0.32 * size, 5.0, 14.0))
-    figure, axes = _figure(side + 0.8, side)
-    from matplotlib.colors import PowerNorm
-
-    shares = score.confusion / np.maximum(score.confusion.sum(axis=1, keepdims=True), 1)
-    image = axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.45, 0, 1), interpolation="nearest")
-    figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, label="share of the label")
-    if size <= _NAMED_CLASSES:
-        texts = _short(score.classes)
-        axes.set_xticks(range(size), texts, rotation=90 if max(map(len, texts)) > 2 else 0, fontsize=8)
-        axes.set_yticks(range(size), texts, fontsize=8)
-    if size <= _NUMBERED_CLASSES:
-        for label, estimated in np.argwhere(score.confusion):
-            axes.text(
-                estimated,
-                label,
-                str(score.confusion[label, estimated]),
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if shares[label, estimated] > 0.3 else "black",
-            )
-    axes.set_xlabel("estimated")
-    axes.set_ylabel("label")
-    axes.set_title(f"{score.correct} of {int(score.confusion.sum())} right: {score.top1:.2f}%", fontsize=10)
-    return figure
-
-
-@plain_text()
-def draw_class_scores(score: Score, path: Path) -> None:
-    """Write a PNG of the sensitivity, precision and IU of each class. Raise E454 without matplotlib."""
-    size, metrics = len(score.classes), class_metrics(score.confusion)
-    figure, axes = _figure(4.5, float(np.clip(1.2 + 0.32 * size, 2.5, 30.0)))
-    for row, what in enumerate(("sensitivity", "precision", "iu")):
-        values = np.nan_to_num([100 * getattr(one, what) for one in metrics])
-        axes.barh(np.arange(size) + 0.27 * (row - 1), values, 0.25, label=what.upper() if what == "iu" else what)
-    if size <= _NAMED_CLASSES:
-        axes.set_yticks(range(size), _short(score.classes), fontsize=8)
-    axes.set_ylim(size - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("percent")
-    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.4 / max(1.0, 0.2 * size)), ncols=3)
-    _save(figure, path)
+    confusion, classes = score.confusion, score.classes
+    size = len(confusion)
+    cell = float(np.clip(620 / size, 3.0, 34.0))
+    named = size <= _NAMED
+    names = [shorten(name, 16) for name in classes]
+    room = 10.0 + (6.0 * max(map(len, names)) if named else 4.0)
+    side = size * cell
+    svg = Svg(room + side + 6, room + side + 6 + 16 * standalone, "confusion", standalone=standalone)
+    svg.rect(room, room, side, side, "frame")
+    totals = np.maximum(confusion.sum(axis=1), 1)
+    for label, estimated in np.argwhere(confusion):
+        count = int(confusion[label, estimated])
+        step = int(np.ceil(5 * count / totals[label]))
+        style = f"{'hit' if label == estimated else 'miss'} s{step}"
+        x, y = room + estimated * cell, room + label * cell
+        svg.rect(x, y, cell, cell, style, title=f"{classes[label]} taken for {classes[estimated]}: {count}")
+        if size <= _NUMBERED:
+            svg.text(x + cell / 2, y + cell / 2 + 4, str(count), f"count on{step}")
+    if named:
+        for k, name in enumerate(names):
+            at = room + (k + 0.5) * cell
+            svg.text(room - 5, at + 3.5, name, "tick", anchor="end")
+            svg.upright(at + 3.5, room - 5, name, "tick")
+    if standalone:
+        text = f"{score.correct} of {int(confusion.sum())} right: {score.top1:.2f}%; rows: label, columns: estimated"
+        svg.text(room + side, room + side + 16, text, "info", anchor="end")
+    return svg.finish()
 
 
-@plain_text()
-def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
-    """Write a PNG of percentages over the number of samples. Raise E454 without matplotlib."""
-    figure, axes = _figure(5.0, 3.0)
-    axes.plot(np.arange(1, len(rates) + 1), rates, linewidth=1.2, marker="." if len(rates) < 30 else None)
-    axes.set_ylim(0, 101)
-    axes.set_xlabel("stimuli")
-    axes.set_ylabel(f"{what} so far (%)")
-    axes.grid(alpha=0.3)
-    _save(figure, path)
+def draw_class_scores(score: Score) -> Drawing:
+    """Return the sensitivity, precision and IU of each class as bars."""
+    left, width, row = 120.0, 300.0, 22.0
+    foot = 24 + row * len(score.classes)
+    svg = Svg(left + width + 20, foot + 20, "chart", standalone=True)
+    kinds = {"sensitivity": "k-conv", "precision": "k-pool", "iu": "k-dw"}
+    for k, (what, style) in enumerate(kinds.items()):
+        svg.rect(left + 90 * k, 5, 9, 9, style)
+        svg.text(left + 90 * k + 14, 13, what.upper() if what == "iu" else what, "info", anchor="start")
+    for percent in range(0, 101, 20):
+        x = left + percent / 100 * width
+        svg.line(x, 20, x, foot, "grid")
+        svg.text(x, foot + 13, f"{percent}%", "tick")
+    for k, (name, metrics) in enumerate(zip(score.classes, class_metrics(score.confusion), strict=True)):
+        y = 24 + row * k
+        svg.text(left - 6, y + 12, shorten(name, 18), "tick", anchor="end")
+        for place, (what, style) in enumerate(kinds.items()):
+            share = float(np.nan_to_num(getattr(metrics, what)))
+            svg.rect(left, y + 6 * place, share * width, 5, style, title=f"{name}: {what} {100 * share:.2f}%")
+    return svg.finish()
+
+
+def draw_curve(rates: np.ndarray, what: str) -> Drawing:
+    """Return percentages over the number of stimuli, of few points where there are many."""
+    svg = Svg(_WIDTH + 10, _FOOT + 40, "chart", standalone=True)
+    for percent in range(0, 101, 20):
+        y = _FOOT - percent / 100 * (_FOOT - _TOP)
+        svg.line(_LEFT, y, _WIDTH, y, "grid")
+        svg.text(_LEFT - 5, y + 3.5, f"{percent}%", "tick", anchor="end")
+    chosen = np.unique(np.linspace(0, len(rates) - 1, min(len(rates), _POINTS)).astype(int))
+    xs = _LEFT + (_WIDTH - _LEFT) * chosen / max(len(rates) - 1, 1)
+    ys = _FOOT - rates[chosen] / 100 * (_FOOT - _TOP)
+    svg.polyline(zip(xs, ys, strict=True), "line")
+    svg.text(_LEFT, _FOOT + 14, "1", "tick")
+    svg.text(_WIDTH, _FOOT + 14, str(len(rates)), "tick", anchor="end")
+    svg.text((_LEFT + _WIDTH) / 2, _FOOT + 30, f"{what} over the first stimuli", "info")
+    return svg.finish()
 
 
 def palette(classes: int, hue: float = 0) -> np.ndarray:

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from n2d2py.naming import shorten
 from n2d2py.targets.score import Score, agreement, common_positions
 
 
@@ -29,10 +30,7 @@ def text_table(
     if width is not None:
         others = sum(2 + max(len(row[k]) for row in (header, *rows)) for k in range(1, len(header)))
         room = max(width - others, 12)
-        rows = [
-            [row[0] if len(row[0]) <= room else row[0][: room // 3] + "…" + row[0][room // 3 + 1 - room :], *row[1:]]
-            for row in rows
-        ]
+        rows = [[shorten(row[0], room), *row[1:]] for row in rows]
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):

@@ -20,21 +20,16 @@ from n2d2py.contracts.ini.recipes import LayerRecipe
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.ini.schema import Values
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.normalize.op import SMALLEST_SQUARE, Normalize
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Dropout, Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.training.quantizers import LearnedQuantizer, LsqActivation, LsqWeights, SatActivation, SatWeights
 
 Function = Callable[[Tensor], Tensor]

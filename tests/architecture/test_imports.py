@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ report
 plugin
 training
 stages
-options pipeline plots
+options pipeline
 completion results
 api torch
 commands
@@ -66,7 +67,7 @@ ONNX_ONLY = {
     "onnxscript": ("frontend/onnx/",),
     "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_values.py"),
 }
-LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
+LATE = ("PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""
 
 
@@ -93,12 +94,19 @@ def imports_of(path: Path) -> list[Import]:
             assert node.level == 0 and node.module, f"{name}:{node.lineno} imports relatively"
             modules = {full if (full := f"{node.module}.{alias.name}") in MODULES else node.module for alias in node.names}
             found.extend(Import(name, node.lineno, module, early) for module in sorted(modules))
-        inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        early = early and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         for child in ast.iter_child_nodes(node):
-            visit(child, early and not inside)
+            if not isinstance(child, ast.expr):
+                visit(child, early)
 
     visit(ast.parse(path.read_text(encoding="utf-8")), True)
     return found
+
+
+@cache
+def all_imports() -> list[Import]:
+    """The imports of all files."""
+    return [one for path in FILES for one in imports_of(path)]
 
 
 def module_of(file: str) -> str:
@@ -108,7 +116,6 @@ def module_of(file: str) -> str:
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 MODULES = {module_of(path.relative_to(PACKAGE).as_posix()) for path in FILES}
-IMPORTS = [one for path in FILES for one in imports_of(path)]
 
 
 def room(module: str) -> str | None:
@@ -137,7 +144,7 @@ def test_every_module_has_a_floor():
 
 def test_no_module_imports_one_of_a_higher_floor():
     wrong = []
-    for one in IMPORTS:
+    for one in all_imports():
         if one.module not in MODULES or one.module == "n2d2py":
             continue
         (below, entry), (above, target) = floor(module_of(one.file)), floor(one.module)
@@ -161,7 +168,7 @@ def cycles() -> list[tuple[str, ...]]:
     """The groups of modules that reach each other by imports."""
     reached: dict[str, set[str]] = {module: set() for module in MODULES}
     direct: dict[str, set[str]] = {module: set() for module in MODULES}
-    for one in IMPORTS:
+    for one in all_imports():
         if one.module in MODULES and one.module != module_of(one.file):
             direct[module_of(one.file)].add(one.module)
     for module in MODULES:
@@ -195,29 +202,32 @@ def test_public_classes_have_names_of_their_own():
 def test_onnx_libraries_stay_where_onnx_is_read_or_run(library):
     wrong = [
         f"{one.file}:{one.line}"
-        for one in IMPORTS
+        for one in all_imports()
         if one.module.split(".")[0] == library and not one.file.startswith(ONNX_ONLY[library])
     ]
     assert wrong == []
 
 
 def test_the_frontends_do_not_know_each_other():
-    ini = [one for one in IMPORTS if one.file.startswith("frontend/onnx/") and one.module.startswith("n2d2py.frontend.ini")]
+    ini = [
+        one for one in all_imports() if one.file.startswith("frontend/onnx/") and one.module.startswith("n2d2py.frontend.ini")
+    ]
     assert [f"{one.file}:{one.line}" for one in ini] == []
 
 
 def test_an_exporter_knows_no_frontend_and_no_data():
     wrong = [
         f"{one.file}:{one.line} {one.module}"
-        for one in IMPORTS
+        for one in all_imports()
         if home(one.file) in ("exports", "memory", "quant") and room(one.module) in ("frontend", "data", "passes")
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("file", ["contracts/quant/quantizer.py", "contracts/quant/forming.py", "contracts/quant/weighted.py"])
-def test_the_contract_of_quantizers_knows_no_operator(file):
-    found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
+def test_the_contract_of_quantizers_knows_no_operator():
+    found = {
+        one.module for one in all_imports() if one.file == "contracts/quant/quantizer.py" and room(one.module) == "operators"
+    }
     assert found <= {"n2d2py.contracts.operator", "n2d2py.contracts.functions"}
 
 
@@ -240,12 +250,8 @@ def test_the_package_knows_of_an_extra_target_the_name_alone():
         assert [file for file, text in texts.items() if name.lower() in text] == ["exports/registry.py"]
 
 
-def test_pictures_and_plots_are_imported_late():
-    wrong = [
-        f"{one.file}:{one.line} {one.module}"
-        for one in IMPORTS
-        if one.early and one.module.split(".")[0] in ("matplotlib", "PIL")
-    ]
+def test_pillow_is_imported_late():
+    wrong = [f"{one.file}:{one.line} {one.module}" for one in all_imports() if one.early and one.module.split(".")[0] == "PIL"]
     assert wrong == []
 
 

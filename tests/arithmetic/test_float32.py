@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.kernel_arm import TARGETS
-from support.kernel_simd import FLAGS, SANITIZERS, need_isa
+from support.kernel_builds import FLAGS, SANITIZERS, TARGETS, need_isa
 from support.programs import need, run_command
 from support.tables import few_fast
 

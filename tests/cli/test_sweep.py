@@ -47,7 +47,7 @@ def test_every_combination_is_tried_and_the_best_are_marked(finished):
     assert [(row["MemoryMode"], row["-nbbits"]) for row in found] == [(m, b) for m in ("Speed", "Small") for b in ("8", "-32")]
     arenas = [int(row["arena B"]) for row in found]
     assert arenas[2] < arenas[0] < arenas[1] and [row["best"] for row in found] == ["", "", "*", ""]
-    assert (finished / "out" / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert (finished / "out" / "sweep.svg").read_text().count('<rect class="k-') == 4
     assert not list((finished / "out").rglob("export_CPP*")), "exports are not kept"
     assert "0002" in (finished / "printed").read_text()
 
@@ -136,7 +136,7 @@ def test_24_settings_on_two_workers_killed_and_resumed_equal_those_of_one(tmp_pa
     done = len(list(results.glob("*/result.json")))
     assert 6 <= done < 24 and not (tmp_path / "two" / "sweep.csv").exists()
     subprocess.run(two, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    for name in ("sweep.csv", "sweep.png", *(f"settings/{number:04d}/result.json" for number in range(24))):
+    for name in ("sweep.csv", "sweep.svg", *(f"settings/{number:04d}/result.json" for number in range(24))):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
 
 

@@ -236,7 +236,8 @@ class Examined:
             if number == 0 or not self.is_stream:
                 peer.reset()
             given = map(np.asarray, sample)
-            found = peer.run([states[name] if name in states else next(given) for name in peer.names])
+            feeds = [states[name] if name in states else next(given) for name in peer.names]
+            found = peer.run([_whole_batch(values, shape) for values, shape in zip(feeds, peer.shapes, strict=True)])
             states = {name: found[at] for name, at in self.states.items()}
             infos = self.model.info.outputs
             results.append([_filled(found[at], prod(info.shape)) for at, info in zip(self.outputs, infos, strict=True)])
@@ -291,10 +292,18 @@ class Examined:
                 return type(error).__name__
 
 
+def _whole_batch(values: np.ndarray, shape: list[int | None]) -> np.ndarray:
+    """A sample for each of the places of a fixed batch."""
+    several = values.ndim == len(shape) > 0 and shape[0] and shape[0] % len(values) == 0
+    return np.repeat(values, shape[0] // len(values), axis=0) if several else values
+
+
 def _filled(values: np.ndarray, size: int) -> np.ndarray:
-    """A result of fewer lines than there may be, such as those of NonMaxSuppression, completed with -1."""
+    """The first sample of a batch; of fewer lines than there may be, such as boxes of NonMaxSuppression, with NaN or -1 for the others."""
     missing = size - values.size
-    return values if missing <= 0 else np.concatenate([values.reshape(-1), np.full(missing, -1, values.dtype)])
+    if missing <= 0:
+        return values if missing == 0 else values.reshape(-1)[:size]
+    return np.concatenate([values.reshape(-1), np.full(missing, np.nan if values.dtype.kind == "f" else -1, values.dtype)])
 
 
 def load(path: Path, size: int) -> tuple[Model, str]:
@@ -313,7 +322,8 @@ def largest_error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
     """The largest error of an output, divided by its largest magnitude."""
     errors = [0.0]
     for y, z in zip(found, wanted, strict=True):
-        y, z = y.reshape(z.shape).astype(np.float64), z.astype(np.float64)
+        y, z = (values.reshape(z.shape).astype(np.float64) for values in (y, z))
+        y[np.isnan(z)], z[np.isnan(z)] = 0, 0  # lines that the peer does not have
         errors.append(float(np.abs(y - z).max(initial=0) / max(np.abs(z).max(initial=0), 1e-30)))
     return max(errors)
 
@@ -322,8 +332,8 @@ def decibels(found: list[np.ndarray], wanted: list[np.ndarray]) -> str:
     """The ratio of signal to error of the worst output."""
     ratios = []
     for y, z in zip(found, wanted, strict=True):
-        error = ((y.reshape(z.shape).astype(np.float64) - z) ** 2).sum()
-        signal = (z.astype(np.float64) ** 2).sum()
+        error = np.nansum((y.reshape(z.shape).astype(np.float64) - z) ** 2)
+        signal = np.nansum(z.astype(np.float64) ** 2)
         with np.errstate(divide="ignore"):
             ratios.append(10 * (np.log10(signal) - np.log10(error)) if error else np.inf)
     return f"{min(ratios):.1f} dB"

@@ -11,9 +11,8 @@ from n2d2py.data.input_data import open_data
 from n2d2py.data.multi_input import open_multi_input
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph
+from n2d2py.graph import FilePort, Graph
 from n2d2py.graph.inputs import split_inputs, stimulus_shape
-from n2d2py.graph.port import FilePort
 
 
 def _all(stimuli):

@@ -18,7 +18,7 @@ from support.browser import browser
 from support.detection_cases import save_detector
 from support.e2e_run import run
 from support.export_build import make
-from support.kernel_arm import CLANG
+from support.kernel_builds import CLANG
 from support.onnx_models import text_model
 from support.programs import need, run_command
 from support.tables import few_fast
@@ -34,7 +34,7 @@ from n2d2py.pipeline import load_network
 from n2d2py.runtime import ArrayError
 
 ON_BOARDS = [
-    pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind == "sensor"))
+    pytest.param(kind, core, marks=[pytest.mark.slow] * (core != "cortex-m4" or kind in ("camera-nv12", "sensor")))
     for kind in ("camera", "camera-nv12", "microphone", "sensor")
     for core in ("cortex-m4", "cortex-m55", "rv32imc")
 ]

@@ -12,6 +12,7 @@ import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.arithmetic.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.cli import main
+from n2d2py.exports.cpp.processors import lacks_byte_products
 from n2d2py.memory.strategies import PLANNERS
 
 pytestmark = needs_compiler
@@ -100,21 +101,14 @@ def test_a_reduced_range_makes_products_of_bytes_exact(tmp_path):
     assert "sums of four products fit 16 bits" in texts[1]
 
 
-@pytest.mark.parametrize(
-    ("flags", "options", "recommended"),
-    [
-        ("sse4_1 avx2", "", True),
-        ("sse4_1", "", True),
-        ("sse4_1 avx2", "-wt-reduce-range", False),
-        ("sse4_1 avx2", "-nbbits 16", False),
-        ("sse4_1 avx2 avx_vnni", "", False),
-        ("asimd", "", False),
-    ],
-)
-def test_a_reduced_range_is_recommended_where_bytes_have_no_dot_product(
-    flags, options, recommended, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr("n2d2py.exports.cpp.target.cpu_info", lambda field: flags)
+def test_processors_without_dot_products_of_bytes():
+    found = [lacks_byte_products(flags) for flags in ("sse4_1 avx2", "sse4_1", "sse4_1 avx2 avx_vnni", "asimd")]
+    assert found == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("options", "recommended"), [("", True), ("-wt-reduce-range", False), ("-nbbits 16", False)])
+def test_a_reduced_range_is_recommended_where_bytes_have_no_dot_product(options, recommended, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("n2d2py.exports.cpp.target.cpu_info", lambda field: "sse4_1 avx2")
     words = command("branches", tmp_path, "-calib", "4", "-quality", "fast", *options.split())
     assert main([word for word in words if word != "-quiet"]) == 0
     assert ("times faster" in capsys.readouterr().err) == recommended

@@ -8,14 +8,13 @@ import pytest
 from support.errors import refused
 from support.export_build import compare_outputs, make
 from support.export_networks import S8, U8, Builder, request, write_export
+from support.ops import Conv, Fc
 from support.programs import need, run_command
 
 from n2d2py.contracts.cpp import arrays as array_module
 from n2d2py.contracts.cpp.arrays import FILES, file_bytes
 from n2d2py.contracts.cpp.forms.panels import packed_floats, packed_matrix
 from n2d2py.exports.weights import BIG
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import GRAPH_FILE, StoredRows, read_graph, rows_of_panels
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.export_build import make, run_export
 from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
+from support.ops import Conv
 from support.programs import needs
 
 from n2d2py.contracts.cpp.arrays import FILES
 from n2d2py.exports import ScoredOutput, StoredStimuli
-from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
 pytestmark = needs("make")

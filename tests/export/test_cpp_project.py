@@ -8,20 +8,17 @@ import numpy as np
 import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.ops import Conv, ElemWise, Fc
 from support.programs import needs, run_command
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.contracts.cpp.identifiers import namespace_name
 from n2d2py.exports import StoredStimuli
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"

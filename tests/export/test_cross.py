@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.export_networks import chain, request, write_export
-from support.kernel_arm import CLANG
+from support.kernel_builds import CLANG
 from support.programs import need, needs, run_command
 
 from n2d2py.cli import main

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.export_build import make
 from support.export_networks import Builder, chain, random_inputs, request, write_export
+from support.ops import Conv, Fc
 from support.programs import need, run_command
 from support.tables import few_fast
 
@@ -16,8 +17,6 @@ from n2d2py import load_export
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import ORDERS, InputContract, PixelMap
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import quantize_inputs, simulate
 
 NORMALIZED = PixelMap((0.0171, 0.0175, 0.0174), (-2.1, -2.0, -1.8), (2, 1, 0))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support import ops
 from support.errors import error_line, refused
 from support.export_networks import chain, random_inputs, residual
 from support.tables import every
@@ -9,8 +10,7 @@ from support.tables import every
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.contracts.operator import operator_kinds
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
-from n2d2py.graph.forms import (
+from n2d2py.graph import (
     Aligned,
     Custom,
     Dequantized,
@@ -20,103 +20,73 @@ from n2d2py.graph.forms import (
     MaskedExponentials,
     Moved,
     Normalized,
+    QuantGraph,
+    QuantNode,
+    QuantTensor,
     Real,
     Rescaled,
     Shifted,
     StoredSums,
     Table,
     Weighted,
+    forms,
 )
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.columns import Columns, SideBySide
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Dropout, Identity
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import Normalize, lp_normalize
-from n2d2py.operators.packed_channels import PackChannels, UnpackChannels
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool_sum import PoolSum
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.unpool import Unpool
-from n2d2py.operators.view import MemoryView
+from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
 
 OPS = [
-    Conv((2, 1), (0, 1, 2, 3), (1, 2), 4),
-    Fc(),
-    Pool("Average", (2, 3), (1, 2), (1, 0, 0, 1), False),
-    BatchNorm(1e-3),
-    Affine(),
-    AddConstants(),
-    ElemWise("Sum", (0.5, 2.0), (1.0, -1.0)),
-    Activation(Clip(-1.0, 6.0)),
-    Activation(LeakyRectifier(0.1)),
-    Activation(Logistic()),
-    Activation(Swish()),
-    Activation(Tanh(2.0)),
-    Concat(),
-    Columns(1, 3),
-    SideBySide(),
-    Softmax(),
-    Padding((1, -1, 0, 2)),
-    Reshape((3, 4)),
-    Transpose((0, 2, 1)),
-    MemoryView((3, 4, 1)),
-    Dropout(),
-    Identity(),
-    Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2),
-    Resize((5, 7), "Nearest"),
-    Unpool((2, 2), (2, 2)),
-    LRN(3, 1e-3),
+    ops.Conv((2, 1), (0, 1, 2, 3), (1, 2), 4),
+    ops.Fc(),
+    ops.Pool("Average", (2, 3), (1, 2), (1, 0, 0, 1), False),
+    ops.BatchNorm(1e-3),
+    ops.Affine(),
+    ops.AddConstants(),
+    ops.ElemWise("Sum", (0.5, 2.0), (1.0, -1.0)),
+    ops.Activation(Clip(-1.0, 6.0)),
+    ops.Activation(LeakyRectifier(0.1)),
+    ops.Activation(Logistic()),
+    ops.Activation(Swish()),
+    ops.Activation(Tanh(2.0)),
+    ops.Concat(),
+    ops.Columns(1, 3),
+    ops.SideBySide(),
+    ops.Softmax(),
+    ops.Padding((1, -1, 0, 2)),
+    ops.Reshape((3, 4)),
+    ops.Transpose((0, 2, 1)),
+    ops.MemoryView((3, 4, 1)),
+    ops.Dropout(),
+    ops.Identity(),
+    ops.Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2),
+    ops.Resize((5, 7), "Nearest"),
+    ops.Unpool((2, 2), (2, 2)),
+    ops.LRN(3, 1e-3),
     lp_normalize(3),
-    IndexSelect(((1, 0), None, (0, 0, 2))),
-    DepthToSpace(2, True),
-    SpaceToDepth(2),
-    ArrayGather(2, 3, 4, 2, True),
-    ArrayScatter(3, 2, 2, combine="add"),
-    ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
-    Concat(1, 2, (0, -1)),
-    ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
-    Normalize(3, 1e-5),
-    Softmax(3, True, 4),
-    MaskedSoftmax(3),
-    ArrayRecurrent("GRU", 2, 3, 4, True, True),
-    ArrayMatMul((2, 3, 4), (2, 4, 5)),
-    ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),
-    ArrayReduce("Sum", (2, 3), (1,)),
-    ArrayCumSum(1, 4, 2, reverse=True),
-    ArrayTopK(1, 4, 2, 3, False),
-    ArrayNonMaxSuppression(1, 2, 8, 3, 0.5, 0.25, True),
-    IndexSelect(((0, 2), (1, 0)), -1.0),
-    ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
-    Convert(True),
-    PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),
-    PackChannels(4, -7),
-    UnpackChannels(2, 0, 5),
+    ops.IndexSelect(((1, 0), None, (0, 0, 2))),
+    ops.DepthToSpace(2, True),
+    ops.SpaceToDepth(2),
+    ops.ArrayGather(2, 3, 4, 2, True),
+    ops.ArrayScatter(3, 2, 2, combine="add"),
+    ops.ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
+    ops.Concat(1, 2, (0, -1)),
+    ops.ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
+    ops.Normalize(3, 1e-5),
+    ops.Softmax(3, True, 4),
+    ops.MaskedSoftmax(3),
+    ops.ArrayRecurrent("GRU", 2, 3, 4, True, True),
+    ops.ArrayMatMul((2, 3, 4), (2, 4, 5)),
+    ops.ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),
+    ops.ArrayReduce("Sum", (2, 3), (1,)),
+    ops.ArrayCumSum(1, 4, 2, reverse=True),
+    ops.ArrayTopK(1, 4, 2, 3, False),
+    ops.ArrayNonMaxSuppression(1, 2, 8, 3, 0.5, 0.25, True),
+    ops.IndexSelect(((0, 2), (1, 0)), -1.0),
+    ops.ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
+    ops.Convert(True),
+    ops.PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),
+    ops.PackChannels(4, -7),
+    ops.UnpackChannels(2, 0, 5),
 ]
 RESCALES = [
     None,
@@ -201,7 +171,7 @@ def test_every_form_is_among_them():
 
 @every("form, rescale, clamp", FORMS)
 def test_forms_come_back(form, rescale, clamp, tmp_path):
-    write_graph(graph_with(QuantNode("n", Fc(), ["x"], ["y"], form, rescale, clamp)), tmp_path / "net.npz")
+    write_graph(graph_with(QuantNode("n", ops.Fc(), ["x"], ["y"], form, rescale, clamp)), tmp_path / "net.npz")
     assert_same_form(read_graph(tmp_path / "net.npz").nodes[0].form, form)
 
 
@@ -216,7 +186,7 @@ def test_numbers_come_back_with_their_types(rescale, tmp_path):
             "empty": np.zeros((0, 3), np.int32),
         }
     )
-    node = QuantNode("n", Fc(), ["x"], ["y"], form, rescale, (-3, 7), 2**35)
+    node = QuantNode("n", ops.Fc(), ["x"], ["y"], form, rescale, (-3, 7), 2**35)
     write_graph(graph_with(node), tmp_path / "net.npz")
     read = read_graph(tmp_path / "net.npz").nodes[0]
     assert (read.clamp, read.bound, type(read.rescale)) == ((-3, 7), 2**35, type(rescale))
@@ -249,7 +219,7 @@ def test_the_same_graph_gives_the_same_bytes(tmp_path):
 
 def test_weights_take_a_byte_each(tmp_path):
     weights = np.full((301, 300), -127, np.int64)
-    write_graph(graph_with(QuantNode("n", Fc(), ["x"], ["y"], Real({"weights": weights}))), tmp_path / "net.npz")
+    write_graph(graph_with(QuantNode("n", ops.Fc(), ["x"], ["y"], Real({"weights": weights}))), tmp_path / "net.npz")
     assert 90300 < (tmp_path / "net.npz").stat().st_size < 95000
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import branched_networks, target_layers
+from support import branched_networks, ops, target_layers
 from support.model_run import LENET
 from support.programs import run_command
 from support.small_graphs import binary, single
@@ -24,21 +24,7 @@ from n2d2py.exports.ncnn.arithmetic import is_integer_layer
 from n2d2py.exports.ncnn.file import TYPES
 from n2d2py.exports.ncnn.layers import LOWERINGS
 from n2d2py.exports.ncnn.runner import NcnnRunner
-from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.graph.forms import Weighted
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.depth_to_space import SpaceToDepth
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
+from n2d2py.graph import Graph, Node, QuantGraph, Weighted
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph
@@ -50,46 +36,46 @@ OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": Fa
 
 
 def _three(operation: str, weights=(), shifts=()) -> Graph:
-    graph = binary(ElemWise("Sum"))
-    graph.add(Node("w", ElemWise(operation, weights, shifts), ["a", "y", "b"], ["w"]))
+    graph = binary(ops.ElemWise("Sum"))
+    graph.add(Node("w", ops.ElemWise(operation, weights, shifts), ["a", "y", "b"], ["w"]))
     graph.outputs = ["w", "b"]
     return graph
 
 
 def _function(function) -> Graph:
-    return single(Activation(function), 4)
+    return single(ops.Activation(function), 4)
 
 
 CONVOLUTIONS = {
     **target_layers.CONVOLUTIONS,
-    "padded": lambda: single(Conv(stride=(2, 1), pads=(1, 0, 2, 1)), params=(8, 2, 3, 2)),
-    "dilated": lambda: single(Conv(dilation=(2, 1), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
-    "six": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(0.0, 0.6)),
-    "above": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.2)),
-    "depthwise, many": lambda: single(Conv(groups=16, stride=(2, 2)), 16, (16, 1, 3, 3)),
-    "requantized": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(16, 2, 3, 3), activation=Clip(0.0), behind=True),
-    "requantized depthwise": lambda: single(Conv(groups=8, pads=(1, 1, 1, 1)), 8, (8, 1, 3, 3), behind=True),
-    "wide": lambda: single(Conv(pads=(1, 1, 1, 1)), 32, (32, 32, 3, 3)),
+    "padded": lambda: single(ops.Conv(stride=(2, 1), pads=(1, 0, 2, 1)), params=(8, 2, 3, 2)),
+    "dilated": lambda: single(ops.Conv(dilation=(2, 1), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
+    "six": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=Clip(0.0, 0.6)),
+    "above": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=Clip(-0.2)),
+    "depthwise, many": lambda: single(ops.Conv(groups=16, stride=(2, 2)), 16, (16, 1, 3, 3)),
+    "requantized": lambda: single(ops.Conv(pads=(1, 1, 1, 1)), params=(16, 2, 3, 3), activation=Clip(0.0), behind=True),
+    "requantized depthwise": lambda: single(ops.Conv(groups=8, pads=(1, 1, 1, 1)), 8, (8, 1, 3, 3), behind=True),
+    "wide": lambda: single(ops.Conv(pads=(1, 1, 1, 1)), 32, (32, 32, 3, 3)),
 }
 MOVED = {
     **target_layers.MOVED,
-    "crop": lambda: single(Padding((-1, 2, 3, -2)), 4),
-    "columns": lambda: single(Reshape((8, 16, 2)), 4),
-    "mirrored": lambda: single(Transpose((0, 1, 3, 2)), 4),
-    "slice": lambda: single(IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
-    "shuffle of two": lambda: single(IndexSelect(((0, 3, 1, 4, 2, 5), None, None)), 6),
-    "shuffle of three": lambda: single(IndexSelect(((0, 2, 4, 1, 3, 5), None, None)), 6),
-    "itself": lambda: single(Identity(), 4),
+    "crop": lambda: single(ops.Padding((-1, 2, 3, -2)), 4),
+    "columns": lambda: single(ops.Reshape((8, 16, 2)), 4),
+    "mirrored": lambda: single(ops.Transpose((0, 1, 3, 2)), 4),
+    "slice": lambda: single(ops.IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
+    "shuffle of two": lambda: single(ops.IndexSelect(((0, 3, 1, 4, 2, 5), None, None)), 6),
+    "shuffle of three": lambda: single(ops.IndexSelect(((0, 2, 4, 1, 3, 5), None, None)), 6),
+    "itself": lambda: single(ops.Identity(), 4),
 }
 COMPUTED = {
     **target_layers.COMPUTED,
-    "cropped": lambda: single(Deconv(stride=(2, 1), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4), Clip(0.0)),
-    "longer": lambda: single(Deconv(stride=(2, 2), pads=(1, 1, -1, 0)), 4, (6, 4, 3, 3)),
-    "grouped deconv": lambda: single(Deconv(stride=(2, 2), groups=2), 4, (6, 2, 2, 2)),
-    "weighed": lambda: binary(ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
-    "length": lambda: binary(ElemWise("EuclideanSum")),
+    "cropped": lambda: single(ops.Deconv(stride=(2, 1), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4), Clip(0.0)),
+    "longer": lambda: single(ops.Deconv(stride=(2, 2), pads=(1, 1, -1, 0)), 4, (6, 4, 3, 3)),
+    "grouped deconv": lambda: single(ops.Deconv(stride=(2, 2), groups=2), 4, (6, 2, 2, 2)),
+    "weighed": lambda: binary(ops.ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
+    "length": lambda: binary(ops.ElemWise("EuclideanSum")),
     "length of three": lambda: _three("EuclideanSum", (1.0, 0.5, -2.0)),
-    "smallest": lambda: binary(ElemWise("Min")),
+    "smallest": lambda: binary(ops.ElemWise("Min")),
     "three": lambda: _three("Sum", (1.0, 0.5, 1.0)),
     "largest of three": lambda: _three("Max"),
     "mish": lambda: _function(FUNCTIONS["Mish"]()),
@@ -106,13 +92,13 @@ COMPUTED = {
     "gelu by tanh": lambda: _function(GeluTanh()),
 }
 REAL = {
-    "lrn": lambda: single(LRN(3, 0.5, 0.75, 1.5), 6),
-    "log softmax": lambda: single(Softmax(log=True), 4),
-    "conv, leaky": lambda: single(Conv(), params=(8, 2, 3, 3), activation=LeakyRectifier(0.2)),
-    "conv, logistic": lambda: single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Logistic"]()),
-    "conv, mish": lambda: single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Mish"]()),
-    "conv, hard swish": lambda: single(Conv(), params=(8, 2, 3, 3), activation=HardSwish()),
-    "conv, tanh": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Tanh()),
+    "lrn": lambda: single(ops.LRN(3, 0.5, 0.75, 1.5), 6),
+    "log softmax": lambda: single(ops.Softmax(log=True), 4),
+    "conv, leaky": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=LeakyRectifier(0.2)),
+    "conv, logistic": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Logistic"]()),
+    "conv, mish": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Mish"]()),
+    "conv, hard swish": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=HardSwish()),
+    "conv, tanh": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=Tanh()),
 }
 NETWORKS = {**CONVOLUTIONS, **MOVED, **COMPUTED}
 
@@ -208,7 +194,7 @@ def test_every_lowering_is_run():
 def test_blobs_have_one_reader_and_outputs_can_be_taken_in_any_order(tmp_path):
     pytest.importorskip("ncnn")
     graph = _three("Sum")
-    graph.add(Node("same", Identity(), ["w"], ["same"]))
+    graph.add(Node("same", ops.Identity(), ["w"], ["same"]))
     graph.outputs = ["b", "same", "w", "y"]
     typed = float_graph(graph, -32)
     runner, _ = _written(typed, tmp_path)
@@ -289,11 +275,11 @@ def _refused(graph: QuantGraph, **parameters) -> list[str]:
 
 
 def test_what_ncnn_lacks_is_listed_all_at_once():
-    graph = single(SpaceToDepth(2), 4)
-    graph.add(Node("z", ElemWise("AbsSum"), ["y", "y"], ["z"]))
-    graph.add(Node("step", Activation(Step(0.0)), ["z"], ["step"]))
-    graph.add(Node("picked", IndexSelect(((3, 0), None, None)), ["step"], ["picked"]))
-    graph.add(Node("up", Resize((7, 9), "Bilinear", "Asymmetric"), ["picked"], ["up"]))
+    graph = single(ops.SpaceToDepth(2), 4)
+    graph.add(Node("z", ops.ElemWise("AbsSum"), ["y", "y"], ["z"]))
+    graph.add(Node("step", ops.Activation(Step(0.0)), ["z"], ["step"]))
+    graph.add(Node("picked", ops.IndexSelect(((3, 0), None, None)), ["step"], ["picked"]))
+    graph.add(Node("up", ops.Resize((7, 9), "Bilinear", "Asymmetric"), ["picked"], ["up"]))
     graph.outputs = ["up"]
     found = _refused(float_graph(graph, -32))
     reasons = ("'y': SpaceToDepth", "'z': AbsSum", "'step': the function Step", "'picked': it takes", "'up': asymmetric")

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from support import branched_networks
 from support.errors import error_of, refused
 from support.model_run import LENET
+from support.ops import Activation, AddConstants, Affine, Concat, Conv, Deconv, ElemWise, Fc, Normalize, Pool, Resize
 from support.small_graphs import graph_of, real_params
 from support.tables import every
 
@@ -22,19 +23,7 @@ from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.onnx.model import write_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.graph.forms import Custom
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.resize import Resize
+from n2d2py.graph import Custom, Graph, Node, QuantGraph
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate

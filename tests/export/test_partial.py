@@ -12,18 +12,14 @@ from support.board_export import export_for_boards
 from support.errors import error_line
 from support.export_build import make
 from support.export_networks import S8, U8, Builder, chain, request, residual, write_export
+from support.ops import Conv, ElemWise, Fc
 from support.programs import need, run_command
 from support.tables import few_fast
 
 import n2d2py
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.cli import main
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned
-from n2d2py.graph.quant import nodes_for, outputs_from
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, nodes_for, outputs_from
 from n2d2py.runtime.simulator import Simulator
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import branched_networks, target_layers
+from support import branched_networks, ops, target_layers
 from support.errors import error_of, refused
 from support.model_run import LENET
 from support.programs import run_command
@@ -22,23 +22,6 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.tflite.target import write_c_arrays
 from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.matmul.op import ArrayMatMul
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.depth_to_space import SpaceToDepth
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph
@@ -57,8 +40,8 @@ def _rows(op, **params: int) -> Graph:
     """x - convolution - vector of its pixels - op - y, with constants of the given lengths."""
     graph, rng = Graph("rows"), np.random.default_rng(3)
     graph.add_input("x", (1, 2, 8, 8))
-    graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, 2, 2, 1, 1)))
-    graph.add(Node("v", MemoryView((128,)), ["first"], ["v"]))
+    graph.add(Node("first", ops.Conv(), ["x"], ["first"], real_params(rng, 2, 2, 1, 1)))
+    graph.add(Node("v", ops.MemoryView((128,)), ["first"], ["v"]))
     constants = {role: rng.normal(size=count).astype(np.float32) for role, count in params.items()}
     graph.add(Node("y", op, ["v"] * len([slot for slot in getattr(op, "slots", (0,)) if slot >= 0]), ["y"], constants))
     graph.outputs = ["y"]
@@ -67,7 +50,7 @@ def _rows(op, **params: int) -> Graph:
 
 
 def _six() -> Graph:
-    graph = single(Conv(stride=(2, 2), pads=(0, 0, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0, 6.0))
+    graph = single(ops.Conv(stride=(2, 2), pads=(0, 0, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0, 6.0))
     graph.nodes[0].params["weights"] *= 30
     return graph
 
@@ -78,7 +61,7 @@ def _scaled(op, channels: int, *sizes: int) -> Graph:
     return graph_of(
         {"x": (1, 2, 8, 8)},
         Node("first", op, ["x"], ["first"], real_params(rng, *sizes) if sizes else {}),
-        Node("y", Affine(), ["first"], ["y"], real_params(rng, channels), Clip(0.0)),
+        Node("y", ops.Affine(), ["first"], ["y"], real_params(rng, channels), Clip(0.0)),
     )
 
 
@@ -86,33 +69,33 @@ NETWORKS = {
     **target_layers.CONVOLUTIONS,
     **target_layers.MOVED,
     **target_layers.COMPUTED,
-    "padded": lambda: single(Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
-    "dilated": lambda: single(Conv(dilation=(2, 2), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
+    "padded": lambda: single(ops.Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
+    "dilated": lambda: single(ops.Conv(dilation=(2, 2), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
     "six": _six,
-    "scaled vector": lambda: _scaled(Fc(), 10, 10, 128),
-    "scaled lines": lambda: _scaled(Reshape((2, 64)), 2),
-    "to depth": lambda: single(SpaceToDepth(2), 4),
-    "to depth, channels first": lambda: single(SpaceToDepth(2, True), 4),
-    "cropped": lambda: single(Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4)),
-    "slice": lambda: single(IndexSelect(((1, 2), None, (0, 3, 6))), 4),
-    "picked": lambda: single(IndexSelect(((3, 0), None, (0, 1, 5, 5))), 4),
-    "gelu": lambda: single(Activation(Gelu()), 4),
-    "product of rows": lambda: _rows(ArrayMatMul((8, 16), (16, 8), (0, 1), scale=0.25, views=((), (128, 0, 1, 16), ()))),
-    "products in order": lambda: _rows(ArrayMatMul((2, 8, 8), (2, 8, 8), (0, 1), views=((), (), (128, 0, 8, 16, 1)))),
+    "scaled vector": lambda: _scaled(ops.Fc(), 10, 10, 128),
+    "scaled lines": lambda: _scaled(ops.Reshape((2, 64)), 2),
+    "to depth": lambda: single(ops.SpaceToDepth(2), 4),
+    "to depth, channels first": lambda: single(ops.SpaceToDepth(2, True), 4),
+    "cropped": lambda: single(ops.Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4)),
+    "slice": lambda: single(ops.IndexSelect(((1, 2), None, (0, 3, 6))), 4),
+    "picked": lambda: single(ops.IndexSelect(((3, 0), None, (0, 1, 5, 5))), 4),
+    "gelu": lambda: single(ops.Activation(Gelu()), 4),
+    "product of rows": lambda: _rows(ops.ArrayMatMul((8, 16), (16, 8), (0, 1), scale=0.25, views=((), (128, 0, 1, 16), ()))),
+    "products in order": lambda: _rows(ops.ArrayMatMul((2, 8, 8), (2, 8, 8), (0, 1), views=((), (), (128, 0, 8, 16, 1)))),
     "products of parts": lambda: _rows(
-        ArrayMatMul((8, 8), (8, 8), (0, 1), views=((128, 8, 16, 1), (128, 0, 16, 1), (64, 0, 1, 8)))
+        ops.ArrayMatMul((8, 8), (8, 8), (0, 1), views=((128, 8, 16, 1), (128, 0, 16, 1), (64, 0, 1, 8)))
     ),
-    "shares": lambda: _rows(Softmax(16)),
-    "shares across": lambda: _rows(Softmax(8, inner=8)),
-    "normed": lambda: _rows(Normalize(16, 1e-5), gain=16, shift=16),
-    "elements": lambda: _rows(IndexSelect(((0, 1, 5), (64, 0)))),
-    "filled ends": lambda: _rows(IndexSelect(((-1, *range(0, 128, 16), -1, -1), tuple(range(16))), 0.5)),
-    "filled rows": lambda: _rows(IndexSelect((tuple(range(0, 128, 16)), (-1000, *range(16), -1000)))),
-    "filled behind": lambda: _rows(IndexSelect(((*range(128), -1),))),
-    "lines": lambda: _rows(IndexSelect(((96, 0, 32), tuple(range(16))))),
-    "joined rows": lambda: _rows(Concat(1, 8, (0, -1)), operand1=16),
-    "positions": lambda: _rows(AddConstants(), constants=128),
-    "image of rows": lambda: _rows(MemoryView((16, 2, 4))),
+    "shares": lambda: _rows(ops.Softmax(16)),
+    "shares across": lambda: _rows(ops.Softmax(8, inner=8)),
+    "normed": lambda: _rows(ops.Normalize(16, 1e-5), gain=16, shift=16),
+    "elements": lambda: _rows(ops.IndexSelect(((0, 1, 5), (64, 0)))),
+    "filled ends": lambda: _rows(ops.IndexSelect(((-1, *range(0, 128, 16), -1, -1), tuple(range(16))), 0.5)),
+    "filled rows": lambda: _rows(ops.IndexSelect((tuple(range(0, 128, 16)), (-1000, *range(16), -1000)))),
+    "filled behind": lambda: _rows(ops.IndexSelect(((*range(128), -1),))),
+    "lines": lambda: _rows(ops.IndexSelect(((96, 0, 32), tuple(range(16))))),
+    "joined rows": lambda: _rows(ops.Concat(1, 8, (0, -1)), operand1=16),
+    "positions": lambda: _rows(ops.AddConstants(), constants=128),
+    "image of rows": lambda: _rows(ops.MemoryView((16, 2, 4))),
 }
 COARSER = {
     "swish": 2,
@@ -197,9 +180,9 @@ def _identical(typed: QuantGraph, kernels: str, folder: Path, limit: int = 0) ->
 
 def test_what_tflite_lacks_is_listed_all_at_once():
     pytest.importorskip("ai_edge_litert")
-    graph, stimuli = single(LRN(3), 4), branched_networks.data(8)
+    graph, stimuli = single(ops.LRN(3), 4), branched_networks.data(8)
     graph.outputs = ["z"]
-    graph.add(Node("z", ElemWise("Sum", shifts=(1.0,)), ["y"], ["z"]))
+    graph.add(Node("z", ops.ElemWise("Sum", shifts=(1.0,)), ["y"], ["z"]))
     graph = insert_conversions(graph)
     typed = quantize(graph, collect(graph, [stimuli]).histograms, QuantOptions(), {"x": (-1.0, 1.0)}, [stimuli])[0]
     found = error_of(lambda: find_target("TFLite").prepare(ExportRequest(typed)).check())
@@ -213,23 +196,25 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
 
 REAL_NETWORKS = {
     **NETWORKS,
-    "limited": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.5, 0.75)),
-    "least": lambda: single(Activation(Clip(-0.25)), 4),
-    "units": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-1.0, 1.0)),
-    "elu": lambda: single(Activation(Elu()), 4),
-    "exp": lambda: single(Activation(FUNCTIONS["Exp"]()), 4),
-    "abs": lambda: single(Activation(FUNCTIONS["Abs"]()), 4),
+    "limited": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=Clip(-0.5, 0.75)),
+    "least": lambda: single(ops.Activation(Clip(-0.25)), 4),
+    "units": lambda: single(ops.Conv(), params=(8, 2, 3, 3), activation=Clip(-1.0, 1.0)),
+    "elu": lambda: single(ops.Activation(Elu()), 4),
+    "exp": lambda: single(ops.Activation(FUNCTIONS["Exp"]()), 4),
+    "abs": lambda: single(ops.Activation(FUNCTIONS["Abs"]()), 4),
     **{
-        name: lambda name=name: _rows(ArrayMap(name, (8, 16), ((8, 16),)))
+        name: lambda name=name: _rows(ops.ArrayMap(name, (8, 16), ((8, 16),)))
         for name in ("Neg", "Floor", "Round", "Sin", "Sigmoid")
     },
     **{
-        name: lambda name=name: _rows(ArrayMap(name, (2, 4, 1, 2, 8), ((2, 4, 1, 2, 8), (4, 1, 1, 8)), (0, -1)), operand1=32)
+        name: lambda name=name: _rows(
+            ops.ArrayMap(name, (2, 4, 1, 2, 8), ((2, 4, 1, 2, 8), (4, 1, 1, 8)), (0, -1)), operand1=32
+        )
         for name in ("Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu")
     },
-    "constant product": lambda: _rows(ArrayMatMul((8, 16), (16, 4), (0, -1)), operand1=64),
-    "logarithms": lambda: _rows(Softmax(16, log=True)),
-    "difference": lambda: binary(ElemWise("Sum", (-1.0, 1.0))),
+    "constant product": lambda: _rows(ops.ArrayMatMul((8, 16), (16, 4), (0, -1)), operand1=64),
+    "logarithms": lambda: _rows(ops.Softmax(16, log=True)),
+    "difference": lambda: binary(ops.ElemWise("Sum", (-1.0, 1.0))),
 }
 
 
@@ -246,8 +231,8 @@ def test_every_layer_of_real_numbers_is_the_same(network, tmp_path):
 
 def _island() -> Graph:
     """x - convolution - vector - sine, which has no integers - fully connected."""
-    graph = _rows(ArrayMap("Sin", (8, 16), ((8, 16),)))
-    graph.add(Node("z", Fc(), ["y"], ["z"], real_params(np.random.default_rng(5), 10, 128)))
+    graph = _rows(ops.ArrayMap("Sin", (8, 16), ((8, 16),)))
+    graph.add(Node("z", ops.Fc(), ["y"], ["z"], real_params(np.random.default_rng(5), 10, 128)))
     graph.outputs = ["z"]
     graph.verify()
     return graph

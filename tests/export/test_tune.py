@@ -15,10 +15,9 @@ from support.export_networks import chain, random_inputs, request, residual, wri
 import n2d2py
 from n2d2py import entry_points
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports import Target, find_target, register, registry, target_names
+from n2d2py.exports import Target, find_target, load_params, register, registry, target_names
 from n2d2py.exports.cpp import tune
 from n2d2py.exports.cpp.tune import tile_constants
-from n2d2py.exports.parameters import load_params
 from n2d2py.quant.simulator import simulate
 from n2d2py.registry import Registry
 

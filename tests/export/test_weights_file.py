@@ -10,14 +10,13 @@ import pytest
 from support.errors import error_line, refused
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import S8, Builder, chain, request, residual, write_export
+from support.ops import Conv, Fc
 from support.programs import need, run_command
 from support.tables import few_fast
 
 import n2d2py
 from n2d2py.exports import find_target
 from n2d2py.exports.cpp.weights_file import WeightsFile
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 

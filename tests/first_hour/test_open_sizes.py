@@ -136,6 +136,15 @@ g (float[N, 4] x) => (int64[2, M] y) {
     y = NonZero (s)
 }
 """
+_GAINS = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, S, 4] x, float[N] gain) => (float[N, S, 4] y)
+<int64[2] axes = {1, 2}> {
+    factors = Unsqueeze (gain, axes)
+    scaled = Mul (x, factors)
+    y = Relu (scaled)
+}
+"""
 _STEPS = """
 <ir_version: 8, opset_import: ["": 17]>
 g (float[T, S] x) => (float[1, 1, 1] y)
@@ -152,6 +161,7 @@ g (float[T, S] x) => (float[1, 1, 1] y)
     [
         (_STEPS, ["-input-shape", "64x3"]),
         (_RATES, ["-input-shape", "x=64", "-constants", "sr:16000"]),
+        (_GAINS, ["-input-shape", "x=64x4,gain=1"]),
         (_BRANCH, ["-outputs", "s"]),
     ],
 )

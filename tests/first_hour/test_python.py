@@ -27,7 +27,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     assert "int8" in capsys.readouterr().out
     assert Path("steps/export_CPP_int8/manifest.json").is_file()
     for name in ("memory", "errors", "histograms", "confusion"):
-        assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert Path(f"{name}.svg").read_text().startswith("<svg ")
     assert names["scores"].simulated.top1 > 85
 
 
@@ -50,7 +50,7 @@ def test_a_notebook_runs(name, figures, tables, tmp_path):
     client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     kinds = [set(output["data"]) for output in outputs if "data" in output]
-    assert sum("image/png" in kind for kind in kinds) == figures
+    assert sum("image/svg+xml" in kind for kind in kinds) == figures
     assert sum("text/html" in kind for kind in kinds) >= tables
     assert "".join(output.get("text", "") for output in outputs).count("identical") == 1
     assert not any(output["output_type"] == "error" for output in outputs)

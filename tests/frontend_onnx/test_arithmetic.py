@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 import pytest
 from support.errors import error_line
+from support.ops import Activation
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
@@ -13,7 +14,6 @@ from n2d2py.frontend.onnx import batch_values
 from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.operators.activation import Activation
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"

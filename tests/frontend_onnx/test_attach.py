@@ -8,6 +8,7 @@ import onnx
 import pytest
 from support.errors import error_line, refused
 from support.onnx_models import runtime_outputs
+from support.ops import Softmax
 from support.tables import every
 
 import n2d2py
@@ -20,7 +21,6 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import ImportOptions, load_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import describe
-from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph

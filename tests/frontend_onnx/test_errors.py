@@ -6,9 +6,9 @@ from support.errors import error_of
 from support.tables import every
 
 from n2d2py.contracts.onnx.nodes import CONVERTERS
-from n2d2py.contracts.onnx.nodes import onnx as declared_for
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.arrays.values import onnx
 from n2d2py.reference.executor import run_graph
 
 
@@ -92,7 +92,7 @@ def test_operators_behind_unknown_shapes_are_still_listed(model):
 
 def test_registry_raises_on_duplicates():
     with pytest.raises(InternalError, match="registered twice"):
-        declared_for("Conv")(lambda node, builder: None)
+        onnx("Conv")(lambda layers: None)
     assert {"Conv", "Gemm", "Concat", "Softmax"} <= set(CONVERTERS)
 
 

@@ -127,6 +127,19 @@ def test_a_network_quantized_dynamically_by_onnx_runtime(tmp_path):
     check(model, tmp_path, 1e-5, x=X)
 
 
+def test_an_embedding_quantized_dynamically(tmp_path):
+    """Its table is integers that a DequantizeLinear after the Gather scales."""
+    body = "q = Gather(w, x) d = DequantizeLinear(q, s, z) f = Flatten(d) h = MatMul(f, w1) y = Relu(h)"
+    constants = {
+        "w": RNG.integers(0, 256, (50, 8)).astype(np.uint8),
+        "s": np.float32(0.01),
+        "z": np.uint8(120),
+        "w1": RNG.normal(size=(56, 20), scale=0.1).astype(np.float32),
+    }
+    words = RNG.integers(0, 50, (1, 7))
+    check(build("int64[1,7] x => float[1,20] y", body, constants), tmp_path, 1e-6, x=words)
+
+
 @every("kind, zero", [("uint8", 120), ("int8", -5), ("uint16", 30000), ("int16", 7)])
 def test_a_rounding_alone_gives_the_integers_of_the_file(kind, zero, tmp_path):
     constants = {"s": np.float32(0.013), "z": np.array(zero, kind)}

@@ -1,8 +1,11 @@
 """Nodes in forms that exporters seldom write: old operator sets, outputs without a name, types told by other nodes; like ONNX Runtime."""
 
+import itertools
+
 import numpy as np
 import onnx
 from support.errors import error_line
+from support.onnx_models import text_forms
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -10,8 +13,6 @@ from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
-OF_GELU = {"k": np.array(0.044715, F), "g": np.array(0.7978845608, F), "o": np.array(1, F), "h": np.array(0.5, F)}
-"""The constants of GELU by tanh but its exponent."""
 RNG = np.random.default_rng(6)
 
 
@@ -23,158 +24,100 @@ def sizes(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-X = "float[1,3,2,4] x => float y"
-LSTM = {"w": RNG.normal(size=(2, 12, 5)).astype(F), "r": RNG.normal(size=(2, 12, 3)).astype(F)}
-STEPS = "float[6,1,5] x"
-TWO = 'direction = "bidirectional", hidden_size = 3'
-ROWS = "float[1,5,8] x => float y"
-
-BOXES = {"b": np.array([[0.2, -1.5, 3.1, 1.7], [1, 0.5, 1.2, 0.6]], F), "i": np.zeros(2, np.int64)}
-
-FORMS = {
-    # places between pixels
-    "boxes with numbers of samples of their own": (
-        X,
-        "y = RoiAlign <output_height = 2, output_width = 3, spatial_scale = 0.7> (x, b, i)",
-        16,
-        BOXES,
-    ),
-    "maxima in boxes": (
-        X,
-        'y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 2, mode = "max"> (x, b, i)',
-        10,
-        BOXES,
-    ),
-    "a convolution at offsets, in groups": (
-        "float[1,4,5,6] x => float y",
-        "y = DeformConv <group = 2, offset_group = 2, strides = [2,1], dilations = [1,2], pads = [1,0,1,1]> (x, w, o, b, m)",
-        19,
-        {"w": array(4, 2, 2, 3), "o": array(1, 24, 3, 3) * 3 - 3, "b": array(4), "m": array(1, 12, 3, 3)},
-    ),
-    "values near zero become 0": (X, "y = Shrink <lambd = 0.9, bias = 0.3> (x)", 9, {}),
-    # normalisations
-    "statistics of positions": (
-        X,
-        "y = BatchNormalization <spatial = 0> (x, a, b, c, d)",
-        8,
-        {each: array(3, 2, 4) for each in "abcd"},
-    ),
-    "statistics of positions of one pixel": (
-        "float[1,3,1,1] x => float y",
-        "y = BatchNormalization <spatial = 0, epsilon = 0.5> (x, a, b, c, d)",
-        7,
-        {each: array(3, 1, 1) for each in "abcd"},
-    ),
-    "statistics of channels": (
-        X,
-        "y = BatchNormalization <spatial = 1> (x, a, b, c, d)",
-        8,
-        {each: array(3) for each in "abcd"},
-    ),
-    "layer with its deviation": (
-        f"{ROWS}, float i",
-        "y, , i = LayerNormalization <axis = 1> (x, g, b)",
-        17,
-        {"g": array(5, 8), "b": array(5, 8)},
-    ),
-    "roll by nothing": (
-        ROWS,
-        "p = Slice (x, a, e, i) q = Slice (x, z, e, i) y = Concat <axis = 1> (p, q)",
-        13,
-        {"a": sizes(5), "z": sizes(0), "e": sizes(2**63 - 1), "i": sizes(1)},
-    ),
-    # lengths whose floor is computed
-    "length above a computed floor": (
-        "float[1,6] x => float y",
-        "n = ReduceL2 <axes = [1]> (x) m = ReduceMean <axes = [1]> (x) q = Abs (m) r = Squeeze (q, a) c = Clip (n, r) y = Div (x, c)",
-        13,
-        {"a": sizes(0, 1)},
-    ),
-    # recurrent layers
-    "a given cell": (f"{STEPS}, float[2,1,3] c => float y", f"y = LSTM <{TWO}> (x, w, r, , , , c)", 14, LSTM),
-    # other sizes
-    "a third and a half": (
-        "float[1,2,1,1001] x => float y",
-        'y = Resize <mode = "linear"> (x, , s)',
-        17,
-        {"s": np.array([1, 1, 1, 501 / 1001], F)},
-    ),
-    "a third and a half, cubic": (
-        "float[1,2,1,1001] x => float y",
-        'y = Resize <mode = "cubic"> (x, , s)',
-        17,
-        {"s": np.array([1, 1, 1, 501 / 1001], F)},
-    ),
-    "nearly thrice": (
-        "float[1,2,1,1008] x => float y",
-        'y = Resize <mode = "cubic"> (x, , s)',
-        17,
-        {"s": np.array([1, 1, 1, 1009 / 1008], F)},
-    ),
-    "cut of a tenth": (
-        "float[1,2,1,9] x => float y",
-        'y = Resize <mode = "cubic"> (x, , s)',
-        17,
-        {"s": np.array([1, 1, 1, 0.95], F)},
-    ),
-    "integers between two": (
-        "float[1,2,3,4] x => float y",
-        'm = Mul (x, h) c = Cast <to = 6> (m) r = Resize <mode = "linear"> (c, , , s) y = Cast <to = 1> (r)',
-        19,
-        {"h": np.array(100, F), "s": sizes(1, 2, 6, 8)},
-    ),
-    # functions by parts
-    "cube by another exponent": (
-        "float[1,6] x => float y",
-        "p = Pow (x, e) a = Mul (p, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
-        13,
-        {"e": np.array(2, F), **OF_GELU},
-    ),
-    "cube": (
-        "float[1,6] x => float y",
-        "p = Pow (x, e) a = Mul (p, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
-        13,
-        {"e": np.array(3, F), **OF_GELU},
-    ),
-    "power of a power": (
-        "float[1,6] x => float y",
-        "q = Pow (e, x) a = Mul (q, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
-        13,
-        {"e": np.array(3, F), **OF_GELU},
-    ),
-    # integers whose type only one node tells
-    **{
-        f"integers of type {code}": (
-            "float[1,9] x => float y",
-            f"q = QuantizeLinear <output_dtype = {code}> (x, s) y = DequantizeLinear (q, s)",
-            21,
-            {"s": np.array(0.25, F)},
-        )
-        for code in (2, 3, 4, 5)
-    },
-    "integers of no type": (
-        "float[1,9] x => float y",
-        "q = QuantizeLinear (x, s) y = DequantizeLinear (q, s)",
-        13,
-        {"s": np.array(0.25, F)},
-    ),
-    **{
-        f"integers of the type of a zero point, {kind}": (
-            "float[1,9] x => float y",
-            "q = QuantizeLinear (x, s, z) r = Reshape (q, d) y = DequantizeLinear (r, s)",
-            13,
-            {"s": np.array(0.25, F), "z": np.array(0, kind), "d": sizes(1, 3, 3)},
-        )
-        for kind in ("int8", "uint8")
-    },
+CONSTANTS = {
+    "boxes": np.array([[0.2, -1.5, 3.1, 1.7], [1, 0.5, 1.2, 0.6]], F),
+    "zeros": sizes(0, 0),
+    "dw": array(4, 2, 2, 3),
+    "offsets": array(1, 24, 3, 3) * 3 - 3,
+    "db": array(4),
+    "mask": array(1, 12, 3, 3),
+    **{f"place{at}": array(3, 2, 4) for at in range(4)},
+    **{f"pixel{at}": array(3, 1, 1) for at in range(4)},
+    **{f"channel{at}": array(3) for at in range(4)},
+    "gain": array(5, 8),
+    "shift": array(5, 8),
+    "c5": sizes(5),
+    "c0": sizes(0),
+    "end": sizes(2**63 - 1),
+    "c1": sizes(1),
+    "c01": sizes(0, 1),
+    "c133": sizes(1, 3, 3),
+    "lw": RNG.normal(size=(2, 12, 5)).astype(F),
+    "lr": RNG.normal(size=(2, 12, 3)).astype(F),
+    "to501": np.array([1, 1, 1, 501 / 1001], F),
+    "doubled": sizes(1, 2, 6, 8),
+    "nearly": np.array([1, 1, 1, 1009 / 1008], F),
+    "less": np.array([1, 1, 1, 0.95], F),
+    "cubic": np.array(0.044715, F),
+    "root": np.array(0.7978845608, F),
+    "one": np.array(1, F),
+    "half": np.array(0.5, F),
+    "two": np.array(2, F),
+    "three": np.array(3, F),
+    "hundred": np.array(100, F),
+    "step": np.array(0.25, F),
+    "zint8": np.array(0, np.int8),
+    "zuint8": np.array(0, np.uint8),
+}
+"""A model has those that it names."""
+GELU = "a = Mul (p, cubic) b = Add (x, a) c = Mul (b, root) t = Tanh (c) u = Add (t, one) v = Mul (x, u) y = Mul (v, half)"
+FORMS = text_forms(f"""
+boxes with numbers of samples of their own, 16: float[1,3,2,4] x => float y
+  y = RoiAlign <output_height = 2, output_width = 3, spatial_scale = 0.7> (x, boxes, zeros)
+maxima in boxes, 10: float[1,3,2,4] x => float y
+  y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 2, mode = "max"> (x, boxes, zeros)
+a convolution at offsets, in groups, 19: float[1,4,5,6] x => float y
+  y = DeformConv <group = 2, offset_group = 2, strides = [2,1], dilations = [1,2], pads = [1,0,1,1]> (x, dw, offsets, db, mask)
+values near zero become 0, 9: float[1,3,2,4] x => float y
+  y = Shrink <lambd = 0.9, bias = 0.3> (x)
+statistics of positions, 8: float[1,3,2,4] x => float y
+  y = BatchNormalization <spatial = 0> (x, place0, place1, place2, place3)
+statistics of positions of one pixel, 7: float[1,3,1,1] x => float y
+  y = BatchNormalization <spatial = 0, epsilon = 0.5> (x, pixel0, pixel1, pixel2, pixel3)
+statistics of channels, 8: float[1,3,2,4] x => float y
+  y = BatchNormalization <spatial = 1> (x, channel0, channel1, channel2, channel3)
+layer with its deviation, 17: float[1,5,8] x => float y, float i
+  y, , i = LayerNormalization <axis = 1> (x, gain, shift)
+roll by nothing, 13: float[1,5,8] x => float y
+  p = Slice (x, c5, end, c1) q = Slice (x, c0, end, c1) y = Concat <axis = 1> (p, q)
+length above a computed floor, 13: float[1,6] x => float y
+  n = ReduceL2 <axes = [1]> (x) m = ReduceMean <axes = [1]> (x) q = Abs (m) r = Squeeze (q, c01) c = Clip (n, r) y = Div (x, c)
+a given cell, 14: float[6,1,5] x, float[2,1,3] c => float y
+  y = LSTM <direction = "bidirectional", hidden_size = 3> (x, lw, lr, , , , c)
+a third and a half, 17: float[1,2,1,1001] x => float y
+  y = Resize <mode = "linear"> (x, , to501)
+a third and a half, cubic, 17: float[1,2,1,1001] x => float y
+  y = Resize <mode = "cubic"> (x, , to501)
+nearly thrice, 17: float[1,2,1,1008] x => float y
+  y = Resize <mode = "cubic"> (x, , nearly)
+cut of a tenth, 17: float[1,2,1,9] x => float y
+  y = Resize <mode = "cubic"> (x, , less)
+integers between two, 19: float[1,2,3,4] x => float y
+  m = Mul (x, hundred) c = Cast <to = 6> (m) r = Resize <mode = "linear"> (c, , , doubled) y = Cast <to = 1> (r)
+cube by another exponent, 13: float[1,6] x => float y
+  p = Pow (x, two) {GELU}
+cube, 13: float[1,6] x => float y
+  p = Pow (x, three) {GELU}
+power of a power, 13: float[1,6] x => float y
+  p = Pow (three, x) {GELU}
+integers of no type, 13: float[1,9] x => float y
+  q = QuantizeLinear (x, step) y = DequantizeLinear (q, step)
+""") | {
+    title: form
+    for kind, code in itertools.product(("int8", "uint8"), (2, 3, 4, 5))
+    for title, form in text_forms(f"""
+integers of type {code}, 21: float[1,9] x => float y
+  q = QuantizeLinear <output_dtype = {code}> (x, step) y = DequantizeLinear (q, step)
+integers of the type of a zero point, {kind}, 13: float[1,9] x => float y
+  q = QuantizeLinear (x, step, z{kind}) r = Reshape (q, c133) y = DequantizeLinear (r, step)
+""").items()
 }
 
 
 @every("form", FORMS)
 def test_a_form(form, model, tmp_path):
-    signature, body, *more = FORMS[form]
-    opset, constants = [*more, *(13, {})[len(more) :]]
-    built = model(signature, body, opset, **constants)
+    signature, body, opset = FORMS[form]
+    built = model(signature, body, opset, **CONSTANTS)
     built.ir_version = 10 if opset > 20 else 8
     for output in built.graph.output:
         output.type.tensor_type.ClearField("shape")

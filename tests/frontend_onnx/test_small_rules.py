@@ -8,13 +8,13 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 from support.errors import error_line
 from support.onnx_models import text_model
+from support.ops import Resize
 from support.tables import every
 
 import n2d2py
 from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.resize import Resize
 from n2d2py.reference.executor import run_graph
 
 F = np.float32

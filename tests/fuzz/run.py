@@ -35,7 +35,7 @@ def warm() -> None:
     """Imports what a run needs once, so that children find it there."""
     import importlib
 
-    for name in ("matplotlib.figure", "onnx.reference", "onnx.inliner", "PIL.Image", "n2d2py.pipeline"):
+    for name in ("onnx.reference", "onnx.inliner", "PIL.Image", "n2d2py.pipeline"):
         importlib.import_module(name)
     if "loadable" in KINDS:
         importlib.import_module("n2d2py_nvdla.cli")

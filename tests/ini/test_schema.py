@@ -8,8 +8,7 @@ from support.errors import error_of
 from support.tables import every
 
 from n2d2py import log
-from n2d2py.ini import Key, Kind, Schema, merge_config, resolve_path
-from n2d2py.ini.ignored import TRAINING
+from n2d2py.ini import TRAINING, Key, Kind, Schema, merge_config, resolve_path
 from n2d2py.ini.paths import read_environment_variable
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_builds import AMX_TILES, FLAGS, NEEDED, check_build, flags_of, on_builds
 from support.kernel_cases import K1, K3, S8, U8
 from support.kernel_overlaps import over, overlapping_cases
-from support.kernel_simd import AMX_TILES, EMULATED, FLAGS, NEEDED, SANITIZERS, dense_cases, line_cases, need_isa
+from support.kernel_simd import dense_cases, line_cases
 from support.programs import run_command
 
 from n2d2py.arithmetic import NumType
@@ -47,62 +48,35 @@ def amx_cases(seed: int) -> list[harness.Case]:
     return made
 
 
-def emulated() -> tuple[str, ...]:
+def emulated() -> str:
     """Flags for registers in memory beside the AVX-512 of the machine, or of SIMDe."""
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
         pytest.skip("the AMX kernels are for x86-64 and Linux")
-    known = set(Path("/proc/cpuinfo").read_text().split())
-    if NEEDED["avx512"] <= known:
-        return (ALWAYS, *AMX_TILES, *FLAGS["avx512"])
-    if not Path("/usr/include/simde/x86/avx512.h").is_file():
-        pytest.skip("SIMDe is not installed (libsimde-dev)")
-    return (ALWAYS, *AMX_TILES, *EMULATED)
+    own = set(Path("/proc/cpuinfo").read_text().split()) >= NEEDED["avx512"]
+    return ",".join((ALWAYS, *((*AMX_TILES, *FLAGS["avx512"]) if own else flags_of("emulated-amx"))))
 
 
-def test_some_in_registers(tmp_path):
-    harness.check_all(amx_cases(1)[::2], tmp_path, "g++", ("-O0", ALWAYS, *need_isa("amx")))
-
-
-def test_some_in_memory(tmp_path):
-    harness.check_all(amx_cases(2)[::6], tmp_path, "g++", ("-O1", *emulated()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
+@on_builds(
+    {f"-O0,{ALWAYS} amx": 2}, f"g++|clang++ -O0,{ALWAYS}|-O3,{ALWAYS}|sanitizers,{ALWAYS} amx", f"g++ -O3,parallel,{ALWAYS} amx"
 )
-def test_in_registers(tmp_path, compiler, flags):
-    if compiler == "clang++":
-        flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all([*amx_cases(3), *overlapping_cases(9)], tmp_path, compiler, (*flags, ALWAYS, *need_isa("amx")))
+def test_in_registers(tmp_path, build, every):
+    made = amx_cases(3)[::every]
+    check_build(made if every > 1 else [*made, *overlapping_cases(9)], tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("-O1",),
-        ("-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"),
-        ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0"),
-        SANITIZERS,
-    ],
-    ids=["one-thread", "all-loops-parallel", "worst-order", "sanitizers"],
-)
-def test_in_memory(tmp_path, flags):
+@on_builds({"-O1": 6}, "-O1|-O2,parallel|-O1,-DN2D2_SHARES_BACKWARDS,-DN2D2_PARALLEL_WORK=0|sanitizers")
+def test_in_memory(tmp_path, build, every):
     """Each use of a register is checked: its shape, that it was configured, that it was released."""
-    sweep = cases.Sweep(11)
-    made = [*amx_cases(4), *dense_cases(sweep), *line_cases(sweep), *overlapping_cases(7)]
-    harness.check_all(made, tmp_path, "g++", (*flags, *emulated()))
+    sweep, made = cases.Sweep(11), amx_cases(4)[::every]
+    more = [] if every > 1 else [*dense_cases(sweep), *line_cases(sweep), *overlapping_cases(7)]
+    check_build([*made, *more], tmp_path, f"{build} {emulated()}")
 
 
-@pytest.mark.parametrize("every", [7, pytest.param(2, marks=pytest.mark.slow)])
-def test_where_the_system_refuses(tmp_path, every):
+@on_builds({"-O1": 7}, "-O1")
+def test_where_the_system_refuses(tmp_path, build, every):
     """Sums by AVX-512, and no use of a register: it would end the program."""
-    flags = tuple("-DN2D2_EMULATED_AMX=0" if flag == "-DN2D2_EMULATED_AMX=1" else flag for flag in emulated())
-    harness.check_all(amx_cases(5)[::every], tmp_path, "g++", ("-O1", *flags))
+    flags = emulated().replace("-DN2D2_EMULATED_AMX=1", "-DN2D2_EMULATED_AMX=0")
+    check_build(amx_cases(5)[:: max(2, every)], tmp_path, f"{build} {flags}")
 
 
 @pytest.mark.slow

@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_arm import TARGETS, check
+from support.kernel_builds import TARGETS, check_build, on_builds
 from support.kernel_cases import sweep_cases
 from support.kernel_lines import line_cases
 from support.kernel_quantized_layers import weighted
 from support.kernel_simd import channel_depthwise_cases, simd_cases
+from support.ops import Conv, Fc
 from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 
 
 def test_few(tmp_path):
     """A handful, for the fast tests."""
-    check(simd_cases(5)[::40][:2] + line_cases(5)[::24][1:], "aarch64-dot", tmp_path, "-O0")
+    check_build(simd_cases(5)[::40][:2] + line_cases(5)[::24][1:], tmp_path, "aarch64-dot -O0")
 
 
 def each_rescale_cases() -> list[harness.Case]:
@@ -68,35 +67,24 @@ def each_rescale_cases() -> list[harness.Case]:
     return [*made, sweep.conv((1, 5, 4, 5), 18, cases.K3, real), sweep.fc((1, 19), 21, real, "apart")]
 
 
-@pytest.mark.parametrize("target", ["aarch64", "aarch64-sve256", "armv7"])
-def test_channels(tmp_path, target):
+@on_builds({"aarch64 -O0": 4, "aarch64-sve256 -O0": 4, "armv7 -O0": 4})
+def test_channels(tmp_path, build, every):
     """Depthwise layers of 16 bits: a few of those of all sets."""
-    check(list(channel_depthwise_cases(cases.Sweep(6)))[::4], target, tmp_path, "-O0")
+    check_build(list(channel_depthwise_cases(cases.Sweep(6)))[::every], tmp_path, build)
 
 
-@pytest.mark.parametrize(
-    "target, every",
-    [("aarch64-dot", 2), ("aarch64-sve256", 3), ("armv7", 5), ("wasm32-simd", 5), ("mips64el-msa", 5), ("riscv64-rvv256", 5)],
+FEW = {"aarch64-dot": 2, "aarch64-sve256": 3, "armv7": 5, "wasm32-simd": 5, "mips64el-msa": 5, "riscv64-rvv256": 5}
+
+
+@on_builds(
+    {f"-O0 {target}": every for target, every in FEW.items()},
+    "-O3 riscv64-rvv128|riscv64-rvv256|riscv64-rvv512|armv7|mips64el-msa|wasm32-simd",
+    "clang++ --target=aarch64-linux-gnu,-O3 aarch64-dot|aarch64-sve256",
 )
-def test_each_rescale(tmp_path, target, every):
-    """A few; the slow builds take all."""
-    check(each_rescale_cases()[::every], target, tmp_path, "-O0")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "target", ["riscv64-rvv128", "riscv64-rvv256", "riscv64-rvv512", "armv7", "mips64el-msa", "wasm32-simd"]
-)
-def test_each_rescale_whole(tmp_path, target):
-    check(each_rescale_cases() + list(channel_depthwise_cases(cases.Sweep(6)))[::4], target, tmp_path, "-O3")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["aarch64-dot", "aarch64-sve256"])
-def test_clang(tmp_path, target):
-    _, machine, emulator = TARGETS[target]
-    made = each_rescale_cases() + list(channel_depthwise_cases(cases.Sweep(6)))[::3]
-    harness.check_all(made, tmp_path, "clang++", ("--target=aarch64-linux-gnu", "-static", *machine, "-O3"), emulator)
+def test_each_rescale(tmp_path, build, every):
+    """With depthwise layers of 16 bits in the slow builds."""
+    made = each_rescale_cases()[::every]
+    check_build(made if every > 1 else [*made, *channel_depthwise_cases(cases.Sweep(6))], tmp_path, build)
 
 
 @pytest.mark.parametrize("bits", [128, 256, 512])
@@ -133,26 +121,25 @@ def test_another_vector_length(tmp_path, bits):
         )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["aarch64", "armv7", "mips64el-msa"])
-def test_weights_of_minus_128(tmp_path, target):
+@on_builds({}, "-O2 aarch64|armv7|mips64el-msa")
+def test_weights_of_minus_128(tmp_path, build, every):
     """Two products of -128 by -128 do not fit into 16 bits: such layers add each by itself."""
     sweep = cases.Sweep(3)
     made = [sweep.conv((1, 7, 4, 5), 18, cases.K3, (cases.U8, cases.U8)), sweep.fc((1, 36), 21, (cases.U8, cases.S8), "apart")]
     for case in made:
         case.node.params["weights"][:] = -128
         case.inputs["x"][:] = np.where(np.arange(case.inputs["x"].size).reshape(case.inputs["x"].shape) % 3 == 0, 255, 0)
-    check(made, target, tmp_path, "-O2")
+    check_build(made, tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", sorted(TARGETS))
-@pytest.mark.parametrize("flags", ["-O0", "-O3"])
-def test_simd(tmp_path, target, flags):
-    check([*simd_cases(4), *line_cases(4)], target, tmp_path, flags)
+ALL = "|".join(sorted(TARGETS))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", sorted(TARGETS))
-def test_whole_sweep(tmp_path, target):
-    check(sweep_cases(9, 66), target, tmp_path, "-O2")
+@on_builds({}, f"-O0|-O3 {ALL}")
+def test_simd(tmp_path, build, every):
+    check_build([*simd_cases(4), *line_cases(4)], tmp_path, build)
+
+
+@on_builds({}, f"-O2 {ALL}")
+def test_whole_sweep(tmp_path, build, every):
+    check_build(sweep_cases(9, 66), tmp_path, build)

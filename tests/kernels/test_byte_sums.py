@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_builds import LEVELS, check_build, need_isa, on_builds
 from support.kernel_cases import K1, K3, S8, S16, U8
-from support.kernel_simd import dense_cases, each_build, full_cases, need_isa
+from support.kernel_simd import dense_cases, full_cases
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
 from n2d2py.contracts.cpp.byte_sums import byte_sums
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import Layer, layer_code
-
-ISAS = ("avx2", "sse4")
 
 
 def at_the_limit(rows: np.ndarray, words: int, rng: np.random.Generator) -> np.ndarray:
@@ -111,8 +110,9 @@ def test_cases_sum_bytes():
     assert sum(place.max() == PLACE_LIMIT for place in places) > 15
 
 
-def test_byte_sums(tmp_path):
-    harness.check_all(byte_cases(1)[::12], tmp_path, "g++", ("-O0", *need_isa("avx2")))
+@on_builds({"-O0 avx2": 12}, f"g++|clang++ {LEVELS} avx2|sse4")
+def test_byte_sums(tmp_path, build, every):
+    check_build([*byte_cases(2)[::every], *few_bits(4, "given")[::every]], tmp_path, build)
 
 
 @pytest.mark.parametrize("stored", few_fast(["computed", "given"]))
@@ -123,16 +123,6 @@ def test_runs_of_words(tmp_path, monkeypatch, stored):
     runs = {int(re.search(r"ByteSums = (\d+)", config(case))[1]) for case in made}
     assert runs == ({2, 3, 4, 8} if stored == "given" else {2, 3, 4, 9, 12, 16, 18, 20, 33, 36, 75, 128})
     harness.check_all(made, tmp_path, "g++", ("-O0", *need_isa("avx2")))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@each_build
-def test_byte_sums_builds(tmp_path, compiler, flags, isa):
-    if compiler == "clang++":
-        flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all([*byte_cases(2), *few_bits(4, "given")], tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
 @pytest.mark.parametrize(

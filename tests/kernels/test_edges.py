@@ -1,16 +1,11 @@
 """NaN, infinities, both zeros, the ends of the types: kernels of every instruction set against the normative arithmetic."""
 
-import platform
-from pathlib import Path
-
 import numpy as np
 import pytest
-from support import kernel_harness as harness
-from support.kernel_arm import TARGETS, check
+from support.kernel_builds import TARGETS, X86, check_build, on_builds
 from support.kernel_cases import S16
 from support.kernel_interpolation import FUNCTIONS, layer
 from support.kernel_numbers import edge_cases
-from support.kernel_simd import EMULATED, FLAGS, need_emulated_avxvnni, need_isa
 
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.arithmetic.interpolated import interpolate, nearest_defined
@@ -27,29 +22,14 @@ def test_stored_values_by_hand():
     assert plain_type("int16").quantize(real).tolist() == [5, 0, 32767, -32768, 0, 0]
 
 
-def test_portable(tmp_path):
-    harness.check_all(edge_cases(3), tmp_path, "g++", ("-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize("isa", sorted(FLAGS))
-def test_instruction_sets(tmp_path, isa, compiler):
-    harness.check_all(edge_cases(3), tmp_path, compiler, ("-O2", *need_isa(isa)))
-
-
-@pytest.mark.slow
-def test_emulated(tmp_path):
-    if platform.machine() not in ("x86_64", "AMD64") or not Path("/usr/include/simde/x86/avx512.h").is_file():
-        pytest.skip("needs x86 and SIMDe (libsimde-dev)")
-    harness.check_all(edge_cases(3), tmp_path / "avx512", "g++", ("-O1", *EMULATED))
-    harness.check_all(edge_cases(3), tmp_path / "avxvnni", "g++", ("-O1", *need_emulated_avxvnni()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", sorted(TARGETS))
-def test_cross_compiled(tmp_path, target):
-    check(edge_cases(3), target, tmp_path, "-O2")
+@on_builds(
+    {"-O0,-fsanitize=undefined,-fno-sanitize-recover=all": 1},
+    f"g++|clang++ -O2 {X86}",
+    "-O1 emulated-avx512|emulated-avxvnni",
+    f"-O2 {'|'.join(sorted(TARGETS))}",
+)
+def test_edges(tmp_path, build, every):
+    check_build(edge_cases(3), tmp_path, build)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=repr)

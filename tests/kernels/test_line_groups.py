@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_builds import ISAS, need_isa, set_name
 from support.kernel_cases import K1, K3, S8, U8, Window
 from support.kernel_overlaps import over, overlapping_cases
-from support.kernel_simd import ISAS, need_isa, set_name
 from support.programs import run_command
 
 from n2d2py.contracts.cpp.layer import layer_code

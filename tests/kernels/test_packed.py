@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.errors import refused
+from support.kernel_builds import check_build, on_builds
 from support.kernel_packed import KINDS, few_bits
-from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
+from support.ops import Fc
 from support.programs import run_command
 from support.small_graphs import graph_of
-from support.tables import few_fast
 
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.quantize import float_graph
 
 
@@ -73,26 +72,14 @@ def test_without_packing_a_weight_takes_a_byte():
     assert "WeightBits" not in code.config and weights.ctype == "std::int8_t"
 
 
-def test_portable(tmp_path):
-    harness.check_all(few_bits(1)[::2], tmp_path, "g++", ("-O0",))
-
-
-@pytest.mark.parametrize("isa", few_fast(ISAS))
-def test_simd(tmp_path, isa):
-    harness.check_all(few_bits(2)[:: 3 if isa == "avx2" else 6], tmp_path, "g++", ("-O0", *need_isa(isa)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3", "-march=native"), SANITIZERS, ("-O1", *EMULATED), ("-O1", *AMX_TILES, *EMULATED)],
-    ids=("O0", "O3", "asan", "avx512", "amx"),
+@on_builds(
+    {"-O0": 2, "-O0 avx2": 3},
+    "-O0 amx|avx512|sse4",
+    "g++|clang++ -O0|-O3,native|sanitizers",
+    "-O1 emulated-avx512|emulated-amx",
 )
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_builds(tmp_path, compiler, flags):
-    if EMULATED[0] in flags and compiler == "clang++":
-        pytest.skip("SIMDe is tried with GCC")
-    harness.check_all(few_bits(3), tmp_path, compiler, flags)
+def test_few_bits(tmp_path, build, every):
+    check_build(few_bits(3)[::every], tmp_path, build)
 
 
 @pytest.mark.parametrize("flags", ["-mf16c", "", "-mf16c -DN2D2_ISA_PORTABLE"])

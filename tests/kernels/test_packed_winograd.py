@@ -2,15 +2,12 @@
 
 from itertools import cycle
 
-import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_arm import check as check_arm
+from support.kernel_builds import LEVELS, check_build, on_builds
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, WEIGHTS, winograd_case
-from support.kernel_simd import each_build, need_emulated_avxvnni, need_isa
-from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp.identifiers import Identifiers
@@ -55,31 +52,8 @@ def test_the_cases_use_it():
     assert sum(uses) > 0.8 * len(uses), uses
 
 
-@pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("sse4", 5)]))
-def test_packed_winograd(tmp_path, isa, every):
-    harness.check_all(fours_cases(1)[::every], tmp_path, "g++", ("-O0", *need_isa(isa)))
-
-
-def test_packed_winograd_neon(tmp_path):
-    check_arm(fours_cases(1)[3:4], "aarch64", tmp_path, "-O0")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["aarch64", "armv7"])
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
-def test_packed_winograd_neon_builds(tmp_path, target, level):
-    check_arm(fours_cases(2), target, tmp_path, level)
-
-
-def test_packed_winograd_avxvnni_emulated(tmp_path):
-    harness.check_all(fours_cases(1)[::4], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", ["avx2", "sse4"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@each_build
-def test_packed_winograd_builds(tmp_path, compiler, flags, isa):
-    if compiler == "clang++":
-        flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all(fours_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))
+@on_builds(
+    {"-O0 avx2": 2, "-O0 emulated-avxvnni": 4, "-O0 aarch64": 100}, f"g++|clang++ {LEVELS} avx2|sse4", "aarch64|armv7 -O0|-O3"
+)
+def test_packed_winograd(tmp_path, build, every):
+    check_build(fours_cases(2)[::-1][::every], tmp_path, build)

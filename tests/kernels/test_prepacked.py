@@ -7,14 +7,12 @@ from itertools import cycle
 from pathlib import Path
 
 import numpy as np
-import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_builds import LEVELS, check_build, need_isa, on_builds
 from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
-from support.kernel_simd import EMULATED, each_build, need_emulated_avxvnni, need_isa
 from support.programs import run_command
-from support.tables import few_fast
 
 from n2d2py.cli import main
 from n2d2py.contracts.cpp.code import LayerCode
@@ -54,9 +52,6 @@ def kept(seed: int) -> list[harness.Case]:
     return [replace(case, prepacks=True) for case in made]
 
 
-SWEEPS = {"unpacked": prepacked, "Winograd": kept}
-
-
 def test_the_cases_are_prepacked():
     configs = [code_of(case).config for case in prepacked(1)]
     assert len(configs) > 20 and sum(" Prepacked = 1" in config for config in configs) > 15
@@ -65,28 +60,11 @@ def test_the_cases_are_prepacked():
     assert not any("Prepacked" in code_of(case, False).config for case in [*prepacked(1), *kept(1)])
 
 
-@pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("", 5), ("sse4", 4)], 2))
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_bit_for_bit(tmp_path, sweep, isa, every):
-    harness.check_all(SWEEPS[sweep](1)[::every], tmp_path, "g++", ("-O0", *(need_isa(isa) if isa else ())))
-
-
-def test_bit_for_bit_avxvnni_emulated(tmp_path):
-    harness.check_all([*kept(2)[::4], *prepacked(2)[::8]], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
-
-
-@pytest.mark.slow
-@each_build
-@pytest.mark.parametrize("isa", ["avx2", "sse4"])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_builds(tmp_path, compiler, flags, isa):
-    flags = tuple(flag for flag in flags if flag != "-fopenmp" or compiler == "g++")
-    harness.check_all([*prepacked(3), *kept(3)], tmp_path, compiler, (*flags, *need_isa(isa)))
-
-
-@pytest.mark.slow
-def test_avx512_emulated(tmp_path):
-    harness.check_all([*prepacked(3), *kept(3)], tmp_path, "g++", ("-O1", *EMULATED))
+@on_builds(
+    {"-O0 avx2": 2, "-O0": 5, "-O0 emulated-avxvnni": 8}, f"g++|clang++ {LEVELS} avx2|sse4", "-O1 emulated-avx512", "-O0 sse4"
+)
+def test_bit_for_bit(tmp_path, build, every):
+    check_build([*prepacked(3)[::every], *kept(3)[::every]], tmp_path, build)
 
 
 NETWORK = """[database]

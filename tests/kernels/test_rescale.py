@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support import kernel_harness as harness
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
+from support.ops import Convert
 from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale, make_rescale
-from n2d2py.operators.convert import Convert
 
 
 def rescales() -> dict[str, Rescale]:

@@ -5,9 +5,8 @@ import subprocess
 import numpy as np
 import pytest
 from support import kernel_harness as harness
-from support.kernel_arm import TARGETS
+from support.kernel_builds import EMULATED, FLAGS, NEEDED, TARGETS, need_isa
 from support.kernel_rescale import CLAMPS, accumulators, cpp_type, doubling, within
-from support.kernel_simd import EMULATED, FLAGS, NEEDED, need_isa
 from support.programs import need, run_command
 
 from n2d2py.arithmetic import RESCALING_MODES, FloatRescale, Rescale, make_rescale

@@ -1,19 +1,16 @@
 """Convolutions that add a residual where they store, bit for bit: the integers of two layers one after the other, on every instruction set."""
 
-import platform
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_arm import TARGETS, check
+from support.kernel_builds import LEVELS, SLOW_BUILDS, TARGETS, X86, check_build, on_builds
 from support.kernel_residual import residual_cases, winograd_cases
-from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, each_build, need_isa
 from support.kernel_winograd import SETS, forced, having_form
+from support.ops import ElemWise, Pool, PoolSum
 from support.small_graphs import graph_of
-from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
@@ -22,9 +19,6 @@ from n2d2py.contracts.cpp.layer import layer_code
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import pool_sum
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine
 
@@ -45,59 +39,24 @@ def test_cases_add():
         }
 
 
-def test_portable(tmp_path):
-    harness.check_all(residual_cases(1)[::12], tmp_path, "g++", ("-O0", "-DN2D2_ISA_PORTABLE"))
-
-
-@pytest.mark.parametrize("isa", few_fast(ISAS))
-def test_residual(tmp_path, isa):
-    harness.check_all(residual_cases(1)[::18], tmp_path, "g++", ("-O0", *need_isa(isa)))
-
-
-def test_residual_winograd(tmp_path, monkeypatch):
-    monkeypatch.setattr(harness, "layer_code", forced)
-    harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O0", *need_isa("avx2")))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", [*ISAS, ""])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
+@on_builds(
+    {"-O0 portable": 12, "-O0 avx2": 18},
+    f"g++|clang++ -O0|-O3|sanitizers {X86}|portable",
+    f"g++ -O3,parallel {X86}|portable",
+    "-O1 emulated-avx512|emulated-amx",
+    f"{'|'.join(sorted(TARGETS))} -O0|-O3",
 )
-def test_residual_builds(tmp_path, compiler, flags, isa):
+def test_residual(tmp_path, build, every):
     """With SSE4.1, g++ -O3 once read the buffer of a small last group before its sums were stored."""
-    if compiler == "clang++" and "-fopenmp" in flags:
-        pytest.skip("OpenMP with g++ only")
-    machine = need_isa(isa) if isa else ("-DN2D2_ISA_PORTABLE",)
-    harness.check_all(residual_cases(2), tmp_path, compiler, (*flags, *machine))
+    check_build(residual_cases(2)[::every], tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", [one for one in SETS if one != "neon"])
-@each_build
-def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
+@on_builds({"-O0 avx2": 100}, f"{LEVELS} {'|'.join(one for one in SETS if one != 'neon')}")
+def test_residual_winograd(tmp_path, monkeypatch, build, every):
     cases = having_form(winograd_cases(2))
     assert len(cases) >= 6
     monkeypatch.setattr(harness, "layer_code", forced)
-    harness.check_all(cases, tmp_path, "g++", (*flags, *need_isa(isa)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flags", [EMULATED, (*AMX_TILES, *EMULATED)], ids=["avx512", "amx"])
-def test_residual_emulated(tmp_path, flags):
-    if platform.machine() not in ("x86_64", "AMD64") or not Path("/usr/include/simde/x86/avx512.h").is_file():
-        pytest.skip("needs an x86 machine and SIMDe (libsimde-dev)")
-    harness.check_all(residual_cases(3)[::2], tmp_path, "g++", ("-O1", *flags))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", sorted(TARGETS))
-@pytest.mark.parametrize("flags", ["-O0", "-O3"])
-def test_residual_arm(tmp_path, target, flags):
-    check(residual_cases(4), target, tmp_path, flags)
+    check_build(cases[::every], tmp_path, build)
 
 
 SIZES = {"small": (1, 9), "mid": (8, 24), "large": (40, 71)}
@@ -183,12 +142,10 @@ def test_model(tmp_path, bits, name, kind):
     assert len(table) == 2 and "PoolSum,sp + src2,112x112x64 + 56x56x1,56x56x64" in table[1] and f"{kind} + {kind}" in table[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
-def test_builds(build, tmp_path):
-    compiler, flags = SLOW_BUILDS[build]
+@on_builds({}, *SLOW_BUILDS)
+def test_builds(tmp_path, build, every):
     made = [*random_cases(3, 40, "small"), *random_cases(4, 16, "mid"), *random_cases(5, 4, "large")]
-    harness.check_all(made, tmp_path, compiler, flags)
+    check_build(made, tmp_path, build)
 
 
 def _graph(mode: str = "Max", weights: tuple[float, ...] = (), twice: bool = False) -> Graph:

@@ -4,28 +4,16 @@ import platform
 import re
 import subprocess
 from itertools import islice
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
+from support.kernel_builds import ISAS, LEVELS, X86, check_build, on_builds, set_name
 from support.kernel_cases import S8, sweep_cases
 from support.kernel_overlaps import overlapping_cases
-from support.kernel_simd import (
-    EMULATED,
-    ISAS,
-    SANITIZERS,
-    dense_cases,
-    each_build,
-    full_cases,
-    line_cases,
-    need_emulated_avxvnni,
-    need_isa,
-    set_name,
-    simd_cases,
-)
+from support.kernel_simd import dense_cases, full_cases, line_cases, simd_cases
 from support.programs import run_command
 
 from n2d2py.contracts.cpp.forms import panels as forms
@@ -51,49 +39,30 @@ def test_cases_use_the_panels():
         assert all(not array.forms for array in portable.arrays)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-def test_simd(tmp_path, isa):
-    """A few; the slow builds take all."""
-    harness.check_all(simd_cases(1)[::5], tmp_path, "g++", ("-O0", *need_isa(isa)))
+@on_builds({f"-O0 {isa}": 5 for isa in ISAS}, f"g++|clang++ {LEVELS} {X86}")
+def test_simd(tmp_path, build, every):
+    made = simd_cases(2)[::every]
+    check_build(made if every > 1 else [*made, *overlapping_cases(6)], tmp_path, build)
 
 
-def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tuple[str, ...] = ()) -> None:
-    constants = tile_constants(f"{set_name(isa)}:{tile}")
+@on_builds(
+    {"-O0 avx2 3x2:1024": 12},
+    f"-O0 {X86} 6x1:8192|3x2:65536|5x1:1024|24x1:24576|1x4:65536",
+    "-O0 emulated-avxvnni 3x2:65536|5x1:1024|1x4:65536",
+)
+def test_tiles(tmp_path, monkeypatch, build, every):
+    *_, isa, tile = build.split()
+    constants = tile_constants(f"{set_name(isa.removeprefix('emulated-'))}:{tile}")
     monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
-    made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)][::every]
-    harness.check_all(made, tmp_path, "g++", ("-O0", *(flags or need_isa(isa))))
-
-
-def test_another_tile(tmp_path, monkeypatch):
-    check_tile(tmp_path, monkeypatch, "avx2", "3x2:1024", 12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("tile", ["6x1:8192", "3x2:65536", "5x1:1024", "24x1:24576", "1x4:65536"])
-def test_tiles(tmp_path, monkeypatch, isa, tile):
-    check_tile(tmp_path, monkeypatch, isa, tile, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@each_build
-def test_simd_builds(tmp_path, compiler, flags, isa):
-    if compiler == "clang++":
-        flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all([*simd_cases(2), *overlapping_cases(6)], tmp_path, compiler, (*flags, *need_isa(isa)))
+    made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)]
+    check_build(made[:: max(2, every)], tmp_path, build.removesuffix(tile))
 
 
 def test_some_of_avxvnni_emulated(tmp_path):
     """The convolutions and fully connected layers, which alone differ from AVX2."""
     sweep = cases.Sweep(12)
-    harness.check_all(
-        [*islice(dense_cases(sweep), 0, None, 20), *islice(line_cases(sweep), 0, None, 3), *full_cases(sweep)[::6]],
-        tmp_path,
-        "g++",
-        ("-O0", *need_emulated_avxvnni()),
-    )
+    made = [*islice(dense_cases(sweep), 0, None, 20), *islice(line_cases(sweep), 0, None, 3), *full_cases(sweep)[::6]]
+    check_build(made, tmp_path, "-O0 emulated-avxvnni")
 
 
 def test_layers_whose_windows_are_read_from_lines(tmp_path):
@@ -141,20 +110,9 @@ struct Layer {
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags",
-    [("-O1",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["one-thread", "all-loops-parallel", "sanitizers"],
-)
-def test_avxvnni_emulated(tmp_path, flags):
-    harness.check_all([*simd_cases(4), *overlapping_cases(7)], tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tile", ["3x2:65536", "5x1:1024", "1x4:65536"])
-def test_tiles_of_avxvnni_emulated(tmp_path, monkeypatch, tile):
-    check_tile(tmp_path, monkeypatch, "avxvnni", tile, 2, need_emulated_avxvnni())
+@on_builds({}, "-O1|-O3,parallel|sanitizers emulated-avxvnni", "-O1|-O1,parallel emulated-avx512")
+def test_emulated(tmp_path, build, every):
+    check_build([*simd_cases(4), *overlapping_cases(7)][:: 1 + ("-O1,parallel" in build)], tmp_path, build)
 
 
 @pytest.mark.slow
@@ -181,27 +139,14 @@ def test_avxvnni_itself_compiles(tmp_path, compiler, level):
     assert b"vpdpbusd" in subprocess.run(["objdump", "-d", tmp_path / "cases.o"], stdout=subprocess.PIPE, check=True).stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("threads", [(), ("-fopenmp", "-DN2D2_PARALLEL_WORK=0")], ids=["one-thread", "all-loops-parallel"])
-def test_avx512_emulated(tmp_path, threads):
-    if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("the AVX-512 kernels are for x86")
-    if not Path("/usr/include/simde/x86/avx512.h").is_file():
-        pytest.skip("SIMDe is not installed (libsimde-dev)")
-    harness.check_all(
-        [*simd_cases(4), *overlapping_cases(7)][:: 1 + len(threads)], tmp_path, "g++", ("-O1", *threads, *EMULATED)
-    )
+@on_builds({}, f"-O3 {X86}")
+def test_whole_sweep(tmp_path, build, every):
+    check_build(sweep_cases(8, 132), tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", ISAS)
-def test_whole_sweep(tmp_path, isa):
-    harness.check_all(sweep_cases(8, 132), tmp_path, "g++", ("-O3", *need_isa(isa)))
-
-
-@pytest.mark.slow
-def test_portable_where_simd_would_be(tmp_path):
-    harness.check_all(simd_cases(3), tmp_path, "g++", ("-O2", *need_isa("avx512"), "-DN2D2_ISA_PORTABLE"))
+@on_builds({}, "-O2 avx512 portable")
+def test_portable_where_simd_would_be(tmp_path, build, every):
+    check_build(simd_cases(3), tmp_path, build)
 
 
 def test_bias_of_signed_inputs():

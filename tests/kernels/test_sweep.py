@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from support import array_cases, attention_cases, kernel_interpolation, recurrent_cases
 from support import kernel_harness as harness
-from support.kernel_arm import TARGETS, check
+from support.kernel_builds import ISAS, SLOW_BUILDS, TARGETS, X86, check_build, on_builds
 from support.kernel_cases import Sweep, sweep_cases
 from support.kernel_elements import element_cases, vector_size_cases
 from support.kernel_lines import line_cases
@@ -15,26 +15,22 @@ from support.kernel_overlaps import overlapping_cases
 from support.kernel_packed import half_cases
 from support.kernel_quantized_layers import length_cases, quantized_cases, table_cases
 from support.kernel_resampling import resampling_cases
-from support.kernel_simd import EMULATED, ISAS, SANITIZERS, SLOW_BUILDS, need_emulated_avxvnni, need_isa
-from support.tables import few_fast
 
 from n2d2py.contracts.cpp.layer import LAYERS
-from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS
 from n2d2py.operators.arrays.reduce import REDUCTIONS
 
 Cases = list[harness.Case]
-PORTABLE = "-DN2D2_ISA_PORTABLE"
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """The cases of the fast run and its flags, and all cases by seed."""
+    """The cases of the fast run and its build, and all cases by seed."""
 
     few: Callable[[], Cases]
     all: Callable[[int], Cases]
-    flags: tuple[str, ...] = ("-O0",)
+    build: str = "-O0"
 
 
 def attention(seed: int, every: int = 1) -> Cases:
@@ -62,65 +58,50 @@ SWEEPS = {
     "outputs over inputs": Kernels(lambda: overlapping_cases(3)[::3], overlapping_cases),
     "real layers": Kernels(lambda: resampling_cases(3), resampling_cases),
     "layers that come quantized": Kernels(quantized_layers, quantized_cases),
-    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::3], vector_size_cases, ("-O0", "-mavx2", "-mfma")),
-    "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, ("-O0", "-mf16c")),
+    "sizes around vectors": Kernels(lambda: vector_size_cases(21)[::3], vector_size_cases, "-O0 avx2"),
+    "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, "-O0,-mf16c"),
     "functions of 16 bits": Kernels(
         lambda: kernel_interpolation.cases(Sweep(1), tuple(kernel_interpolation.FUNCTIONS)[::4]),
         lambda seed: kernel_interpolation.cases(Sweep(seed)),
     ),
     "arrays": Kernels(lambda: array_cases.everything(1, 11), array_cases.everything),
-    "attention": Kernels(lambda: attention(1, 5), attention, ("-O0", PORTABLE)),
-    "recurrent layers": Kernels(lambda: recurrent_cases.everything(1, 5), recurrent_cases.everything, ("-O0", PORTABLE)),
+    "attention": Kernels(lambda: attention(1, 5), attention, "-O0 portable"),
+    "recurrent layers": Kernels(lambda: recurrent_cases.everything(1, 5), recurrent_cases.everything, "-O0 portable"),
 }
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep(name, tmp_path):
-    sweep = SWEEPS[name]
-    if "-mavx2" in sweep.flags:
-        need_isa("avx2")
-    harness.check_all(sweep.few(), tmp_path, flags=sweep.flags)
+    check_build(SWEEPS[name].few(), tmp_path, SWEEPS[name].build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
+@on_builds({}, *SLOW_BUILDS)
 @pytest.mark.parametrize("name", SWEEPS)
-def test_builds(name, build, tmp_path):
-    compiler, flags = SLOW_BUILDS[build]
-    harness.check_all(SWEEPS[name].all(6), tmp_path, compiler, flags)
+def test_builds(name, build, every, tmp_path):
+    check_build(SWEEPS[name].all(6), tmp_path, build)
 
 
-@pytest.mark.parametrize("isa", few_fast(ISAS))
-def test_attention_on_instruction_sets(tmp_path, isa):
-    harness.check_all(attention(2, 4), tmp_path, "g++", ("-O0", *need_isa(isa)))
+@on_builds({f"-O0 {ISAS[0]}": 4}, f"-O0 {'|'.join(ISAS[1:])}")
+def test_attention_on_instruction_sets(tmp_path, build, every):
+    check_build(attention(2, 4), tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS], ids=["O0", "O3", "sanitizers"])
+@on_builds({}, f"g++|clang++ -O0|-O3,-DN2D2_PARALLEL_WORK=0|sanitizers {X86}")
 @pytest.mark.parametrize("name", ["attention", "recurrent layers"])
-def test_instruction_sets(name, tmp_path, compiler, flags, isa):
-    harness.check_all(SWEEPS[name].all(4), tmp_path, compiler, (*flags, *need_isa(isa)))
+def test_instruction_sets(name, tmp_path, build, every):
+    check_build(SWEEPS[name].all(4), tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags",
-    [("-O2", *EMULATED), ("-O2", PORTABLE), ("-mavx2", "-mfma", *SANITIZERS), ()],
-    ids=("emulated AVX-512", "portable", "sanitizers", "emulated AVX-VNNI"),
-)
+@on_builds({}, "-O2 emulated-avx512|portable", "avx2 sanitizers", "-O1 emulated-avxvnni")
 @pytest.mark.parametrize("name", ["attention", "recurrent layers", "sizes around vectors"])
-def test_other_instruction_sets(name, flags, tmp_path):
-    need_isa("avx2")
-    harness.check_all(SWEEPS[name].all(5), tmp_path, flags=flags or ("-O1", *need_emulated_avxvnni()))
+def test_other_instruction_sets(name, build, every, tmp_path):
+    check_build(SWEEPS[name].all(5), tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", sorted(TARGETS))
+@on_builds({}, f"-O1 {'|'.join(sorted(TARGETS))}")
 @pytest.mark.parametrize("name", ["attention", "recurrent layers", "real layers", "functions, takes and repeats"])
-def test_other_processors(name, target, tmp_path):
-    check(SWEEPS[name].all(11)[::5], target, tmp_path, "-O1")
+def test_other_processors(name, build, every, tmp_path):
+    check_build(SWEEPS[name].all(11)[::5], tmp_path, build)
 
 
 # ---- what the sweeps hold ------------------------------------------------------------------------
@@ -134,7 +115,7 @@ def test_every_operator_on_arrays_is_on_the_sweep():
     assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS)
     assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
     nodes += [case.node.op for case in recurrent_cases.everything(2, 11)]
-    assert {op.kind for op in nodes} >= array_kinds() <= set(LAYERS) & set(MEMORY_ACCESSES)
+    assert {op.kind for op in nodes} >= array_kinds() <= set(LAYERS)
 
 
 def test_lines_over_inputs_go_both_ways():

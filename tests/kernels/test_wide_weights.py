@@ -1,22 +1,10 @@
 """Weights of 16 bits: every kernel on panels of them, bit for bit."""
 
 import numpy as np
-import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_arm import TARGETS, check
-from support.kernel_simd import (
-    AMX_TILES,
-    EMULATED,
-    ISAS,
-    SANITIZERS,
-    dense_cases,
-    full_cases,
-    line_cases,
-    need_emulated_avxvnni,
-    need_isa,
-)
-from support.tables import few_fast
+from support.kernel_builds import TARGETS, check_build, on_builds
+from support.kernel_simd import dense_cases, full_cases, line_cases
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp.identifiers import Identifiers
@@ -50,46 +38,12 @@ def test_the_cases_use_panels_of_16_bits():
         assert weights.ctype == "std::int16_t" and all(form.values.dtype == np.int16 for form in weights.forms)
 
 
-def test_portable(tmp_path):
-    harness.check_all(wide_cases(1)[::3], tmp_path, "g++", ("-O0",))
-
-
-@pytest.mark.parametrize("isa", few_fast(ISAS))
-def test_simd(tmp_path, isa):
-    harness.check_all(wide_cases(2)[:: 4 if isa == "sse4" else 2], tmp_path, "g++", ("-O0", *need_isa(isa)))
-
-
-def test_few_on_arm(tmp_path):
-    check(wide_cases(5)[::40], "aarch64", tmp_path, "-O0")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", sorted(TARGETS))
-def test_arm(tmp_path, target):
-    check(wide_cases(4), target, tmp_path, "-O3")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("-O0",),
-        ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0", "-march=native"),
-        ("-march=native", *SANITIZERS),
-        ("-O1", *EMULATED),
-        ("-O1", *AMX_TILES, *EMULATED),
-    ],
-    ids=("O0", "O3-all-loops-parallel", "sanitizers", "avx512", "amx"),
+@on_builds(
+    {"-O0": 3, "-O0 avx2": 2, "-O0 aarch64": 40},
+    "-O0 amx|avx512|sse4",
+    f"{'|'.join(sorted(TARGETS))} -O3",
+    "g++|clang++ -O0|-O3,parallel,native|native,sanitizers",
+    "-O1 emulated-avx512|emulated-amx|emulated-avxvnni",
 )
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_builds(tmp_path, compiler, flags):
-    if EMULATED[0] in flags and compiler == "clang++":
-        pytest.skip("SIMDe is tried with GCC")
-    if compiler == "clang++":
-        flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all(wide_cases(3), tmp_path, compiler, flags)
-
-
-@pytest.mark.slow
-def test_avxvnni_emulated(tmp_path):
-    harness.check_all(wide_cases(6), tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
+def test_wide_weights(tmp_path, build, every):
+    check_build(wide_cases(3)[::every], tmp_path, build)

@@ -1,6 +1,6 @@
 """Winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
 
@@ -8,25 +8,22 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_arm import check as check_arm
+from support.kernel_builds import check_build, on_builds
 from support.kernel_cases import S8, S16, U8, U16
 from support.kernel_overlaps import over
-from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_winograd import forced, having_form
-from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
+from n2d2py.contracts.cpp import Layer
 from n2d2py.contracts.cpp import winograd as winograd_forms
 from n2d2py.contracts.cpp.forms.contract import winograd_geometry
 from n2d2py.contracts.cpp.identifiers import Identifiers
-from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, unprofitable, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-X86 = ("avx2", "sse4")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 
 
@@ -114,68 +111,41 @@ def extreme_cases(seed: int, channels: int = 34) -> Iterator[harness.Case]:
             yield case
 
 
-FORMS = ["stored", "stack"]
+def stored_form(monkeypatch, seed: int) -> list[harness.Case]:
+    """The cases, for a harness that uses the Winograd form with stored weights wherever there is one."""
+    monkeypatch.setattr(harness, "layer_code", forced)
+    monkeypatch.setattr(winograd_forms, "pays_on_stack", lambda *layer: False)
+    monkeypatch.setattr(harness, "scratch_needs", needed)
+    return having_form([*winograd_cases(seed), *extreme_cases(seed)])
 
 
-@pytest.fixture(params=FORMS)
-def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
-    """Lets the kernel harness use the Winograd form wherever there is one, with stored weights or with those that are transformed on the
-    stack; a function from seeds to cases.
-    """
+def stack_form(monkeypatch, seed: int) -> list[harness.Case]:
+    """The cases, for a harness that transforms the weights on the stack wherever that is possible."""
 
     def on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool) -> bool:
-        exact = impossible(weights, geometry) == ""
-        return request.param == "stack" and exact and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
+        return impossible(weights, geometry) == "" and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
 
     monkeypatch.setattr(harness, "layer_code", forced)
     monkeypatch.setattr(winograd_forms, "pays_on_stack", on_stack)
-    if request.param == "stack":
-        return lambda seed: having_form([*stack_cases(seed), *extreme_cases(seed, 36)])
-    monkeypatch.setattr(harness, "scratch_needs", needed)
-    return lambda seed: having_form([*winograd_cases(seed), *extreme_cases(seed)])
+    return having_form([*stack_cases(seed), *extreme_cases(seed, 36)])
 
 
-@pytest.mark.parametrize("isa, level", few_fast(zip(X86, ("-Os", "-O0"), strict=True)))
-def test_winograd(tmp_path, winograd, isa, level):
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", (level, *need_isa(isa)))  # the slow builds take all
-
-
-@pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
-def test_winograd_avxvnni_emulated(tmp_path, winograd):
-    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O0", *need_emulated_avxvnni()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), SANITIZERS], ids=["O0", "O3", "sanitizers"])
-def test_winograd_builds_of_avxvnni_emulated(tmp_path, winograd, flags):
-    harness.check_all(winograd(2), tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("isa", X86)
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3",), ("-Os",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3", "Os", "O3-all-loops-parallel", "sanitizers"],
+BUILDS = (
+    "g++|clang++ -O0|-O3|-Os|sanitizers avx2|sse4",
+    "g++ -O3,parallel avx2|sse4",
+    "g++ -O0|-O3|sanitizers emulated-avxvnni",
+    "aarch64|armv7 -O0|-O3|-Os",
 )
-def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
-    if compiler == "clang++" and "-fopenmp" in flags:
-        pytest.skip("OpenMP with g++ only")
-    harness.check_all(winograd(2), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
-@pytest.mark.parametrize("winograd", few_fast(FORMS), indirect=True)
-def test_winograd_neon(tmp_path, winograd):
-    """One on one target; the slow builds take all on both."""
-    check_arm([winograd(3)[9]], "aarch64", tmp_path, "-O0")
+@on_builds({"-Os avx2": 12, "-O0 emulated-avxvnni": 12, "-O0 aarch64": 100}, *BUILDS)
+def test_stored_weights(tmp_path, monkeypatch, build, every):
+    check_build(stored_form(monkeypatch, 2)[::-1][::every], tmp_path, build)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["aarch64", "armv7"])
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-Os",)], ids=["O0", "O3", "Os"])
-def test_winograd_neon_builds(tmp_path, winograd, target, flags):
-    check_arm(winograd(4), target, tmp_path, *flags)
+@on_builds({"-Os avx2": 12}, *BUILDS)
+def test_weights_on_the_stack(tmp_path, monkeypatch, build, every):
+    check_build(stack_form(monkeypatch, 2)[::every], tmp_path, build)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from support.memory_graphs import random_problem
 from support.memory_networks import UNSAFE_IN_N2D2, Net, single_conv
 from support.tables import every
 
+from n2d2py.memory import case
 from n2d2py.memory.access import Concatenated
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.format import graph_json, map_json
@@ -253,8 +254,8 @@ def mutated(plan: MemoryPlan, rng: random.Random) -> MemoryPlan:
     return with_plane(plan, name, offset=rng.randrange(max(1, plan.arena_bytes)))
 
 
-def test_what_is_accepted_runs_and_what_runs_wrong_is_refused():
-    """Mutated plans of random networks: where outputs are wrong, the checker has objected."""
+def test_what_is_accepted_runs_and_what_runs_wrong_is_refused(monkeypatch):
+    """Mutated plans of random networks: where outputs are wrong, the checker has objected, also in parts of a few bytes."""
     refused = wrong = 0
     for seed in range(75):
         problem = random_problem(seed, uniform=True, ops=8)
@@ -264,6 +265,9 @@ def test_what_is_accepted_runs_and_what_runs_wrong_is_refused():
         for _ in range(4):
             broken = mutated(plan, rng)
             faults = check_plan(problem, broken)
+            with monkeypatch.context() as parts:
+                parts.setattr(case, "_BLOCK", rng.choice((1, 7, 40)))
+                assert check_plan(problem, broken) == faults
             if {v.kind for v in faults} <= {"overwritten"}:
                 differs = run(problem, broken, seed) != expected
                 assert faults or not differs, (seed, broken)

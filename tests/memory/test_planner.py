@@ -12,6 +12,7 @@ from support.kernel_cases import U8, Sweep
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import UNSAFE_IN_N2D2, Net, single_conv
+from support.ops import Reshape
 from support.tables import every
 
 from n2d2py.graph.shapes import in_memory_order
@@ -21,7 +22,6 @@ from n2d2py.memory.format import map_json
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.reshape import Reshape
 
 
 def test_random_networks_exercise_wraps_overlaps_and_views():

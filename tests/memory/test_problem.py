@@ -9,11 +9,11 @@ from support.errors import error_of, refused
 from support.memory_execute import run
 from support.memory_files import read_graph
 from support.memory_networks import Net
+from support.ops import Deconv, Resize, Unpool
 from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Real
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, Real
 from n2d2py.memory.access import LineTable, Pointwise, Whole, Window
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
@@ -22,9 +22,6 @@ from n2d2py.memory.plan import Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.unpool import Unpool
 
 
 def is_refused(attempt: Callable[[], object]) -> bool:

@@ -20,7 +20,7 @@ from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.exports import load_params
+from n2d2py.exports import Target, load_params
 from n2d2py.memory.access import LineTable
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
@@ -239,15 +239,18 @@ def test_a_budget_leaves_room_for_scratch(tmp_path):
     assert len(points) > 1 and points[0].bytes > points[-1].bytes + 640
     params = params.with_values({"MemoryBudget": points[0].bytes})
 
-    def needs(graph, plan, parameters):
-        return {node.name: ScratchNeed(512, 512, 512, 512) for node in graph.nodes if node.name.startswith("narrow")}
+    class Narrow(Target):
+        def scratch_needs(self, graph, plan, parameters):
+            return {node.name: ScratchNeed(512, 512, 512, 512) for node in graph.nodes if node.name.startswith("narrow")}
 
-    without, found = plan_network(graph, params), plan_network(graph, params, scratch=needs)
+    without, found = plan_network(graph, params), plan_network(graph, params, Narrow())
     assert max(without.plan.arena_bytes, found.plan.arena_bytes) <= points[0].bytes
     layers = {op.name for op in found.problem.ops if op.name.startswith("narrow")}
     assert layers and layers <= set(found.plan.scratch)
     assert found.plan.options["ExtraMacs"] >= without.plan.options["ExtraMacs"]
-    served = place_scratch(without.problem, without.plan, needs(without.graph, None, None), points[0].bytes)[1].scratch
+    served = place_scratch(without.problem, without.plan, Narrow().scratch_needs(without.graph, None, None), points[0].bytes)[
+        1
+    ].scratch
     assert not {op.name for op in without.problem.ops if op.name.startswith("narrow")} <= set(served), "nothing is shown here"
 
 

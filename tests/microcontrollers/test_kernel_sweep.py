@@ -10,6 +10,7 @@ import pytest
 from support.board_export import make
 from support.export_networks import request, separate_plan
 from support.kernel_rescale import doubling
+from support.ops import Conv, ElemWise, Fc, Pool
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
@@ -17,12 +18,7 @@ from n2d2py.contracts.cpp.forms import channel_pairs
 from n2d2py.contracts.operator import Op
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
 from n2d2py.exports.mcu.boards import board
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
+from n2d2py.graph import Aligned, Form, QuantGraph, QuantNode, QuantTensor, Rescaled, Weighted
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)
 KINDS = (

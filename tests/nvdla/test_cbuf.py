@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.nvdla_files import SHARED, change, loadable, needs_shared, of_op, of_surface
 from support.nvdla_networks import compiled, typed
+from support.ops import Concat
 from support.small_graphs import RELU, Net
 
 from n2d2py.errors import N2D2Error
-from n2d2py.operators.concat import Concat
 from n2d2py_nvdla import Program, parse_loadable, read_loadable, write_loadable
 from n2d2py_nvdla.check import notes, violations
 from n2d2py_nvdla.cli import main

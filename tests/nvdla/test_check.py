@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from support.nvdla_files import SMALL, change, given, loadable, needs_shared, of_op, of_surface, small_relu
 from support.nvdla_networks import typed
+from support.ops import Softmax
 from support.small_graphs import Net
 
-from n2d2py.operators.softmax import Softmax
 from n2d2py_nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
 from n2d2py_nvdla.check import violations
 from n2d2py_nvdla.cli import main

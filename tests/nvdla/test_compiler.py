@@ -4,17 +4,10 @@ import numpy as np
 import pytest
 from support.errors import error_line
 from support.nvdla_networks import compiled, cosine, expected, run
+from support.ops import LRN, Activation, Concat, Deconv, ElemWise, Pool, Resize, Softmax
 from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Logistic, Tanh
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
 from n2d2py_nvdla.config import CONFIGS
 from n2d2py_nvdla.export.arithmetic import fixed_point
 from n2d2py_nvdla.export.convolution import ConvolutionWindow, split

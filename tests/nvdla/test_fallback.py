@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 from support.errors import refused
 from support.nvdla_networks import cosine, expected, run, typed
+from support.ops import Activation, Concat, ElemWise, Padding, Pool, Resize, Softmax, Transpose
 from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Logistic, Swish
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py_nvdla import Program, parse_loadable, write_loadable
 from n2d2py_nvdla.check import violations
 from n2d2py_nvdla.cli import main

@@ -5,17 +5,11 @@ import pytest
 from support.errors import refused
 from support.nvdla_networks import compiled, cosine, expected, run
 from support.nvdla_random import random_network
+from support.ops import LRN, Activation, Concat, ElemWise, IndexSelect, Pool, Softmax
 from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.errors import N2D2Error
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py_nvdla.check import violations
 from n2d2py_nvdla.config import CONFIGS

@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 from support.nvdla_networks import compiled, half_error, samples, steps
+from support.ops import LRN, ArrayMap, Deconv, Pool, Reshape, Resize
 from support.small_graphs import RELU, Net
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.resize import Resize
 from n2d2py_nvdla.config import CONFIGS
 from n2d2py_nvdla.export.layers.pool_stages import maximum_stages
 from n2d2py_nvdla.export.rearrange import steps_of

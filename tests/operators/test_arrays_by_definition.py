@@ -1,7 +1,7 @@
 """Operators on arrays by what NumPy says: where nothing but their sizes is told, in the type of their input, with constants.
 
-Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.conv_pool`, `n2d2py.operators.arrays.gather`,
-`n2d2py.operators.index_select`, `n2d2py.operators.arrays.interpolate`, `n2d2py.operators.arrays.map`,
+Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.windows`, `n2d2py.operators.arrays.gather`,
+`n2d2py.operators.index_select`, `n2d2py.operators.arrays.windows`, `n2d2py.operators.arrays.map`,
 `n2d2py.operators.arrays.matmul`, `n2d2py.operators.normalize`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
 """
 
@@ -9,13 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from support.ops import ArrayGather, ArrayMap, IndexSelect
 from support.tables import every
 
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.graph import Node
-from n2d2py.operators.arrays.gather import ArrayGather
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.index_select import IndexSelect
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(3, 24))

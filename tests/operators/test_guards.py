@@ -248,3 +248,33 @@ def test_silence_behind_a_convolution_is_that_of_the_logarithm(tmp_path: Path):
     export = n2d2py.export(str(tmp_path / "net.onnx"), "CPP", data=data, folder=str(tmp_path))
     found = n2d2py.load_simulator(export.folder)(np.zeros((1, 3, 6, 6), np.float32))
     np.testing.assert_allclose(np.asarray(found), np.log(1e-5), rtol=0.02)
+
+
+MASKS = {
+    "-inf": "t = Where (b, s, f)",
+    "-3.4028235e38": "u = Where (b, zero, f) t = Add (s, u)",
+    "-10000": "c = Cast <to = 1> (b) i = Sub (one, c) u = Mul (i, f) a = Reshape (s, flat) k = Reshape (u, flat) j = Add (a, k) t = Reshape (j, whole)",
+}
+
+
+@pytest.mark.compiles
+@every("fill", MASKS)
+def test_masks_computed_at_run_time_leave_the_scores_their_steps(fill, tmp_path: Path):
+    rng = np.random.default_rng(3)
+    x, m = rng.normal(size=(24, 6, 8)).astype(np.float32), (rng.random((24, 6, 6)) < 0.6).astype(np.float32)
+    m[:, range(6), range(6)] = 1
+    w, v = (", ".join(map(str, rng.normal(size=size).round(3))) for size in (48, 30))
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,6,8] x, float[1,6,6] m) => (float[1,6,5] y) <float f = {1}, float zero = {0}, float one = {1},'
+        f" int64[2] flat = {{1, 36}}, int64[3] whole = {{1, 6, 6}}, float[8,6] w = {{{w}}}, float[6,5] v = {{{v}}}>"
+        f" {{ s = MatMul (x, w) b = Greater (m, zero) {MASKS[fill]} p = Softmax (t) y = MatMul (p, v) }}"
+    )
+    model.graph.initializer[0].float_data[:] = [float(fill)]
+    feeds = {"x": x, "m": m}
+    (want,) = runtime_outputs(model, feeds, batch=1)
+    loaded = n2d2py.load(model)
+    quantized = n2d2py.quantize(loaded, n2d2py.calibrate(loaded, feeds))
+    found = np.asarray(quantized(x, m))
+    assert decibels(found, want) > 33
+    export = n2d2py.export(quantized, "CPP", folder=str(tmp_path / "export"))
+    np.testing.assert_array_equal(compiled_at_once(Path(export.folder))(x, m), found)

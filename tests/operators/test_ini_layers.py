@@ -12,8 +12,7 @@ from support.tables import every
 from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
-from n2d2py.graph import Graph
-from n2d2py.graph.shapes import n2d2_dims
+from n2d2py.graph import Graph, n2d2_dims
 from n2d2py.ini import load_document
 from n2d2py.reference.executor import run_graph
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from support.onnx_models import runtime_outputs, text_model
+from support.ops import ArrayInterpolate
 from support.tables import every
 
 from n2d2py.contracts.reference import OnnxWriter
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Tensor
-from n2d2py.operators.arrays.emitting import emit_take
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.operators.arrays.base import emit_take
 from n2d2py.reference.executor import run_graph
 
 

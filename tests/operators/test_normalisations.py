@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from support.errors import error_line
+from support.ops import LRN, Identity, Softmax, Unpool
 from support.tables import every
 
 from n2d2py.graph import Node
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize.op import lp_normalize
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.unpool import Unpool
 
 NODE = Node("n", Identity(), ["x"], ["n"])
 X = np.random.default_rng(5).normal(size=(2, 5, 2, 3))

@@ -2,6 +2,7 @@
 
 import numpy as np
 from support.errors import error_line
+from support.ops import AddConstants, ArrayMatMul, ArrayRecurrent, Concat, Convert, MaskedSoftmax, Normalize, Softmax, Unpool
 from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
@@ -9,14 +10,6 @@ from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import QUANTIZERS, LayerTypes, quantize_layer, refused
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.convert import Convert
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
-from n2d2py.operators.unpool import Unpool
 
 RNG = np.random.default_rng(5)
 CONSTANTS = RNG.normal(size=12).astype(np.float32)

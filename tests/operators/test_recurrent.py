@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import ModelBuilder, decibels, runtime_outputs, runtime_session
+from support.ops import ArrayRecurrent
 from support.recurrent_cases import CELLS, parameters
 from support.tables import every
 
@@ -18,7 +19,6 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer, refused
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node, QuantGraph, QuantTensor
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
 from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support.errors import error_line
 from support.onnx_models import node_model, onnx_results
+from support.ops import Deconv, Resize, Unpool
 from support.tables import every
 
 from n2d2py.arithmetic import FloatRescale, NumType
@@ -11,11 +12,7 @@ from n2d2py.contracts.functions import Step
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Weighted
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.unpool import Unpool
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor, Weighted
 
 RANDOM = np.random.default_rng(0)
 

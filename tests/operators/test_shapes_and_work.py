@@ -2,86 +2,59 @@
 
 import numpy as np
 import pytest
+from support import ops
 from support.tables import every
 
 from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Elu, HardSigmoid, HardSwish, LeakyRectifier, Step
 from n2d2py.contracts.operator import Op, operator_kinds
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import Normalize, lp_normalize
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool_sum import PoolSum
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.unpool import Unpool
+from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.reference.executor import run_graph
 
 NORM = dict.fromkeys(("scale", "bias", "mean", "variance"), (12,))
 # operator, shapes of the inputs, shapes of the parameters, shape of the output, multiply-accumulates
 LAYERS = {
-    "Conv": (Conv(), [(12, 7, 10)], {"weights": (5, 12, 3, 2), "bias": (5,)}, (5, 5, 9), 5 * 5 * 9 * 12 * 6),
+    "Conv": (ops.Conv(), [(12, 7, 10)], {"weights": (5, 12, 3, 2), "bias": (5,)}, (5, 5, 9), 5 * 5 * 9 * 12 * 6),
     "Conv, all attributes": (
-        Conv((2, 3), (1, 0, 2, 3), (2, 1), 3),
+        ops.Conv((2, 3), (1, 0, 2, 3), (2, 1), 3),
         [(12, 7, 10)],
         {"weights": (6, 4, 3, 2), "bias": (6,)},
         (6, 3, 4),
         6 * 3 * 4 * 4 * 6,
     ),
-    "Deconv": (Deconv(), [(12, 7, 10)], {"weights": (5, 12, 3, 2), "bias": (5,)}, (5, 9, 11), 5 * 12 * 6 * 70),
+    "Deconv": (ops.Deconv(), [(12, 7, 10)], {"weights": (5, 12, 3, 2), "bias": (5,)}, (5, 9, 11), 5 * 12 * 6 * 70),
     "Deconv, all attributes": (
-        Deconv((2, 3), (1, 0, 2, 3), (2, 1), 3),
+        ops.Deconv((2, 3), (1, 0, 2, 3), (2, 1), 3),
         [(12, 7, 10)],
         {"weights": (6, 4, 3, 2), "bias": (6,)},
         (6, 14, 26),
         6 * 4 * 6 * 70,
     ),
-    "Fc": (Fc(), [(12, 7, 10)], {"weights": (5, 840), "bias": (5,)}, (5,), 4200),
-    "Max pool": (Pool("Max", (3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10)], {}, (12, 3, 4), 0),
-    "Average pool": (Pool("Average", (3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10)], {}, (12, 3, 4), 12 * 12 * 6),
-    "PoolSum": (PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), (12, 3, 4)], {}, (12, 3, 4), 144),
-    "Unpool": (Unpool((2, 3), (2, 3)), [(12, 3, 3), (12, 7, 10)], {}, (12, 6, 9), 0),
-    "Affine": (Affine(), [(12, 7, 10)], {"weights": (12,), "bias": (12,)}, (12, 7, 10), 840),
-    "BatchNorm": (BatchNorm(), [(12, 7, 10)], NORM, (12, 7, 10), 840),
-    "ElemWise": (ElemWise("Sum"), [(12, 7, 10), (12, 1, 1), (1, 7, 10)], {}, (12, 7, 10), 3 * 840),
-    "Concat": (Concat(), [(12, 7, 10), (3, 7, 10), (1, 7, 10)], {}, (16, 7, 10), 0),
-    "DepthToSpace": (DepthToSpace(2), [(12, 7, 10)], {}, (3, 14, 20), 0),
-    "DepthToSpace, channels first": (DepthToSpace(3, True), [(18, 7, 5)], {}, (2, 21, 15), 0),
-    "SpaceToDepth": (SpaceToDepth(2), [(12, 6, 10)], {}, (48, 3, 5), 0),
-    "SpaceToDepth, channels first": (SpaceToDepth(3, True), [(2, 6, 9)], {}, (18, 2, 3), 0),
-    "Padding": (Padding((1, 2, -3, 4)), [(12, 7, 10)], {}, (12, 5, 16), 0),
-    "IndexSelect": (IndexSelect(((1, 1, 0), None, (9, 3))), [(12, 7, 10)], {}, (3, 7, 2), 0),
-    "Nearest": (Resize((3, 25)), [(12, 7, 10)], {}, (12, 3, 25), 0),
-    "Bilinear": (Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
-    "LRN": (LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),
-    "LRN over few channels": (LRN(5), [(3, 7, 10)], {}, (3, 7, 10), 3 * 210),
+    "Fc": (ops.Fc(), [(12, 7, 10)], {"weights": (5, 840), "bias": (5,)}, (5,), 4200),
+    "Max pool": (ops.Pool("Max", (3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10)], {}, (12, 3, 4), 0),
+    "Average pool": (ops.Pool("Average", (3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10)], {}, (12, 3, 4), 12 * 12 * 6),
+    "PoolSum": (ops.PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), (12, 3, 4)], {}, (12, 3, 4), 144),
+    "Unpool": (ops.Unpool((2, 3), (2, 3)), [(12, 3, 3), (12, 7, 10)], {}, (12, 6, 9), 0),
+    "Affine": (ops.Affine(), [(12, 7, 10)], {"weights": (12,), "bias": (12,)}, (12, 7, 10), 840),
+    "BatchNorm": (ops.BatchNorm(), [(12, 7, 10)], NORM, (12, 7, 10), 840),
+    "ElemWise": (ops.ElemWise("Sum"), [(12, 7, 10), (12, 1, 1), (1, 7, 10)], {}, (12, 7, 10), 3 * 840),
+    "Concat": (ops.Concat(), [(12, 7, 10), (3, 7, 10), (1, 7, 10)], {}, (16, 7, 10), 0),
+    "DepthToSpace": (ops.DepthToSpace(2), [(12, 7, 10)], {}, (3, 14, 20), 0),
+    "DepthToSpace, channels first": (ops.DepthToSpace(3, True), [(18, 7, 5)], {}, (2, 21, 15), 0),
+    "SpaceToDepth": (ops.SpaceToDepth(2), [(12, 6, 10)], {}, (48, 3, 5), 0),
+    "SpaceToDepth, channels first": (ops.SpaceToDepth(3, True), [(2, 6, 9)], {}, (18, 2, 3), 0),
+    "Padding": (ops.Padding((1, 2, -3, 4)), [(12, 7, 10)], {}, (12, 5, 16), 0),
+    "IndexSelect": (ops.IndexSelect(((1, 1, 0), None, (9, 3))), [(12, 7, 10)], {}, (3, 7, 2), 0),
+    "Nearest": (ops.Resize((3, 25)), [(12, 7, 10)], {}, (12, 3, 25), 0),
+    "Bilinear": (ops.Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
+    "LRN": (ops.LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),
+    "LRN over few channels": (ops.LRN(5), [(3, 7, 10)], {}, (3, 7, 10), 3 * 210),
     "Normalize": (lp_normalize(12), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
-    "Softmax": (Softmax(), [(12, 7, 10)], {}, (12, 7, 10), 840),
-    "Softmax along lines": (Softmax(7, inner=120), [(12, 7, 10)], {}, (12, 7, 10), 840),
-    "Transpose": (Transpose((0, 3, 1, 2)), [(12, 7, 10)], {}, (10, 12, 7), 0),
-    "Reshape": (Reshape((4, 210)), [(12, 7, 10)], {}, (4, 210), 0),
-    "Identity": (Identity(), [(12, 7, 10)], {}, (12, 7, 10), 0),
+    "Softmax": (ops.Softmax(), [(12, 7, 10)], {}, (12, 7, 10), 840),
+    "Softmax along lines": (ops.Softmax(7, inner=120), [(12, 7, 10)], {}, (12, 7, 10), 840),
+    "Transpose": (ops.Transpose((0, 3, 1, 2)), [(12, 7, 10)], {}, (10, 12, 7), 0),
+    "Reshape": (ops.Reshape((4, 210)), [(12, 7, 10)], {}, (4, 210), 0),
+    "Identity": (ops.Identity(), [(12, 7, 10)], {}, (12, 7, 10), 0),
 }
 
 
@@ -109,24 +82,24 @@ def test_shapes_and_work(op, inputs, params, output, macs):
 
 # operator, sizes of the inputs, multiply-accumulates
 ARRAYS = {
-    "Normalize of arrays": (Normalize(8, 1e-5), (24,), 24, 48),
-    "Normalize, means": (Normalize(8, 1e-5, True, "mean"), (24,), 3, 48),
-    "ArrayTopK": (ArrayTopK(2, 4, 3, 2), (24,), 12, 48),
-    "ArrayNonMaxSuppression": (ArrayNonMaxSuppression(1, 2, 5, 3, 0.5), (20, 10), 18, 30),
-    "ArrayMatMul": (ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
-    "ArrayReduce": (ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
-    "ArrayInterpolate": (ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),
-    "IndexSelect": (IndexSelect(((0, 12, -1), (5,))), (24,), 3, 0),
-    "IndexSelect of one": (IndexSelect(()), (1,), 1, 0),
-    "Concat of rows": (Concat(1, 2, (0, 1)), (6, 8), 14, 0),
+    "Normalize of arrays": (ops.Normalize(8, 1e-5), (24,), 24, 48),
+    "Normalize, means": (ops.Normalize(8, 1e-5, True, "mean"), (24,), 3, 48),
+    "ArrayTopK": (ops.ArrayTopK(2, 4, 3, 2), (24,), 12, 48),
+    "ArrayNonMaxSuppression": (ops.ArrayNonMaxSuppression(1, 2, 5, 3, 0.5), (20, 10), 18, 30),
+    "ArrayMatMul": (ops.ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
+    "ArrayReduce": (ops.ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
+    "ArrayInterpolate": (ops.ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),
+    "IndexSelect": (ops.IndexSelect(((0, 12, -1), (5,))), (24,), 3, 0),
+    "IndexSelect of one": (ops.IndexSelect(()), (1,), 1, 0),
+    "Concat of rows": (ops.Concat(1, 2, (0, 1)), (6, 8), 14, 0),
     "ArrayConvPool, Conv": (
-        ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),
+        ops.ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),
         (200, 72),
         144,
         144 * 12,
     ),
     "ArrayConvPool, Max": (
-        ArrayConvPool("Max", (2, 4, 1, 5, 5), 4, (1, 2, 2), (1, 2, 2), (1, 2, 2), (0, 0, 0), (1, 1, 1), slots=(0,)),
+        ops.ArrayConvPool("Max", (2, 4, 1, 5, 5), 4, (1, 2, 2), (1, 2, 2), (1, 2, 2), (0, 0, 0), (1, 1, 1), slots=(0,)),
         (200,),
         32,
         128,
@@ -144,11 +117,11 @@ def test_operators_on_arrays(op, sizes, output, macs):
 
 
 FURTHER = {
-    "ArrayRecurrent": (ArrayRecurrent("GRU", 5, 7, 11), [(1, 35)], (1, 55), 5 * 3 * 11 * (7 + 11)),
-    "ArrayRecurrent, LSTM": (ArrayRecurrent("LSTM", 5, 7, 11), [(1, 35)], (1, 55), 5 * 4 * 11 * (7 + 11)),
-    "ArrayMap": (ArrayMap("Add", (2, 3, 4), ((2, 3, 4), (4,)), (0, 1)), [(1, 24), (1, 4)], (1, 24), 24),
-    "MaskedSoftmax": (MaskedSoftmax(4), [(1, 8)], (1, 8), 8),
-    "AddConstants": (AddConstants(), [(1, 12)], (1, 12), 12),
+    "ArrayRecurrent": (ops.ArrayRecurrent("GRU", 5, 7, 11), [(1, 35)], (1, 55), 5 * 3 * 11 * (7 + 11)),
+    "ArrayRecurrent, LSTM": (ops.ArrayRecurrent("LSTM", 5, 7, 11), [(1, 35)], (1, 55), 5 * 4 * 11 * (7 + 11)),
+    "ArrayMap": (ops.ArrayMap("Add", (2, 3, 4), ((2, 3, 4), (4,)), (0, 1)), [(1, 24), (1, 4)], (1, 24), 24),
+    "MaskedSoftmax": (ops.MaskedSoftmax(4), [(1, 8)], (1, 8), 8),
+    "AddConstants": (ops.AddConstants(), [(1, 12)], (1, 12), 12),
 }
 """Operators that have parameters or several forms: (operator, shapes of the inputs and of the output, work)."""
 

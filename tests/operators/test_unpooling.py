@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.ops import LRN, AddConstants, ArrayMap, Pool, PoolSum, Unpool
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -12,13 +13,7 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer, refused
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.access import MEMORY_ACCESSES, Whole
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import _mean
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool_sum import PoolSum
-from n2d2py.operators.unpool import Unpool
 
 WINDOWS = [
     ((2, 2), (2, 2), (0, 0, 0, 0), (6, 8)),

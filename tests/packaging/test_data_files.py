@@ -161,7 +161,7 @@ def test_the_python_versions_are_those_of_the_classifiers():
 
 def test_an_ini_is_exported_without_extras(tmp_path):
     """In floating point and integers, with scores; an ONNX file and the export ONNX name the extra that they require."""
-    lacking = ("onnx", "onnxruntime", "matplotlib", "pandas", "torch", "ai_edge_litert", "ncnn")
+    lacking = ("onnx", "onnxruntime", "pandas", "torch", "ai_edge_litert", "ncnn")
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({lacking}))\nfrom n2d2py.cli import main\nsys.exit(main(sys.argv[1:]))"
     )

@@ -116,7 +116,7 @@ def test_the_environment_holds_the_plugins_of_the_checkout(ready, tools):
     for _ in range(2):
         assert run(ready / "bin" / "test", tools=tools, cwd=ready).returncode == 0
     installed = [line for line in calls.read_text().splitlines() if " install " in line]
-    assert len(installed) == 1 and installed[0].endswith(f"-e {ready}[onnx,plots,test] -e {ready}/plugins/some")
+    assert len(installed) == 1 and installed[0].endswith(f"-e {ready}[onnx,test] -e {ready}/plugins/some")
 
 
 @pytest.mark.parametrize("missing", ["g++", "make"])

@@ -180,7 +180,7 @@ def test_the_first_tutorial_runs_after_the_installation(installed: dict[str, str
     shutil.rmtree(foreign / "export_CPP_int8")
     _, block = commands("../README.md")
     install, export = block.splitlines()
-    assert install == "pip install '.[onnx,plots]'"
+    assert install == "pip install '.[onnx]'"
     assert "99.02%" in run_block(export, foreign, installed)
     (code,) = [text for language, _, text in blocks("../README.md") if language == "python"]
     (foreign / "first.py").write_text(code)

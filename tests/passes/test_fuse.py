@@ -6,19 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.ops import Activation, ArrayMap, BatchNorm, Conv, Identity, Transpose
 
 import n2d2py
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.transpose import Transpose
-from n2d2py.passes import FuseReport, Match, Pass, fuse
+from n2d2py.passes import FuseReport, Pass, fuse
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.statistics import collect
 
@@ -38,7 +33,7 @@ class Break(Pass):
     name = "break"
 
     def match(self, graph, node):
-        return Match(True) if isinstance(node.op, Activation) else None
+        return True if isinstance(node.op, Activation) else None
 
     def rewrite(self, graph, node, found):
         node.op = Transpose((0, 3, 1, 2))

@@ -4,20 +4,12 @@ from math import prod
 
 import numpy as np
 import pytest
+from support.ops import Activation, Affine, ArrayMap, ArrayReduce, ElemWise, Fc, Normalize, Reshape, Softmax
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip, Swish
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
-from n2d2py.passes.array_elemwise import AddedConstants, ArrayElemWise, images
+from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, images
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, gains_of_channels, gains_of_rows
 from n2d2py.quant.types.float_fallback import float_layers
 

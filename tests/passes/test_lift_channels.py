@@ -1,15 +1,12 @@
 """Moves of flattened images become moves of channels; what takes no whole channels, or differs in size, stays."""
 
 import numpy as np
+from support.ops import Activation, Concat, IndexSelect, Reshape
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.reshape import Reshape
+from n2d2py.passes.layout import RemoveReshape
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
-from n2d2py.passes.remove_layout import RemoveReshape
 
 
 def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> IndexSelect:

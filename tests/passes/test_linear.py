@@ -2,20 +2,13 @@
 
 import numpy as np
 import pytest
+from support.ops import Activation, Affine, BatchNorm, Conv, ElemWise, Fc, Pool, Reshape
 
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
 from n2d2py.operators.linear import gain_and_shift, scale_outputs
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.merge_gains import MergeGains
+from n2d2py.passes.fuse_into import BatchNormToAffine, FuseAffine, FuseBatchNorm
+from n2d2py.passes.gains import MergeGains
 
 
 def bn(b, channels):

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from support.ops import Activation, Conv, ElemWise, IndexSelect
 
 from n2d2py.contracts.functions import Clip, Sqrt
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.index_select import IndexSelect
 from n2d2py.passes.idioms import FuseMagnitude
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -51,7 +48,7 @@ def test_other_sums_stay(build, total):
     parts(made, total)
     graph = made.done("y")
     found = FuseMagnitude().match(graph, graph.node("y"))
-    assert found.found is None
+    assert isinstance(found, str)
 
 
 def test_a_square_that_is_limited_stays(build, run):

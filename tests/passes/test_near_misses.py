@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from support.near_miss_texts import ALL
 from support.near_misses import drawn, in_onnx_runtime, stimulus
+from support.ops import Quantize
 from support.tables import every, few_fast
 
 from n2d2py.contracts.functions import Clip, Elu, Tanh
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision
-from n2d2py.operators.quantize import Quantize, is_quantized
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.passes.fuse import fuse, late_passes, passes
 from n2d2py.reference.executor import run_graph

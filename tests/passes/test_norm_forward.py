@@ -2,18 +2,10 @@
 
 import numpy as np
 import pytest
+from support.ops import ArrayMap, ArrayRecurrent, Conv, ElemWise, Fc, IndexSelect, MemoryView, Normalize, Reshape
 from support.tables import every
 
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.view import MemoryView
-from n2d2py.passes.merge_gains import MergeGains
+from n2d2py.passes.gains import MergeGains
 
 ROWS, SIZE = 4, 6
 

@@ -5,18 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.export_networks import U8, Builder, chain, random_inputs
+from support.ops import Conv, MemoryView, PackChannels, Pool, UnpackChannels
 from support.packed_networks import few, narrowed
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import InternalError
-from n2d2py.graph import QuantNode
-from n2d2py.graph.forms import Moved
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.packed_channels import PackChannels, UnpackChannels, packed_bits
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.view import MemoryView
+from n2d2py.graph import Moved, QuantNode
+from n2d2py.operators.packed_channels import packed_bits
 from n2d2py.passes.integer.pack_activations import low_bit_tensors, pack_activations, packable_tensors
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph

@@ -4,19 +4,14 @@ from math import prod
 
 import numpy as np
 from support.onnx_models import text_model
+from support.ops import Activation, ArrayMap, ArrayMatMul, Fc, Quantize
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.quantize import Quantize
-from n2d2py.passes.array_elemwise import OuterProduct
-from n2d2py.passes.constant_products import GroupedMatMul, LeftMatMul, MatMulToConv
-from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.array_layers import OuterProduct
+from n2d2py.passes.products import GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
 from n2d2py.quant.types.float_fallback import float_layers
 
 CONSTANTS = {

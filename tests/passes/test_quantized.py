@@ -1,23 +1,14 @@
 """Roundings of networks that come quantized: merged, moved before what moves values, kept elsewhere."""
 
 import pytest
+from support.ops import Activation, Concat, ElemWise, Fc, Pool, Quantize, Reshape, Softmax, Transpose
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, Tanh
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Quantize
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import FuseReport
-from n2d2py.passes.move_transpose import TransposeIntoFc
+from n2d2py.passes.layout import DropSoftmax, TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
-from n2d2py.passes.removals import DropSoftmax
 
 FINE, COARSE = Quantize(NumType(8, scale=1 / 64)), Quantize(NumType(8, scale=1 / 16))
 

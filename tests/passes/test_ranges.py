@@ -1,19 +1,11 @@
 """What is known to be nonnegative: each kind of layer on values of both signs and on nonnegative ones; none of it is ever negative."""
 
 import numpy as np
+from support.ops import Activation, Affine, Concat, ElemWise, Identity, Pool, Reshape, Softmax, Transpose
 from support.tables import every
 
 from n2d2py.contracts.functions import Abs, Clip, Elu, Exp, Sqrt, Tanh
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
-from n2d2py.passes.fuse_padding import is_nonnegative
+from n2d2py.passes.fuse_into import is_nonnegative
 from n2d2py.reference.executor import run_graph
 
 # x has both signs, r does not; an activation may stand behind the layer

@@ -5,17 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.export_networks import random_inputs, residual
+from support.ops import Activation, ElemWise, Pool, PoolSum
 from support.tables import every
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.contracts.functions import Clip, Tanh
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.chains import CHAINS
-from n2d2py.graph.forms import Aligned, Dequantized
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool_sum import PoolSum
+from n2d2py.graph import CHAINS, Aligned, Dequantized, QuantGraph
 from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.fuse import fuse
 from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds

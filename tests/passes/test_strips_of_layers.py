@@ -5,20 +5,26 @@ from typing import Any
 import numpy as np
 import pytest
 from support.export_networks import chain, random_inputs, residual
+from support.ops import Activation, Affine, Conv, ElemWise, Fc, Pool
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Abs
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Aligned, Dequantized, Form, Interpolated, Moved, Real, Table, Weighted
-from n2d2py.graph.quant import QuantTensor, StripPiece
+from n2d2py.graph import (
+    Aligned,
+    Dequantized,
+    Form,
+    Interpolated,
+    Moved,
+    QuantGraph,
+    QuantNode,
+    QuantTensor,
+    Real,
+    StripPiece,
+    Table,
+    Weighted,
+)
 from n2d2py.memory.strips import SliceCut, StripCut
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
 from n2d2py.quant.simulator import simulate
 

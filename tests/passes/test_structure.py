@@ -2,30 +2,16 @@
 
 import numpy as np
 import pytest
+from support import ops
 from support.tables import every
 
 from n2d2py import log
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Dropout, Identity
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import fuse
-from n2d2py.passes.constant_products import ConvToFc
-from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
-from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
-from n2d2py.passes.removals import RemoveIdentity
-from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+from n2d2py.passes.fuse_into import FuseActivation, FusePadding, RemoveUnlimited, compose, is_nonnegative
+from n2d2py.passes.layout import MergeTranspose, RemoveIdentity, RemoveReshape
+from n2d2py.passes.products import ConvToFc
 
 
 def conv(b, outputs, inputs, kernel=3):
@@ -39,10 +25,10 @@ def fc(b, outputs, inputs):
 # ---- padding --------------------------------------------------------------------------------
 def test_padding_into_conv_and_counting_mean(build, run, kinds):
     b = build(4, 6, 7)
-    b.layer("p", Padding((1, 0, 2, 3)))
-    b.layer("c", Conv(pads=(1, 1, 1, 1)), "p", conv(b, 4, 4))
-    b.layer("m", Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), True), "p")
-    b.layer("s", ElemWise("Sum"), ["c", "m"])
+    b.layer("p", ops.Padding((1, 0, 2, 3)))
+    b.layer("c", ops.Conv(pads=(1, 1, 1, 1)), "p", conv(b, 4, 4))
+    b.layer("m", ops.Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), True), "p")
+    b.layer("s", ops.ElemWise("Sum"), ["c", "m"])
     after, _ = run(b.done("s"), FusePadding())
     assert kinds(after) == [("c", "Conv"), ("m", "Pool"), ("s", "ElemWise")]
     assert after.node("c").op.pads == after.node("m").op.pads == (2, 1, 3, 4) and after.resolve("p") == "x"
@@ -50,36 +36,36 @@ def test_padding_into_conv_and_counting_mean(build, run, kinds):
 
 def test_padding_into_a_mean_that_does_not_count(build, run):
     b = build(4, 6, 7)
-    b.layer("p", Padding((1, 0, 2, 3)))
-    b.layer("m", Pool("Average", (3, 3), (1, 1), (0, 0, 0, 0), False), "p")
+    b.layer("p", ops.Padding((1, 0, 2, 3)))
+    b.layer("m", ops.Pool("Average", (3, 3), (1, 1), (0, 0, 0, 0), False), "p")
     graph = b.done("m")
     after, _ = run(graph, FusePadding())
-    assert after.nodes[0].op == Pool("Average", (3, 3), (1, 1), (1, 0, 2, 3), True)
-    graph.node("m").op = Pool("Average", (3, 3), (1, 1), (1, 1, 0, 0), False)
+    assert after.nodes[0].op == ops.Pool("Average", (3, 3), (1, 1), (1, 0, 2, 3), True)
+    graph.node("m").op = ops.Pool("Average", (3, 3), (1, 1), (1, 1, 0, 0), False)
     graph.tensors["m"] = type(graph.tensors["m"])("m", (1, 4, 8, 9))
     assert run(graph, FusePadding())[1].refused
 
 
 def test_padding_into_max_pool_of_nonnegative_values_only(build, run, kinds):
     b = build(4, 6, 7)
-    b.layer("r", Activation(Clip(0)))
-    b.layer("p", Padding((1, 1, 1, 1)), "r")
-    b.layer("m", Pool("Max", (3, 3), (2, 2)), "p")
+    b.layer("r", ops.Activation(Clip(0)))
+    b.layer("p", ops.Padding((1, 1, 1, 1)), "r")
+    b.layer("m", ops.Pool("Max", (3, 3), (2, 2)), "p")
     graph = b.done("m")
     assert kinds(run(graph, FusePadding())[0]) == [("r", "Activation"), ("m", "Pool")]
-    graph.node("r").op = Activation(Clip(-1, 1))
+    graph.node("r").op = ops.Activation(Clip(-1, 1))
     assert run(graph, FusePadding())[1].refused
 
 
 def test_known_signs(build):
     b = build(4, 6, 6)
-    b.layer("r", Activation(Clip(0)))
-    b.layer("m", Pool("Max", (2, 2)), "r")
-    b.layer("s", ElemWise("Sum"), ["m", "m"])
-    b.layer("d", ElemWise("Sum", (1, -1)), ["m", "m"])
-    b.layer("k", Concat(), ["s", "d"])
-    b.layer("c", Conv(), "k", conv(b, 4, 8), Clip(0, 6))
-    b.layer("n", Pool("Average", (2, 2)), "m", activation=Clip(-2, -1))
+    b.layer("r", ops.Activation(Clip(0)))
+    b.layer("m", ops.Pool("Max", (2, 2)), "r")
+    b.layer("s", ops.ElemWise("Sum"), ["m", "m"])
+    b.layer("d", ops.ElemWise("Sum", (1, -1)), ["m", "m"])
+    b.layer("k", ops.Concat(), ["s", "d"])
+    b.layer("c", ops.Conv(), "k", conv(b, 4, 8), Clip(0, 6))
+    b.layer("n", ops.Pool("Average", (2, 2)), "m", activation=Clip(-2, -1))
     signs = {name: is_nonnegative(b.graph, name) for name in b.graph.tensors}
     assert signs == {"x": False, "r": True, "m": True, "s": True, "d": False, "k": False, "c": True, "n": False}
 
@@ -89,36 +75,36 @@ def test_known_signs(build):
 def test_clamp_into_the_layer_before(build, run, kinds, layer):
     b = build(4, 6, 6)
     op, params = {
-        "conv": (Conv(), conv(b, 4, 4)),
-        "fc": (Fc(), fc(b, 5, 144)),
-        "affine": (Affine(), {"weights": b.array(4), "bias": b.array(4)}),
-        "sum": (ElemWise("Sum"), {}),
-        "mean": (Pool("Average", (2, 2)), {}),
+        "conv": (ops.Conv(), conv(b, 4, 4)),
+        "fc": (ops.Fc(), fc(b, 5, 144)),
+        "affine": (ops.Affine(), {"weights": b.array(4), "bias": b.array(4)}),
+        "sum": (ops.ElemWise("Sum"), {}),
+        "mean": (ops.Pool("Average", (2, 2)), {}),
     }[layer]
     b.layer("l", op, ["x", "x"] if layer == "sum" else "x", params)
-    b.layer("r", Activation(Clip(0, 0.25)), "l")
+    b.layer("r", ops.Activation(Clip(0, 0.25)), "l")
     after, _ = run(b.done("r"), FuseActivation())
     assert kinds(after) == [("l", op.kind)] and after.nodes[0].activation == Clip(0, 0.25) and after.outputs == ["r"]
 
 
 def test_clamp_through_max_pool(build, run, kinds):
     b = build(4, 6, 6)
-    b.layer("c", Conv(), "x", conv(b, 4, 4))
-    b.layer("m", Pool("Max", (2, 2), (2, 2)), "c")
-    b.layer("r", Activation(Clip(0)), "m")
+    b.layer("c", ops.Conv(), "x", conv(b, 4, 4))
+    b.layer("m", ops.Pool("Max", (2, 2), (2, 2)), "c")
+    b.layer("r", ops.Activation(Clip(0)), "m")
     after, _ = run(b.done("r"), FuseActivation())
     assert kinds(after) == [("c", "Conv"), ("m", "Pool")] and after.node("c").activation == Clip(0)
 
 
 def test_clamps_are_composed(build, run, kinds):
     b = build(4, 6, 6)
-    b.layer("c", Conv(), "x", conv(b, 4, 4), Clip(-1, 2))
-    b.layer("r", Activation(Clip(0, 6)), "c")
+    b.layer("c", ops.Conv(), "x", conv(b, 4, 4), Clip(-1, 2))
+    b.layer("r", ops.Activation(Clip(0, 6)), "c")
     after, _ = run(b.done("r"), FuseActivation())
     assert after.nodes[0].activation == Clip(0, 2)
     b = build(4)
-    b.layer("r", Activation(Clip(0)))
-    b.layer("q", Activation(Clip(-3, 1)), "r")
+    b.layer("r", ops.Activation(Clip(0)))
+    b.layer("q", ops.Activation(Clip(-3, 1)), "r")
     assert kinds(run(b.done("q"), FuseActivation())[0]) == [("r", "Activation")]
 
 
@@ -133,15 +119,15 @@ def test_composition_equals_both_clips():
 
 def test_unlimited_clip_disappears(build, run, kinds):
     b = build(4)
-    b.layer("t", Activation(Tanh()))
-    b.layer("u", Activation(Clip()), "t")
+    b.layer("t", ops.Activation(Tanh()))
+    b.layer("u", ops.Activation(Clip()), "t")
     assert kinds(run(b.done("u"), RemoveUnlimited())[0]) == [("t", "Activation")]
 
 
 def test_other_activations_become_layers_for_integers(build, run_all, kinds):
     b = build(4, 6, 6)
-    b.layer("c", Conv(), "x", conv(b, 4, 4), Tanh())
-    b.layer("d", Conv(), "c", conv(b, 4, 4), Clip(0))
+    b.layer("c", ops.Conv(), "x", conv(b, 4, 4), Tanh())
+    b.layer("d", ops.Conv(), "c", conv(b, 4, 4), Clip(0))
     graph = b.done("d", "c")
     after, _ = run_all(graph, integer=True)
     assert kinds(after) == [("c", "Conv"), ("c_activation", "Activation"), ("d", "Conv")]
@@ -152,9 +138,9 @@ def test_other_activations_become_layers_for_integers(build, run_all, kinds):
 # ---- identities and layouts -------------------------------------------------------------------
 def test_identity_and_dropout_disappear(build, run, kinds):
     b = build(4)
-    b.layer("i", Identity())
-    b.layer("t", Activation(Tanh()), "i")
-    b.layer("d", Dropout(), "t")
+    b.layer("i", ops.Identity())
+    b.layer("t", ops.Activation(Tanh()), "i")
+    b.layer("d", ops.Dropout(), "t")
     after, _ = run(b.done("d"), RemoveIdentity())
     assert kinds(after) == [("t", "Activation")] and after.outputs == ["d"]
     assert after.resolve("i") == "x" and after.resolve("t") == "d" and after.resolve("d") == "d"
@@ -162,28 +148,28 @@ def test_identity_and_dropout_disappear(build, run, kinds):
 
 def test_identity_of_a_tensor_with_other_readers(build, run, kinds):
     b = build(4)
-    b.layer("t", Activation(Tanh()))
-    b.layer("d", Dropout(), "t")
-    b.layer("r", Activation(Clip(0)), "t")
+    b.layer("t", ops.Activation(Tanh()))
+    b.layer("d", ops.Dropout(), "t")
+    b.layer("r", ops.Activation(Clip(0)), "t")
     after, _ = run(b.done("d", "r"), RemoveIdentity())
     assert kinds(after) == [("t", "Activation"), ("r", "Activation")] and after.outputs == ["t", "r"]
 
 
 def test_reshape_before_fc_disappears(build, run, kinds):
     b = build(4, 3, 2)
-    b.layer("r", Reshape((12, 2)))
-    b.layer("q", Reshape((24,)), "r")
-    b.layer("f", Fc(), "q", fc(b, 5, 24))
+    b.layer("r", ops.Reshape((12, 2)))
+    b.layer("q", ops.Reshape((24,)), "r")
+    b.layer("f", ops.Fc(), "q", fc(b, 5, 24))
     after, _ = run(b.done("f"), RemoveReshape())
     assert kinds(after) == [("f", "Fc")]
 
 
 def test_reshape_of_one_position_disappears_inside(build, run_all, kinds):
     b = build(4, 3, 3)
-    b.layer("p", Pool("Average", (3, 3)))
-    b.layer("r", Reshape((4,)), "p")
-    b.layer("t", Activation(Tanh()), "r")
-    b.layer("f", Fc(), "t", fc(b, 5, 4))
+    b.layer("p", ops.Pool("Average", (3, 3)))
+    b.layer("r", ops.Reshape((4,)), "p")
+    b.layer("t", ops.Activation(Tanh()), "r")
+    b.layer("f", ops.Fc(), "t", fc(b, 5, 4))
     after, _ = run_all(b.done("f"))
     assert kinds(after) == [("p", "Pool"), ("t", "Activation"), ("f", "Fc")] and after.shape("t") == (1, 4, 1, 1)
 
@@ -191,8 +177,8 @@ def test_reshape_of_one_position_disappears_inside(build, run_all, kinds):
 def test_reshape_before_a_product_of_rows_of_one_element_disappears(build, run_all, kinds):
     """The product becomes a Conv over the pixels of a view, which takes an image of one pixel like a vector."""
     b = build(3, 1, 1)
-    b.layer("r", Reshape((3,)))
-    b.layer("m", ArrayMatMul((1, 3, 1, 1), (1, 1, 1, 4), (0, -1)), "r", {"operand1": b.array(1, 1, 1, 4)})
+    b.layer("r", ops.Reshape((3,)))
+    b.layer("m", ops.ArrayMatMul((1, 3, 1, 1), (1, 1, 1, 4), (0, -1)), "r", {"operand1": b.array(1, 1, 1, 4)})
     after, _ = run_all(b.done("m"), integer=True)
     assert [kind for _, kind in kinds(after)] == ["MemoryView", "Conv", "MemoryView"]
 
@@ -200,8 +186,8 @@ def test_reshape_before_a_product_of_rows_of_one_element_disappears(build, run_a
 @pytest.mark.parametrize("outputs", [["q"], ["q", "r"]])
 def test_a_reshape_that_leaves_the_network_is_not_lost(build, run, kinds, outputs):
     b = build(4, 3, 3)
-    b.layer("r", Reshape((12, 3)))
-    b.layer("q", Reshape((6, 6)), "r")
+    b.layer("r", ops.Reshape((12, 3)))
+    b.layer("q", ops.Reshape((6, 6)), "r")
     after, _ = run(b.done(*outputs), RemoveReshape())
     assert kinds(after) == [(name, "Reshape") for name in reversed(outputs)] and after.outputs == outputs
     assert all(node.inputs == ["x"] for node in after.nodes)
@@ -210,53 +196,53 @@ def test_a_reshape_that_leaves_the_network_is_not_lost(build, run, kinds, output
 
 def test_inverse_transposes_cancel(build, run_all, kinds):
     b = build(4, 3, 2)
-    b.layer("t", Transpose((0, 2, 3, 1)))
-    b.layer("a", Activation(Tanh()), "t")
-    b.layer("s", Affine(), "a", {"weights": np.full(3, 2, np.float32), "bias": np.full(3, 1, np.float32)})
-    b.layer("u", Transpose((0, 3, 1, 2)), "s")
-    b.layer("c", Conv(), "u", conv(b, 2, 4, 1))
+    b.layer("t", ops.Transpose((0, 2, 3, 1)))
+    b.layer("a", ops.Activation(Tanh()), "t")
+    b.layer("s", ops.Affine(), "a", {"weights": np.full(3, 2, np.float32), "bias": np.full(3, 1, np.float32)})
+    b.layer("u", ops.Transpose((0, 3, 1, 2)), "s")
+    b.layer("c", ops.Conv(), "u", conv(b, 2, 4, 1))
     after, report = run_all(b.done("c"))
     assert kinds(after) == [("a", "Activation"), ("c", "Conv")] and report.counts["move-transpose"] == 1
 
 
 def test_transposes_merge_and_transposes_of_vectors_are_reshapes(build, run, kinds):
     b = build(4, 3, 2)
-    b.layer("t", Transpose((0, 2, 3, 1)))
-    b.layer("u", Transpose((0, 2, 1, 3)), "t")
+    b.layer("t", ops.Transpose((0, 2, 3, 1)))
+    b.layer("u", ops.Transpose((0, 2, 1, 3)), "t")
     after, _ = run(b.done("u"), MergeTranspose())
     assert kinds(after) == [("u", "Transpose")] and after.nodes[0].op.perm == (0, 3, 2, 1)
     b = build(4, 1, 1)
-    b.layer("t", Transpose((0, 2, 3, 1)))
+    b.layer("t", ops.Transpose((0, 2, 3, 1)))
     after, _ = run(b.done("t"), MergeTranspose())
-    assert after.nodes[0].op == Reshape((1, 1, 4))
+    assert after.nodes[0].op == ops.Reshape((1, 1, 4))
 
 
 def test_flattening_in_hwc_order_goes_into_the_weights(build, run_all, kinds):
     b = build(4, 3, 2)
-    b.layer("t", Transpose((0, 2, 3, 1)))
-    b.layer("r", Reshape((24,)), "t")
-    b.layer("f", Fc(), "r", fc(b, 5, 24))
+    b.layer("t", ops.Transpose((0, 2, 3, 1)))
+    b.layer("r", ops.Reshape((24,)), "t")
+    b.layer("f", ops.Fc(), "r", fc(b, 5, 24))
     after, _ = run_all(b.done("f"))
     assert kinds(after) == [("f", "Fc")] and after.resolve("r") == "x"
 
 
 def test_conv_over_the_whole_input(build, run, kinds):
     b = build(4, 3, 2)
-    b.layer("c", Conv(), "x", {"weights": b.array(5, 4, 3, 2), "bias": b.array(5)}, Clip(0))
-    b.layer("r", Reshape((5,)), "c")
+    b.layer("c", ops.Conv(), "x", {"weights": b.array(5, 4, 3, 2), "bias": b.array(5)}, Clip(0))
+    b.layer("r", ops.Reshape((5,)), "c")
     after, _ = run(b.done("r"), ConvToFc())
     assert kinds(after) == [("c", "Fc")] and after.shape("r") == (1, 5) and after.nodes[0].activation == Clip(0)
     b = build(4, 3, 2)
-    b.layer("c", Conv(), "x", conv(b, 5, 4, 1))
-    b.layer("r", Reshape((30,)), "c")
+    b.layer("c", ops.Conv(), "x", conv(b, 5, 4, 1))
+    b.layer("r", ops.Reshape((30,)), "c")
     assert run(b.done("r"), ConvToFc())[1].refused
 
 
 # ---- softmax and the whole list ----------------------------------------------------------------
 def classifier(build, *outputs: str) -> Graph:
     b = build(6)
-    b.layer("f", Fc(), "x", fc(b, 5, 6))
-    b.layer("s", Softmax(), "f")
+    b.layer("f", ops.Fc(), "x", fc(b, 5, 6))
+    b.layer("s", ops.Softmax(), "f")
     return b.done(*outputs)
 
 

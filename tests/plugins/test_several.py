@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.ops import Pool
 from support.programs import needs, run_command
 from support.small_graphs import graph_of
 
@@ -17,7 +18,6 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse
 from n2d2py.plugin import Function, load_plugin
 from n2d2py.plugin.load import isolated

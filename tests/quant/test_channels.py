@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
+from support.ops import ArrayMatMul, Conv, ElemWise, Fc, MemoryView, Normalize
 from support.small_graphs import graph_of
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, quantize_observed
 from n2d2py.quant.correct.channels import _best_factors, _expected_error, _Scalable, channel_factors
 from n2d2py.quant.correct.equalize import equalize

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, network, quantized
+from support.ops import Activation, Affine, ElemWise, Softmax
 from support.small_graphs import graph_of
 from support.tables import every
 
@@ -14,10 +15,6 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.exports.ncnn.arithmetic import AwayRescale
 from n2d2py.graph import Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
 from n2d2py.quant.observe.level_counts import LevelCounts

@@ -4,20 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.ops import ArrayRecurrent, Conv, Fc
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import ChannelClip, Clip
-from n2d2py.contracts.quant.forming import activation_clamp
 from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.contracts.quant.quantizer import activation_clamp
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.arrays.recurrent import GATES
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
-from n2d2py.quant.observe import covariance, layerwise, moments
+from n2d2py.quant.observe import covariance, layerwise, moments, spilled
 from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments, observe, products
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -129,12 +128,21 @@ def test_weights_are_rounded_one_after_the_other_for_the_least_error(groups, siz
             errors[:, k] = real - found[group, :, place]
 
 
-def test_stimuli_worked_on_alone_give_the_same_integers(monkeypatch):
+def _no_file(**options):
+    raise OSError(28, "No space left on device")
+
+
+@every(
+    "changes",
+    [{(layerwise, "_LARGE"): 1}, {(spilled, "_LARGE"): 1}, {(spilled, "_LARGE"): 1, (spilled, "TemporaryFile"): _no_file}],
+)
+def test_stimuli_worked_on_alone_or_in_files_give_the_same_integers(changes, monkeypatch):
     graph, samples = _network(), [_data(4, 0), _data(4, 1)]
     histograms = collect(graph, samples).histograms
     options = QuantOptions(adaptive_rounding=True, correct_bias=True)
     whole = quantize(graph, histograms, options, samples=samples)[0]
-    monkeypatch.setattr(layerwise, "_LARGE", 1)
+    for (module, name), value in changes.items():
+        monkeypatch.setattr(module, name, value)
     alone = quantize(graph, histograms, options, samples=samples)[0]
     for first, second in zip(whole.nodes, alone.nodes, strict=True):
         for role, values in first.params.items():

@@ -7,13 +7,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.errors import error_line, error_of
+from support.ops import Quantize
 from support.quantized_models import Model, reference
 from support.tables import every
 
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.operators.quantize import Quantize
 from n2d2py.passes import fuse
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate

@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from support.ops import Conv, Fc
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.arithmetic.weights import LayerWeights, round_nearest
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.correct.equalize import equalize
 from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
 

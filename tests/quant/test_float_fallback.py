@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support import ops
 from support.branched_networks import data
 from support.errors import error_of
 from support.small_graphs import graph_of, real_params
@@ -12,28 +13,7 @@ from support.tables import every
 from n2d2py.contracts.functions import ChannelClip, Clip, Elu, Erf, Exp, Log, Logistic, Softplus, Sqrt, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, Precision
-from n2d2py.graph.forms import Weighted
-from n2d2py.graph.precision import TargetForm
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
-from n2d2py.operators.unpool import Unpool
+from n2d2py.graph import Graph, Node, Precision, TargetForm, Weighted
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
 from n2d2py.quant.observe.layerwise import LayerwiseRun, expected_error
@@ -62,26 +42,26 @@ def network(*layers, inputs=("x", "z"), shape=SHAPE, outputs=None, precisions=No
 
 
 FORMLESS = [
-    ("Softmax", [("y", Softmax(log=True), "x")]),
-    ("LRN", [("y", LRN(3, 1e-4, 0.75, 1.0), "x")]),
-    ("shifted EuclideanSum", [("y", ElemWise("EuclideanSum", (), (0.0, 1.0)), "x z")]),
-    ("weighted maximum", [("y", ElemWise("Max", (2.0, 1.0)), "x z")]),
-    ("maximum with negative weight", [("y", ElemWise("Max", (1.0, -1.0)), "x z")]),
-    ("shifted minimum", [("y", ElemWise("Min", (1.0, 1.0), (0.0, 0.5)), "x z")]),
-    ("weighted minimum", [("y", ElemWise("Min", (1.0, 3.0)), "x z")]),
-    ("Unpool with overlaps", [("p", Pool("Max", (2, 2), (1, 1)), "x"), ("y", Unpool((2, 2), (1, 1)), "p x")]),
+    ("Softmax", [("y", ops.Softmax(log=True), "x")]),
+    ("LRN", [("y", ops.LRN(3, 1e-4, 0.75, 1.0), "x")]),
+    ("shifted EuclideanSum", [("y", ops.ElemWise("EuclideanSum", (), (0.0, 1.0)), "x z")]),
+    ("weighted maximum", [("y", ops.ElemWise("Max", (2.0, 1.0)), "x z")]),
+    ("maximum with negative weight", [("y", ops.ElemWise("Max", (1.0, -1.0)), "x z")]),
+    ("shifted minimum", [("y", ops.ElemWise("Min", (1.0, 1.0), (0.0, 0.5)), "x z")]),
+    ("weighted minimum", [("y", ops.ElemWise("Min", (1.0, 3.0)), "x z")]),
+    ("Unpool with overlaps", [("p", ops.Pool("Max", (2, 2), (1, 1)), "x"), ("y", ops.Unpool((2, 2), (1, 1)), "p x")]),
 ]
 FORMED = [
-    ("maximum", [("y", ElemWise("Max"), "x z")]),
-    ("minimum with weights of 1", [("y", ElemWise("Min", (1.0, 1.0), (0.0, 0.0)), "x z")]),
-    ("sum", [("y", ElemWise("Sum"), "x z")]),
-    ("weighted sum with shifts", [("y", ElemWise("Sum", (2.0, -0.5), (1.0, 0.0)), "x z")]),
-    ("sum of magnitudes", [("y", ElemWise("AbsSum", (2.0, 1.0)), "x z")]),
-    ("product", [("y", ElemWise("Prod"), "x z")]),
-    ("EuclideanSum", [("y", ElemWise("EuclideanSum", (2.0, 1.0)), "x z")]),
-    ("Unpool", [("p", Pool("Max", (2, 2), (2, 2)), "x"), ("y", Unpool((2, 2), (2, 2)), "p x")]),
-    ("function", [("y", Activation(Tanh()), "x")]),
-    ("mean", [("y", Pool("Average", (2, 2)), "x")]),
+    ("maximum", [("y", ops.ElemWise("Max"), "x z")]),
+    ("minimum with weights of 1", [("y", ops.ElemWise("Min", (1.0, 1.0), (0.0, 0.0)), "x z")]),
+    ("sum", [("y", ops.ElemWise("Sum"), "x z")]),
+    ("weighted sum with shifts", [("y", ops.ElemWise("Sum", (2.0, -0.5), (1.0, 0.0)), "x z")]),
+    ("sum of magnitudes", [("y", ops.ElemWise("AbsSum", (2.0, 1.0)), "x z")]),
+    ("product", [("y", ops.ElemWise("Prod"), "x z")]),
+    ("EuclideanSum", [("y", ops.ElemWise("EuclideanSum", (2.0, 1.0)), "x z")]),
+    ("Unpool", [("p", ops.Pool("Max", (2, 2), (2, 2)), "x"), ("y", ops.Unpool((2, 2), (2, 2)), "p x")]),
+    ("function", [("y", ops.Activation(Tanh()), "x")]),
+    ("mean", [("y", ops.Pool("Average", (2, 2)), "x")]),
 ]
 
 
@@ -96,62 +76,64 @@ def test_with_integer_form(layers):
 
 
 FOLLOWERS = {
-    "Clip": (Activation(Clip(0.0, 6.0)), True),
-    "Tanh": (Activation(Tanh()), False),
-    "Concat": (Concat(), True),
-    "Pool Max": (Pool("Max", (2, 2)), True),
-    "Pool Average": (Pool("Average", (2, 2)), False),
-    "Reshape": (Reshape((48,)), True),
-    "Transpose": (Transpose((0, 1, 3, 2)), True),
-    "Identity": (Identity(), True),
+    "Clip": (ops.Activation(Clip(0.0, 6.0)), True),
+    "Tanh": (ops.Activation(Tanh()), False),
+    "Concat": (ops.Concat(), True),
+    "Pool Max": (ops.Pool("Max", (2, 2)), True),
+    "Pool Average": (ops.Pool("Average", (2, 2)), False),
+    "Reshape": (ops.Reshape((48,)), True),
+    "Transpose": (ops.Transpose((0, 1, 3, 2)), True),
+    "Identity": (ops.Identity(), True),
 }
 PAIRS = {
-    "Sum": (ElemWise("Sum"), True),
-    "Sub": (ElemWise("Sum", (1.0, -1.0)), True),
-    "weighted sum": (ElemWise("Sum", (1.0, 2.0)), False),
-    "shifted sum": (ElemWise("Sum", (1.0, 1.0), (0.0, 1.0)), False),
-    "AbsSum": (ElemWise("AbsSum"), False),
-    "Prod": (ElemWise("Prod"), True),
-    "Max": (ElemWise("Max"), True),
-    "Min": (ElemWise("Min"), True),
+    "Sum": (ops.ElemWise("Sum"), True),
+    "Sub": (ops.ElemWise("Sum", (1.0, -1.0)), True),
+    "weighted sum": (ops.ElemWise("Sum", (1.0, 2.0)), False),
+    "shifted sum": (ops.ElemWise("Sum", (1.0, 1.0), (0.0, 1.0)), False),
+    "AbsSum": (ops.ElemWise("AbsSum"), False),
+    "Prod": (ops.ElemWise("Prod"), True),
+    "Max": (ops.ElemWise("Max"), True),
+    "Min": (ops.ElemWise("Min"), True),
 }
 
 
 @every("op, joins", FOLLOWERS.values(), ids=FOLLOWERS)
 def test_what_is_exact_follows(op, joins):
     """Behind a layer without integer form; not behind one that was only asked to stay in floating point."""
-    graph = network(("s", Softmax(log=True), "x"), ("y", op, "s"))
+    graph = network(("s", ops.Softmax(log=True), "x"), ("y", op, "s"))
     assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
-    asked = network(("s", Activation(Tanh()), "x"), ("y", op, "s"), precisions={"s": Precision(quantize=False)})
-    assert float_layers(asked) == ({"s", "y"} if isinstance(op, Concat) else {"s"})  # a concatenation of reals stays real
+    asked = network(("s", ops.Activation(Tanh()), "x"), ("y", op, "s"), precisions={"s": Precision(quantize=False)})
+    assert float_layers(asked) == ({"s", "y"} if isinstance(op, ops.Concat) else {"s"})  # a concatenation of reals stays real
 
 
 @every("op, joins", PAIRS.values(), ids=PAIRS)
 def test_what_combines_exactly_follows_where_both_are_real(op, joins):
-    graph = network(("s", Softmax(log=True), "x"), ("t", Softmax(log=True), "z"), ("y", op, "s t"))
+    graph = network(("s", ops.Softmax(log=True), "x"), ("t", ops.Softmax(log=True), "z"), ("y", op, "s t"))
     assert float_layers(graph) == ({"s", "t", "y"} if joins else {"s", "t"})
-    half = network(("s", Softmax(log=True), "x"), ("y", op, "s z"))
+    half = network(("s", ops.Softmax(log=True), "x"), ("y", op, "s z"))
     assert float_layers(half) == {"s"}
 
 
 @every("activation, joins", [(None, True), (Clip(0.0), True), (ChannelClip(0.0, (1.0, 2.0, 3.0)), False), (Tanh(), False)])
 def test_activations_of_followers(activation, joins):
-    graph = network(("s", Softmax(log=True), "x"), ("y", Pool("Max", (2, 2)), "s", activation))
+    graph = network(("s", ops.Softmax(log=True), "x"), ("y", ops.Pool("Max", (2, 2)), "s", activation))
     assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
 
 
 def test_a_follower_that_was_asked_to_be_integer():
-    graph = network(("s", Softmax(log=True), "x"), ("y", Pool("Max", (2, 2)), "s"), precisions={"y": Precision(quantize=True)})
+    graph = network(
+        ("s", ops.Softmax(log=True), "x"), ("y", ops.Pool("Max", (2, 2)), "s"), precisions={"y": Precision(quantize=True)}
+    )
     assert float_layers(graph) == {"s"}
 
 
 def test_followers_of_followers():
     graph = network(
-        ("s", Softmax(log=True), "x"),
-        ("a", Identity(), "s"),
-        ("b", Pool("Max", (2, 2)), "a"),
-        ("c", Activation(Tanh()), "b"),
-        ("d", Identity(), "c"),
+        ("s", ops.Softmax(log=True), "x"),
+        ("a", ops.Identity(), "s"),
+        ("b", ops.Pool("Max", (2, 2)), "a"),
+        ("c", ops.Activation(Tanh()), "b"),
+        ("d", ops.Identity(), "c"),
     )
     assert float_layers(graph) == {"s", "a", "b"}
 
@@ -160,7 +142,9 @@ MAPS = {Logistic(): "Sigmoid", Exp(): "Exp", Log(): "Log", Erf(): "Erf", Softplu
 
 
 def vectors(function, activation=None) -> Graph:
-    return network(("s", Softmax(log=True), "x"), ("y", Activation(function), "s", activation), inputs=["x"], shape=(1, 7))
+    return network(
+        ("s", ops.Softmax(log=True), "x"), ("y", ops.Activation(function), "s", activation), inputs=["x"], shape=(1, 7)
+    )
 
 
 @every("function", MAPS, ids=MAPS.values())
@@ -169,10 +153,10 @@ def test_functions_of_vectors_are_maps_of_arrays(function):
     graph = vectors(function)
     assert float_layers(graph) == {"s", "y"}
     converted = insert_conversions(graph)
-    assert converted.node("y").op == ArrayMap(MAPS[function], (7,), ((7,),))
+    assert converted.node("y").op == ops.ArrayMap(MAPS[function], (7,), ((7,),))
     assert [node.name for node in converted.nodes] == ["x_float", "s", "y"]
-    image = network(("s", Softmax(log=True), "x"), ("y", Activation(function), "s"))
-    assert float_layers(image) == {"s"} and insert_conversions(image).node("y").op == Activation(function)
+    image = network(("s", ops.Softmax(log=True), "x"), ("y", ops.Activation(function), "s"))
+    assert float_layers(image) == {"s"} and insert_conversions(image).node("y").op == ops.Activation(function)
 
 
 def test_other_functions_of_vectors_are_no_maps():
@@ -183,57 +167,68 @@ def test_other_functions_of_vectors_are_no_maps():
 def test_layers_that_move_values_between_floating_point():
     asked = {name: Precision(quantize=False) for name in ("a", "d")}
     layers = [
-        ("a", Activation(Tanh()), "x"),
-        ("b", Identity(), "a"),
-        ("c", Reshape((48,)), "b"),
-        ("d", Activation(Tanh()), "c"),
+        ("a", ops.Activation(Tanh()), "x"),
+        ("b", ops.Identity(), "a"),
+        ("c", ops.Reshape((48,)), "b"),
+        ("d", ops.Activation(Tanh()), "c"),
     ]
     assert float_layers(network(*layers, precisions=asked)) == {"a", "b", "c", "d"}
-    assert float_layers(network(*layers, ("e", Activation(Tanh()), "b"), precisions=asked)) == {"a", "d"}
+    assert float_layers(network(*layers, ("e", ops.Activation(Tanh()), "b"), precisions=asked)) == {"a", "d"}
     assert float_layers(network(*layers, precisions={**asked, "c": Precision(quantize=True)})) == {"a", "d"}
-    layers = [("a", Activation(Tanh()), "x"), ("b", Identity(), "a"), ("d", Activation(Tanh()), "b")]
+    layers = [("a", ops.Activation(Tanh()), "x"), ("b", ops.Identity(), "a"), ("d", ops.Activation(Tanh()), "b")]
     assert float_layers(network(*layers, precisions=asked)) == {"a", "b", "d"}
     assert float_layers(network(*layers, precisions=asked, outputs=["d", "b"])) == {"a", "d"}
     assert float_layers(network(*layers, precisions={"a": asked["a"]})) == {"a"}
     assert float_layers(network(*layers, precisions={"d": asked["d"]})) == {"d"}
     assert float_layers(network(*layers, precisions={**asked, "b": Precision(quantize=True)})) == {"a", "d"}
-    other = [*layers, ("e", Activation(Tanh()), "b")]
+    other = [*layers, ("e", ops.Activation(Tanh()), "b")]
     assert float_layers(network(*other, precisions=asked)) == {"a", "d"}
     both = {**asked, "e": Precision(quantize=False)}
     assert float_layers(network(*other, precisions=both)) == {"a", "b", "d", "e"}
-    computing = [("a", Activation(Tanh()), "x"), ("b", Pool("Average", (2, 2)), "a"), ("d", Activation(Tanh()), "b")]
+    computing = [
+        ("a", ops.Activation(Tanh()), "x"),
+        ("b", ops.Pool("Average", (2, 2)), "a"),
+        ("d", ops.Activation(Tanh()), "b"),
+    ]
     assert float_layers(network(*computing, precisions=asked)) == {"a", "d"}
 
 
 @every(
     "op, joins",
-    [(Affine(), True), (ElemWise("Sum", (1.0, -0.97)), True), (Pool("Average", (2, 2)), False), (Activation(Tanh()), False)],
+    [
+        (ops.Affine(), True),
+        (ops.ElemWise("Sum", (1.0, -0.97)), True),
+        (ops.Pool("Average", (2, 2)), False),
+        (ops.Activation(Tanh()), False),
+    ],
 )
 def test_layers_that_scale_values_between_floating_point(op, joins):
     """What floating point alone reads is not rounded to 8 bits on its way."""
     asked = {name: Precision(quantize=False) for name in ("a", "d")}
-    sources = "a a" if isinstance(op, ElemWise) else "a"
-    params = {"weights": [2.0, 3.0, 4.0], "bias": [0.0, 1.0, 2.0]} if isinstance(op, Affine) else None
-    layers = [("a", Activation(Tanh()), "x"), ("b", op, sources, None, params), ("d", Activation(Tanh()), "b")]
+    sources = "a a" if isinstance(op, ops.ElemWise) else "a"
+    params = {"weights": [2.0, 3.0, 4.0], "bias": [0.0, 1.0, 2.0]} if isinstance(op, ops.Affine) else None
+    layers = [("a", ops.Activation(Tanh()), "x"), ("b", op, sources, None, params), ("d", ops.Activation(Tanh()), "b")]
     assert float_layers(network(*layers, precisions=asked)) == ({"a", "b", "d"} if joins else {"a", "d"})
     assert float_layers(network(*layers, precisions={"a": asked["a"]})) == {"a"}
     assert float_layers(network(*layers, precisions={**asked, "b": Precision(quantize=True)})) == {"a", "d"}
 
 
 def test_what_moves_a_network_input_stays_integer():
-    layers = [("b", Identity(), "x"), ("d", Activation(Tanh()), "b")]
+    layers = [("b", ops.Identity(), "x"), ("d", ops.Activation(Tanh()), "b")]
     assert float_layers(network(*layers, precisions={"d": Precision(quantize=False)})) == {"d"}
 
 
-@pytest.mark.parametrize("moving", [Pool("Max", (2, 1), (1, 1)), Transpose((0, 1, 3, 2)), Resize((8, 4), "Bilinear")])
+@pytest.mark.parametrize(
+    "moving", [ops.Pool("Max", (2, 1), (1, 1)), ops.Transpose((0, 1, 3, 2)), ops.Resize((8, 4), "Bilinear")]
+)
 def test_a_concat_of_what_was_moved_in_integers_stays_real(moving):
     """A layer of integers reads the moved values too, so they are integers; the Concat was chosen for where they come from."""
     layers = [
-        ("a", ElemWise("Sum"), "x z"),
+        ("a", ops.ElemWise("Sum"), "x z"),
         ("m", moving, "a"),
-        ("b", Activation(Tanh()), "m"),
-        ("c", Concat(), "m b"),
-        ("d", Activation(Tanh()), "c"),
+        ("b", ops.Activation(Tanh()), "m"),
+        ("c", ops.Concat(), "m b"),
+        ("d", ops.Activation(Tanh()), "c"),
     ]
     graph = network(*layers, precisions={"a": Precision(quantize=False)})
     assert float_layers(graph) == {"a", "c"}
@@ -250,30 +245,30 @@ def refused(*layers, **options) -> N2D2Error:
 
 def test_neither_form_is_refused():
     """No integer form, and no kernel with the same bits everywhere."""
-    shifted = ElemWise("EuclideanSum", (), (1.0, 0.0))
+    shifted = ops.ElemWise("EuclideanSum", (), (1.0, 0.0))
     assert "layer 'y' (ElemWise EuclideanSum)" in refused(("y", shifted, "x z")).what
-    assert "layer 'y' (ElemWise Max)" in refused(("y", ElemWise("Max", (2.0, 1.0)), "x z")).what
-    pooled = ("p", Pool("Max", (2, 2), (1, 1)), "x")
-    assert "layer 'y' (Unpool with overlapping windows)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what
+    assert "layer 'y' (ElemWise Max)" in refused(("y", ops.ElemWise("Max", (2.0, 1.0)), "x z")).what
+    pooled = ("p", ops.Pool("Max", (2, 2), (1, 1)), "x")
+    assert "layer 'y' (Unpool with overlapping windows)" in refused(pooled, ("y", ops.Unpool((2, 2), (1, 1)), "p x")).what
     norm = {"scale": [1] * 3, "bias": [0] * 3, "mean": [0] * 3, "variance": [1] * 3}
-    assert "layer 'y' (BatchNorm)" in refused(("y", BatchNorm(), "x", None, norm)).what
+    assert "layer 'y' (BatchNorm)" in refused(("y", ops.BatchNorm(), "x", None, norm)).what
 
 
 def test_asked_for_it_is_computed_in_floating_point():
-    graph = network(("y", ElemWise("EuclideanSum"), "x z"), precisions={"y": Precision(quantize=False)})
+    graph = network(("y", ops.ElemWise("EuclideanSum"), "x z"), precisions={"y": Precision(quantize=False)})
     assert [node.name for node in insert_conversions(graph).nodes] == ["x_float", "z_float", "y"]
 
 
 def test_positions_of_extremes_are_found_among_the_integers():
     """Of integers and of real numbers: nothing is converted for them."""
-    found = [ArrayReduce(name, (7,), (0,), "int64") for name in ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")]
-    for op in (*found, ArrayTopK(1, 7, 1, 2)):
+    found = [ops.ArrayReduce(name, (7,), (0,), "int64") for name in ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")]
+    for op in (*found, ops.ArrayTopK(1, 7, 1, 2)):
         graph = network(("y", op, "x"), inputs=["x"], shape=(1, 7))
         assert float_layers(graph) == set() and insert_conversions(graph) is graph
-        graph = network(("s", Softmax(log=True), "x"), ("y", op, "s"), inputs=["x"], shape=(1, 7))
+        graph = network(("s", ops.Softmax(log=True), "x"), ("y", op, "s"), inputs=["x"], shape=(1, 7))
         assert float_layers(graph) == {"s"}
         assert [node.inputs for node in insert_conversions(graph).nodes] == [["x"], ["x_float"], ["s"]]
-    largest = network(("y", ArrayReduce("Max", (7,), (0,)), "x"), inputs=["x"], shape=(1, 7))
+    largest = network(("y", ops.ArrayReduce("Max", (7,), (0,)), "x"), inputs=["x"], shape=(1, 7))
     assert float_layers(largest) == {"y"}
 
 
@@ -285,13 +280,13 @@ def of_regions(precisions: dict[str, Precision] | None = None) -> Graph:
     rng = np.random.default_rng(7)
     graph = graph_of(
         {"x": (1, 2, 8, 8)},
-        Node("a", Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], real_params(rng, 8, 2, 3, 3), Clip(0.0)),
-        Node("b", Conv(), ["a"], ["b"], real_params(rng, 4, 8, 1, 1)),
-        Node("c", Conv(), ["x"], ["c"], real_params(rng, 4, 2, 1, 1), Clip(0.0)),
-        Node("add", ElemWise("Sum"), ["b", "c"], ["add"], {}, Clip(0.0)),
-        Node("pool", Pool("Average", (8, 8)), ["add"], ["pool"]),
-        Node("d", Fc(), ["pool"], ["d"], real_params(rng, 3, 4), Clip(0.0)),
-        Node("e", Fc(), ["d"], ["e"], real_params(rng, 5, 3)),
+        Node("a", ops.Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], real_params(rng, 8, 2, 3, 3), Clip(0.0)),
+        Node("b", ops.Conv(), ["a"], ["b"], real_params(rng, 4, 8, 1, 1)),
+        Node("c", ops.Conv(), ["x"], ["c"], real_params(rng, 4, 2, 1, 1), Clip(0.0)),
+        Node("add", ops.ElemWise("Sum"), ["b", "c"], ["add"], {}, Clip(0.0)),
+        Node("pool", ops.Pool("Average", (8, 8)), ["add"], ["pool"]),
+        Node("d", ops.Fc(), ["pool"], ["d"], real_params(rng, 3, 4), Clip(0.0)),
+        Node("e", ops.Fc(), ["d"], ["e"], real_params(rng, 5, 3)),
     )
     graph.precisions = precisions or {}
     graph.verify()
@@ -299,7 +294,7 @@ def of_regions(precisions: dict[str, Precision] | None = None) -> Graph:
 
 
 def marked(precisions: dict[str, Precision] | None = None) -> Graph:
-    return with_target_forms(of_regions(precisions), lambda node: isinstance(node.op, (Conv, Fc)))
+    return with_target_forms(of_regions(precisions), lambda node: isinstance(node.op, (ops.Conv, ops.Fc)))
 
 
 def test_only_what_convolutions_alone_read_stays_integer():
@@ -308,7 +303,7 @@ def test_only_what_convolutions_alone_read_stays_integer():
     integers, sums, real = TargetForm.INTEGERS, TargetForm.SUMS, TargetForm.REAL
     assert forms == {"a": integers, "b": sums, "c": sums, "add": real, "pool": real, "d": sums, "e": sums}
     converted = insert_conversions(graph)
-    assert [node.inputs[0] for node in converted.nodes if isinstance(node.op, Convert)] == ["pool", "d"]
+    assert [node.inputs[0] for node in converted.nodes if isinstance(node.op, ops.Convert)] == ["pool", "d"]
     assert float_tensors(converted) == {"b", "c", "add", "pool", "d", "e"}
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
+from support.ops import Conv
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
@@ -10,7 +11,6 @@ from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.conv import Conv
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.correct.holdout import gain, split
 from n2d2py.quant.correct.sequential import refinable_tensors, refined_type

@@ -4,17 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from support.ops import Activation, Concat, ElemWise, Fc, Pool, Quantize
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Quantize
 from n2d2py.quant.types.insert_requantize import insert_missing_quantizes, real_range
 from n2d2py.reference.executor import run_graph
 

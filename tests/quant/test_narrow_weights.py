@@ -12,6 +12,7 @@ import pytest
 from support.e2e_run import needs_compiler
 from support.errors import error_line
 from support.onnx_models import ModelBuilder, runtime_outputs
+from support.ops import Conv, Fc
 from support.programs import run_command
 from support.tables import every
 
@@ -21,8 +22,6 @@ from n2d2py.cli import main
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
+from support.ops import Activation, Affine, Concat, Conv, ElemWise, Pool
 from support.small_graphs import graph_of
 from support.tables import every
 
@@ -10,12 +11,6 @@ from n2d2py.arithmetic import FLOAT32
 from n2d2py.contracts.functions import FUNCTIONS, Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Node, Precision
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from support import quantized_models as models
 from support.errors import error_of
+from support.ops import Quantize
 from support.quantized_models import MICROSOFT, Model
 from support.tables import every
 
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.quantize import Quantize, is_quantized
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import fuse
 from n2d2py.quant.prequantized import quantize_prequantized, without_rounding
 from n2d2py.quant.simulator import quantize_inputs, simulate

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support.errors import error_line, error_of, refused
+from support.ops import LRN, Activation, Fc, Identity, Padding, Pool, Reshape, Transpose
 from support.small_graphs import graph_of
 from support.tables import every
 
@@ -11,14 +12,6 @@ from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.quantize import float_graph, form_integers
 from n2d2py.quant.statistics import Statistics

@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
+from support.ops import Activation, Conv
 from support.small_graphs import graph_of
 
 from n2d2py.contracts.functions import Clip, Logistic
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Node, Precision
-from n2d2py.graph.forms import Interpolated
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.conv import Conv
+from n2d2py.graph import Interpolated, Node, Precision
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.search.isolation import Tail, run_isolated_layer
 from n2d2py.quant.search.mixed import _Sums, rounding_costs, wide_tensors

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from support.extra_targets import HAS_NVDLA
 from support.onnx_models import decibels, runtime_outputs, text_model
+from support.ops import Activation, ArrayMap, Concat, Conv, ElemWise, Identity, Pool, Softmax
 from support.small_graphs import graph_of
 from support.tables import every
 
@@ -12,16 +13,7 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.contracts.functions import FUNCTIONS, Clip, Log, Sqrt
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.precision import Precision
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.softmax import Softmax
+from n2d2py.graph import Graph, Node, Precision
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

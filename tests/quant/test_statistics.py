@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from support.branched_networks import data, network
 from support.errors import error_line, refused
+from support.ops import Activation
 from support.tables import every
 
 from n2d2py.arithmetic.histogram import BINS, Histogram
 from n2d2py.contracts.functions import Sqrt
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.activation import Activation
 from n2d2py.quant.statistics import Statistics, collect, save_arrays
 from n2d2py.quant.types.float_fallback import insert_conversions
 

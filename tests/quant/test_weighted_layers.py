@@ -1,19 +1,17 @@
-"""Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.contracts.quant.weighted`)."""
+"""Layers of weighted sums against real arithmetic: integers of files, zero points, bounds of accumulators (`n2d2py.contracts.quant.quantizer`)."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 from support.errors import error_line
+from support.ops import Fc
 from support.tables import every
 
-from n2d2py.arithmetic import FloatRescale, NumType
-from n2d2py.arithmetic.rescale import make_rescale
+from n2d2py.arithmetic import FloatRescale, NumType, make_rescale
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.contracts.quant.quantizer import LayerTypes, prequantize_layer, quantize_layer
-from n2d2py.contracts.quant.weighted import WeightedQuantizer, zero_point_terms
+from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, prequantize_layer, quantize_layer, zero_point_terms
 from n2d2py.graph import Node
-from n2d2py.operators.fc import Fc
 
 SIGNED, UNSIGNED = NumType(8, scale=0.5), NumType(8, False, scale=0.25)
 INPUTS = {

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network
+from support.ops import Conv, Fc
 from support.tables import every
 
 from n2d2py.arithmetic import PLACE_LIMIT, RESCALING_MODES, NumType, largest_place
@@ -12,8 +13,6 @@ from n2d2py.arithmetic.weights import MAX_ACCUMULATOR, LayerWeights
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.graph import Node, Precision
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
 from n2d2py.quant.calibration import choose_observed_types, observe, prepare, quantize_observed, settle_wide_tensors
 from n2d2py.quant.search.mixed import Roundings
 from n2d2py.quant.search.wide_weights import weight_costs, wide_layers

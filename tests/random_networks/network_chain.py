@@ -105,10 +105,10 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     calibrated = calibrate_stage(network, options.calibration) if options.quantization.integer else network
     quantized = quantize_stage(calibrated, options.quantization)
     fused, graph = quantized.network, quantized.graph
-    memory = plan_stage(graph, network.params, True)
+    target = find_target("CPP")
+    memory = plan_stage(graph, network.params, target)
     none, _ = exported_stimuli(None, 0)
     request = export_request(fused, graph, memory, stored_stimuli(fused, graph, none), options.recorded)
-    target = find_target("CPP")
     prepared = target.prepare(request)
     manifest = target.manifest(prepared)
     written = folder / "export"

@@ -24,8 +24,7 @@ from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph.inputs import InputContract
 from n2d2py.postprocessing import parse_post
-from n2d2py.runtime import Network
-from n2d2py.runtime.simulator import load_simulator
+from n2d2py.runtime import Network, load_simulator
 
 HOSTS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "wasm32", "wasm32-simd")
 BOARDS = ("cortex-m4", "cortex-m55", "rv32imc")

@@ -2,20 +2,12 @@
 
 import numpy as np
 import pytest
+from support.ops import LRN, Activation, ArrayMap, Columns, Deconv, IndexSelect, Padding, Pool, SideBySide, Unpool
 from support.tables import every
 
 from n2d2py.contracts.functions import Elu, HardSwish
 from n2d2py.contracts.reference import NoOnnxForm
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.columns import Columns, SideBySide
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.lrn import LRN
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.unpool import Unpool
 from n2d2py.reference.engine import FloatEngine, to_onnx
 from n2d2py.reference.executor import run_graph
 

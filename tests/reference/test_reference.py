@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import pytest
+from support import ops
 from support.errors import error_line
 from support.small_graphs import graph_of
 from support.tables import every
@@ -11,19 +12,6 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus,
 from n2d2py.contracts.reference import onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Dropout, Identity
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
 from n2d2py.reference.engine import FloatEngine, original_engine, to_onnx
 from n2d2py.reference.executor import run_graph
 
@@ -43,38 +31,38 @@ def network(op, params=None, shape=(4, 7, 6), inputs=1, activation=None) -> Grap
 
 
 CASES = {
-    "conv": network(Conv((2, 1), (1, 0, 2, 1), (1, 2)), {"weights": array(5, 4, 3, 2), "bias": array(5)}),
-    "depthwise": network(Conv(groups=4), {"weights": array(4, 1, 3, 3), "bias": array(4)}),
-    "cropping conv": network(Conv(pads=(-1, 0, 1, -1)), {"weights": array(5, 4, 3, 2), "bias": array(5)}),
-    "conv with clip": network(Conv(), {"weights": array(5, 4, 1, 1), "bias": array(5)}, activation=Clip(0, 1.5)),
-    "fc of image": network(Fc(), {"weights": array(3, 168), "bias": array(3)}),
-    "fc of vector": network(Fc(), {"weights": array(3, 9), "bias": array(3)}, (9,), activation=Tanh(0.5)),
-    "max pool": network(Pool("Max", (3, 2), (2, 2), (1, 0, 1, 1))),
-    "max pool, wide pads": network(Pool("Max", (3, 3), (1, 1), (2, 2, 0, 0))),
-    "mean counting": network(Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), True)),
-    "mean counting, wide pads": network(Pool("Average", (2, 2), (1, 1), (3, 0, 0, 3), True)),
-    "mean not counting": network(Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), False)),
-    "affine": network(Affine(), {"weights": array(4), "bias": array(4)}),
+    "conv": network(ops.Conv((2, 1), (1, 0, 2, 1), (1, 2)), {"weights": array(5, 4, 3, 2), "bias": array(5)}),
+    "depthwise": network(ops.Conv(groups=4), {"weights": array(4, 1, 3, 3), "bias": array(4)}),
+    "cropping conv": network(ops.Conv(pads=(-1, 0, 1, -1)), {"weights": array(5, 4, 3, 2), "bias": array(5)}),
+    "conv with clip": network(ops.Conv(), {"weights": array(5, 4, 1, 1), "bias": array(5)}, activation=Clip(0, 1.5)),
+    "fc of image": network(ops.Fc(), {"weights": array(3, 168), "bias": array(3)}),
+    "fc of vector": network(ops.Fc(), {"weights": array(3, 9), "bias": array(3)}, (9,), activation=Tanh(0.5)),
+    "max pool": network(ops.Pool("Max", (3, 2), (2, 2), (1, 0, 1, 1))),
+    "max pool, wide pads": network(ops.Pool("Max", (3, 3), (1, 1), (2, 2, 0, 0))),
+    "mean counting": network(ops.Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), True)),
+    "mean counting, wide pads": network(ops.Pool("Average", (2, 2), (1, 1), (3, 0, 0, 3), True)),
+    "mean not counting": network(ops.Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), False)),
+    "affine": network(ops.Affine(), {"weights": array(4), "bias": array(4)}),
     "batchnorm": network(
-        BatchNorm(1e-3), {"scale": array(4), "bias": array(4), "mean": array(4), "variance": np.abs(array(4))}
+        ops.BatchNorm(1e-3), {"scale": array(4), "bias": array(4), "mean": array(4), "variance": np.abs(array(4))}
     ),
-    "sum": network(ElemWise("Sum"), inputs=3),
-    "weighted": network(ElemWise("Sum", (1, -2), (0, 0.5)), inputs=2),
-    "abs sum": network(ElemWise("AbsSum", (1, 0.5)), inputs=2),
-    "product": network(ElemWise("Prod"), inputs=3),
-    "euclidean": network(ElemWise("EuclideanSum", (1, 2), (0.5, 0)), inputs=2),
-    "max": network(ElemWise("Max"), inputs=2),
-    "single": network(ElemWise("Sum"), inputs=1),
-    "concat": network(Concat(), inputs=2),
-    "padding": network(Padding((1, 2, 0, -1))),
-    "reshape": network(Reshape((12, 14))),
-    "transpose": network(Transpose((0, 2, 3, 1))),
-    "identity": network(Identity()),
-    "dropout": network(Dropout()),
-    "softmax": network(Softmax()),
-    "softmax of groups": network(Softmax(2)),
+    "sum": network(ops.ElemWise("Sum"), inputs=3),
+    "weighted": network(ops.ElemWise("Sum", (1, -2), (0, 0.5)), inputs=2),
+    "abs sum": network(ops.ElemWise("AbsSum", (1, 0.5)), inputs=2),
+    "product": network(ops.ElemWise("Prod"), inputs=3),
+    "euclidean": network(ops.ElemWise("EuclideanSum", (1, 2), (0.5, 0)), inputs=2),
+    "max": network(ops.ElemWise("Max"), inputs=2),
+    "single": network(ops.ElemWise("Sum"), inputs=1),
+    "concat": network(ops.Concat(), inputs=2),
+    "padding": network(ops.Padding((1, 2, 0, -1))),
+    "reshape": network(ops.Reshape((12, 14))),
+    "transpose": network(ops.Transpose((0, 2, 3, 1))),
+    "identity": network(ops.Identity()),
+    "dropout": network(ops.Dropout()),
+    "softmax": network(ops.Softmax()),
+    "softmax of groups": network(ops.Softmax(2)),
     **{
-        f"activation {f.kind} {i}": network(Activation(f))
+        f"activation {f.kind} {i}": network(ops.Activation(f))
         for i, f in enumerate(
             [
                 Clip(0),
@@ -108,9 +96,9 @@ def test_engines_agree(case):
 def chain() -> Graph:
     return graph_of(
         {"x": (1, 4, 5, 5)},
-        Node("a", Conv(), ["x"], ["a"], {"weights": array(3, 4, 1, 1), "bias": array(3)}, Clip(0)),
-        Node("b", Pool("Average", (5, 5)), ["a"], ["b"]),
-        Node("c", Fc(), ["b"], ["c"], {"weights": array(2, 3), "bias": array(2)}),
+        Node("a", ops.Conv(), ["x"], ["a"], {"weights": array(3, 4, 1, 1), "bias": array(3)}, Clip(0)),
+        Node("b", ops.Pool("Average", (5, 5)), ["a"], ["b"]),
+        Node("c", ops.Fc(), ["b"], ["c"], {"weights": array(2, 3), "bias": array(2)}),
     )
 
 
@@ -133,7 +121,7 @@ def test_double_precision_is_numpy():
 
 
 def test_operator_without_emitter_runs_on_numpy():
-    class Negate(Identity):
+    class Negate(ops.Identity):
         kind = "Negate"
 
         def run(self, inputs, node):
@@ -152,8 +140,8 @@ def test_emitters_raise_on_duplicates():
 def test_names_do_not_collide():
     graph = graph_of(
         {"constant": (1, 3)},
-        Node("mul_of", Affine(), ["constant"], ["mul_of"], {"weights": array(3), "bias": array(3)}),
-        Node("y", Affine(), ["mul_of"], ["y_linear"], {"weights": array(3), "bias": array(3)}, Clip(0)),
+        Node("mul_of", ops.Affine(), ["constant"], ["mul_of"], {"weights": array(3), "bias": array(3)}),
+        Node("y", ops.Affine(), ["mul_of"], ["y_linear"], {"weights": array(3), "bias": array(3)}, Clip(0)),
     )
     x = array(2, 3)
     np.testing.assert_allclose(FloatEngine(graph).run(x)["y_linear"], run_graph(graph, {"constant": x})["y_linear"], rtol=1e-6)
@@ -190,7 +178,7 @@ def test_every_weight_and_shift(operation, count):
     for first in NUMBERS if weighted else (1.0,):
         for shift in NUMBERS if operation in ("Sum", "EuclideanSum") else (0.0,):
             weights, shifts = (first, 1.0, -2.0)[:count], (shift, 0.0, 0.75)[:count]
-            op = ElemWise(operation, weights, shifts) if weighted else ElemWise(operation)
+            op = ops.ElemWise(operation, weights, shifts) if weighted else ops.ElemWise(operation)
             graph = Graph("g")
             names = [f"x{index}" for index in range(count)]
             for name in names:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import report_networks as networks
 from support.errors import error_line
+from support.ops import LRN
 from support.small_graphs import Net
 
 from n2d2py import log
@@ -17,7 +18,6 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import KernelChoice
 from n2d2py.files import json_text
 from n2d2py.graph import Graph, Precision
-from n2d2py.operators.lrn import LRN
 from n2d2py.quant.calibration import prepare, quantize
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.corrections import BiasCorrections

@@ -11,20 +11,9 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.contracts.operator import Op
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Real
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.non_max_suppression import ArrayNonMaxSuppression
-from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
+from n2d2py.graph import Node, Real
+from n2d2py.operators.arrays.reduce import REDUCTIONS
+from support import ops
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
 
@@ -110,7 +99,7 @@ class Arrays:
         slots = [0]
         for _ in kinds[1:]:
             slots.append(-1 if self.rng.integers(4) == 0 else max(slots) + 1)
-        op = ArrayMap(function, dims, tuple(shapes), tuple(slots), result_kind(result))
+        op = ops.ArrayMap(function, dims, tuple(shapes), tuple(slots), result_kind(result))
         operands = [
             self.values(prod(shape), kind, pattern)
             for shape, kind, pattern in zip(shapes, kinds, (*patterns, *[""] * 3), strict=False)
@@ -181,7 +170,7 @@ class Arrays:
         else:
             axes = [np.concatenate([[-1] * self.rng.integers(3), axis, [-1] * self.rng.integers(1, 3)]) for axis in axes]
         fill = 1.0 if form == "pad" and self.rng.integers(2) else 0.0
-        op = IndexSelect(tuple(tuple(int(i) for i in axis) for axis in axes), fill)
+        op = ops.IndexSelect(tuple(tuple(int(i) for i in axis) for axis in axes), fill)
         x = self.values(prod(dims), kind.dtype.name)
         x = x if kind.is_float or kind.plain else np.clip(x, kind.qmin, kind.qmax)
         return self.case(op, [x], [kind], kind, f"{form} of {dims}")
@@ -197,7 +186,7 @@ class Arrays:
             order = iter(range(len(lengths)))
             slots = tuple(next(order) if slot >= 0 else -1 for slot in slots)
             yield self.case(
-                Concat(1, outer, slots, result_kind(kind)),
+                ops.Concat(1, outer, slots, result_kind(kind)),
                 [self.values(outer * n, kind) for n in lengths],
                 [element(kind)] * len(lengths),
                 element(kind),
@@ -211,7 +200,7 @@ class Arrays:
 
     def gather(self, kind: str, each: bool) -> Case:
         outer, size, inner, count = (int(n) for n in self.rng.integers(1, 6, 4))
-        op = ArrayGather(outer, size, inner, count, each, (0, 1), result_kind(kind))
+        op = ops.ArrayGather(outer, size, inner, count, each, (0, 1), result_kind(kind))
         index = str(self.rng.choice(["int32", "int64"]))
         indices = self.rng.integers(-size - 2, size + 2, op.operand_sizes()[1]).astype(index)
         return self.case(
@@ -224,7 +213,7 @@ class Arrays:
 
     def scatter(self, kind: str, combine: str) -> Case:
         size, inner, count = (int(n) for n in self.rng.integers(1, 7, 3))
-        op = ArrayScatter(size, inner, count, combine=combine, result=result_kind(kind))
+        op = ops.ArrayScatter(size, inner, count, combine=combine, result=result_kind(kind))
         indices = self.rng.integers(-size, size, count).astype(np.int64)
         return self.case(
             op,
@@ -251,7 +240,7 @@ class Arrays:
                     outer, size, inner = (int(n) for n in self.rng.integers(1, 6, 3))
                     made.append(
                         self.case(
-                            ArrayCumSum(outer, size, inner, *flags, result_kind(kind)),
+                            ops.ArrayCumSum(outer, size, inner, *flags, result_kind(kind)),
                             [self.values(outer * size * inner, kind)],
                             [element(kind)],
                             element(kind),
@@ -266,7 +255,7 @@ class Arrays:
 
     def order(self, kind: str, largest: bool) -> Case:
         outer, size, inner = (int(n) for n in self.rng.integers(1, 9, 3))
-        op = ArrayTopK(outer, size, inner, int(self.rng.integers(1, size, endpoint=True)), largest)
+        op = ops.ArrayTopK(outer, size, inner, int(self.rng.integers(1, size, endpoint=True)), largest)
         x = self.values(outer * size * inner, kind, str(self.rng.choice(["", "small", "wide"])))
         x = np.round(x) if kind in REALS else x  # so that some are equal
         return self.case(op, [x], [element(kind)], element("int64"), f"{kind} {op}")
@@ -283,7 +272,7 @@ class Arrays:
             images, classes, boxes = (int(n) for n in rng.integers(1, (3, 4, 30)))
             slots = (-1, 0) if constant else (0, 1)
             count = int(rng.integers(1, boxes, endpoint=True))
-            op = ArrayNonMaxSuppression(images, classes, boxes, count, overlap, least, centered, slots)
+            op = ops.ArrayNonMaxSuppression(images, classes, boxes, count, overlap, least, centered, slots)
             given = np.round(rng.uniform(0, 6, images * boxes * 4)).astype(kind)
             scores = np.round(rng.uniform(0, 1, images * classes * boxes), 1).astype(kind)
             scores[:3] = [np.nan, np.inf, 1][: scores.size]
@@ -294,7 +283,7 @@ class Arrays:
         rank = len(dims)
         single = function.startswith("Arg")
         chosen = self.rng.permutation(rank)[: 1 if single else int(self.rng.integers(1, rank + 1))]
-        op = ArrayReduce(function, dims, tuple(sorted(int(a) for a in chosen)), "int64" if single else result)
+        op = ops.ArrayReduce(function, dims, tuple(sorted(int(a) for a in chosen)), "int64" if single else result)
         pattern = "positive" if function == "LogSum" else "small" if self.rng.integers(2) else ""
         x = self.values(prod(dims), kind.dtype.name, pattern)
         x = x if kind.is_float or kind.plain else np.clip(x, kind.qmin, kind.qmax)
@@ -335,7 +324,7 @@ class Arrays:
         if self.rng.integers(2):  # the right matrices are transposed
             steps = [prod(b[axis + 1 :]) for axis in range(len(batch))]
             views = ((), (prod(b), 0, *steps, 1, k), ())
-        op = ArrayMatMul(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result), scale, views)
+        op = ops.ArrayMatMul(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result), scale, views)
         return self.case(
             op,
             [self.values(prod(a), left), self.values(prod(b), right)],
@@ -358,7 +347,7 @@ class Arrays:
         channels, batch = 2 * int(self.rng.integers(1, 3)), int(self.rng.integers(1, 3))
         outputs = groups * int(self.rng.integers(1, 4)) if function == "Conv" else channels
         counted = (0, 0, 0) if function == "Average" and self.rng.integers(2) else None
-        op = ArrayConvPool(
+        op = ops.ArrayConvPool(
             function,
             (batch, channels, *size),
             outputs,
@@ -388,7 +377,7 @@ class Arrays:
         """Lines of which some elements do not count, with masks that repeat."""
         rows, times, size = (int(n) for n in self.rng.integers(1, 5, 3))
         size = 4 * size + 1
-        op, mask = MaskedSoftmax(size), self.rng.random((rows, size)) < 0.5
+        op, mask = ops.MaskedSoftmax(size), self.rng.random((rows, size)) < 0.5
         mask[:, int(self.rng.integers(size))] = True
         inputs = {"x": self.values(rows * times * size, kind).reshape(1, -1)}
         tensors = {"x": (inputs["x"].shape, element(kind))}
@@ -396,7 +385,7 @@ class Arrays:
         return self.sweep.case(f"{op.kind} {kind}", graph, inputs, LAYOUT)
 
     def softmax(self, kind: str, log: bool, outer: int, size: int, inner: int) -> Case:
-        op, x = Softmax(size, log, inner), self.values(outer * size * inner, kind)
+        op, x = ops.Softmax(size, log, inner), self.values(outer * size * inner, kind)
         return self.case(op, [x], [element(kind)], element(kind), kind)
 
     def norms(self, share: int) -> Iterator[Case]:
@@ -410,7 +399,7 @@ class Arrays:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))
                 for affine in (False, True)[: 1 if part else 2]:
                     case = self.case(
-                        Normalize(inner, 1e-5, centred, part),
+                        ops.Normalize(inner, 1e-5, centred, part),
                         [self.values(outer * inner, kind)],
                         [element(kind)],
                         element(kind),
@@ -423,7 +412,7 @@ class Arrays:
                 outer, size, inner, lines = (int(n) for n in self.rng.integers(1, 7, 4))
                 positions = self.rng.integers(0, size, (lines, taps)).tolist()
                 weights = self.rng.normal(size=(lines, taps)).tolist()
-                op = ArrayInterpolate(outer, size, inner, tuple(map(tuple, positions)), tuple(map(tuple, weights)))
+                op = ops.ArrayInterpolate(outer, size, inner, tuple(map(tuple, positions)), tuple(map(tuple, weights)))
                 yield self.case(op, [self.values(outer * size * inner, kind)], [element(kind)], element(kind), f"{kind} {taps}")
 
 

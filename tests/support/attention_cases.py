@@ -8,15 +8,10 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Real, Rescaled
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
+from n2d2py.graph import Node, Real, Rescaled
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
+from support.ops import AddConstants, ArrayMatMul, Concat, MaskedSoftmax, Normalize, Softmax
 
 __all__ = ["masked_softmaxes", "norms", "products", "real_products", "softmaxes", "sums"]
 

@@ -5,14 +5,12 @@ import numpy as np
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
+from support.ops import Conv, ElemWise, Pool
 
 
 def network(precisions: dict[str, Precision] | None = None, channels: int = 6) -> Graph:

@@ -9,12 +9,11 @@ import numpy as np
 from n2d2py.exports import StoredStimuli
 from n2d2py.exports.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.passes import fuse
 from n2d2py.quant.quantize import float_graph
 from support.conformance_cases import Case, Outcome, without_free_rows
 from support.export_networks import request, write_export
+from support.ops import BatchNorm, Dropout, Identity
 from support.programs import run_command
 
 __all__ = ["compiled", "differences", "joined"]

@@ -7,16 +7,11 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
 from n2d2py.contracts.functions import Clip
 from n2d2py.exports import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import Aligned, Moved, QuantGraph, QuantNode, QuantTensor, Real, Rescaled, Weighted, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, Plane, ScheduleStep
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
 from n2d2py.quant.simulator import simulate
+from support.ops import Conv, ElemWise, Fc, Pool
 
 U8, S8 = NumType(8, signed=False, scale=1 / 128), NumType(8, scale=0.0625)
 

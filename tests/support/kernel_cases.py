@@ -9,23 +9,11 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned, Real, Table, Weighted, form_of
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor, Real, Table, Weighted, form_of
 from n2d2py.memory.plan import Plane
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.packed_channels import PACKED
 from support import kernel_layouts as layouts
+from support import ops
 from support.kernel_harness import Case
 
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
@@ -157,7 +145,7 @@ class Sweep:
         """`weight_bits`: of the weights, where these have not as many as the inputs."""
         (kernel, stride, pads, dilation), (kind, out_kind) = window, kinds
         kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
-        op = Conv(stride, pads, dilation, groups)
+        op = ops.Conv(stride, pads, dilation, groups)
         weights = self.weights(
             (outputs, shape[1] // groups, *kernel), NumType(8 if weight_bits == 8 else 16) if weight_bits else kind
         )
@@ -180,7 +168,7 @@ class Sweep:
         weights = self.weights((outputs, int(np.prod(shape[1:]))), kind)
         x = self.stored(shape, kind)
         node = self.linear(weights, x, kind, out_kind)
-        graph = self.graph(Fc(), {"x": (shape, kind)}, ((1, outputs), out_kind), **node)
+        graph = self.graph(ops.Fc(), {"x": (shape, kind)}, ((1, outputs), out_kind), **node)
         return self.case(f"fc {shape[1:]}->{outputs}", graph, {"x": x}, layout)
 
     def pool(self, mode, shape, window: Window, count_pad: bool, kinds, layout="apart", *, zero: int = 0) -> Case:
@@ -188,7 +176,7 @@ class Sweep:
         kind, out_kind = kinds if mode == "Average" else (kinds[0], kinds[0])
         kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
         out_kind = kind if mode == "Max" else out_kind
-        op = Pool(mode, kernel, stride, pads, count_pad)
+        op = ops.Pool(mode, kernel, stride, pads, count_pad)
         result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0]
         taps = kernel[0] * kernel[1]
         node = {}
@@ -211,7 +199,7 @@ class Sweep:
     def affine(self, shape, kinds, layout) -> Case:
         kind, out_kind = kinds
         x, weights = self.stored(shape, kind), self.weights((shape[1],), kind)
-        graph = self.graph(Affine(), {"x": (shape, kind)}, (shape, out_kind), **self.linear(weights, x, kind, out_kind))
+        graph = self.graph(ops.Affine(), {"x": (shape, kind)}, (shape, out_kind), **self.linear(weights, x, kind, out_kind))
         return self.case(f"affine {shape[1:]}", graph, {"x": x}, layout)
 
     def elemwise(self, operation, shape, count: int, kinds, layout) -> Case:
@@ -220,9 +208,9 @@ class Sweep:
         if out_kind.is_float:
             weights = () if operation in ("Max", "Prod") else tuple(self.rng.normal(size=count).tolist())
             shifts = () if operation in ("Max", "Prod", "AbsSum") else tuple(self.rng.normal(size=count).tolist())
-            op, node = ElemWise(operation, weights, shifts), {"activation": self.rng.choice([None, Clip(0.0)])}
+            op, node = ops.ElemWise(operation, weights, shifts), {"activation": self.rng.choice([None, Clip(0.0)])}
         else:
-            op = ElemWise(operation)
+            op = ops.ElemWise(operation)
             node = self._integer_elemwise(operation, [k for _, k in inputs.values()], out_kind, shape)
         graph = self.graph(op, inputs, (shape, out_kind), **node)
         values = {name: self.stored(shape, kind) for name, (_, kind) in inputs.items()}
@@ -242,14 +230,14 @@ class Sweep:
         shapes = (other, shape) if swap else (shape, other)
         inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes, strict=True)}
         node = {} if kind.is_float else self._integer_elemwise(operation, [kind, kind], out_kind, shape)
-        graph = self.graph(ElemWise(operation), inputs, (shape, out_kind), **node)
+        graph = self.graph(ops.ElemWise(operation), inputs, (shape, out_kind), **node)
         values = {name: self.stored(s, k) for name, (s, k) in inputs.items()}
         return self.case(f"{operation} of {shapes[0][1:]} and {shapes[1][1:]}", graph, values, layout)
 
     def activation(self, function, shape, kinds, layout) -> Case:
         kind, out_kind = kinds
         form = Real() if kind.is_float else Table(self.stored((kind.qmax - kind.qmin + 1,), out_kind, "random"))
-        graph = self.graph(Activation(function), {"x": (shape, kind)}, (shape, out_kind), form=form)
+        graph = self.graph(ops.Activation(function), {"x": (shape, kind)}, (shape, out_kind), form=form)
         x = self.stored(shape, kind, "random")
         return self.case(f"activation {function.kind} {shape[1:]}", graph, {"x": x}, layout)
 
@@ -259,7 +247,7 @@ class Sweep:
         if rescaled:
             safe_distances = max(max(k.qmax, -k.qmin) for k in kinds)
             node = self.requantize(safe_distances, out_kind, len(parts))
-        graph = self.graph(Concat(), inputs, ((1, sum(parts), *size), out_kind), **node)
+        graph = self.graph(ops.Concat(), inputs, ((1, sum(parts), *size), out_kind), **node)
         values = {name: self.stored(shape, kind) for name, (shape, kind) in inputs.items()}
         return self.case(f"concat {parts} {size}", graph, values, layout)
 
@@ -272,9 +260,9 @@ class Sweep:
     def packed(self, shape, bits: int, low: int, layout: str, unpacks: bool) -> Case:
         """Channels packed into bytes, or unpacked."""
         kind = NumType(8, low < 0, least=low, most=low + 2**bits - 1)
-        pack = PackChannels(bits, low)
+        pack = ops.PackChannels(bits, low)
         narrow = pack.output_shapes([shape], None)[0]
-        op = UnpackChannels(bits, low, shape[1]) if unpacks else pack
+        op = ops.UnpackChannels(bits, low, shape[1]) if unpacks else pack
         forms = [(narrow, PACKED), (shape, kind)] if unpacks else [(shape, kind), (narrow, PACKED)]
         graph = self.graph(op, {"x": forms[0]}, forms[1])
         x = self.stored(*forms[0])
@@ -396,8 +384,8 @@ def pointwise(sweep: Sweep) -> Iterator[Case]:
         yield sweep.activation(Swish(), shape, kinds_, next(placed))
     yield in_place(sweep.activation(Logistic(), (1, 13, 5, 5), (S8, U8), "strided"))
     yield in_place(sweep.activation(Tanh(), (1, 32, 5, 5), (U8, U8), "apart"), "x", 17)
-    yield sweep.move(Identity(), (1, 7, 5, 3), S8, "strided")
-    yield in_place(sweep.move(Identity(), (1, 24, 5, 3), U16, "apart"), "x", 4)
+    yield sweep.move(ops.Identity(), (1, 7, 5, 3), S8, "strided")
+    yield in_place(sweep.move(ops.Identity(), (1, 24, 5, 3), U16, "apart"), "x", 4)
 
 
 def moves(sweep: Sweep) -> Iterator[Case]:
@@ -419,22 +407,22 @@ def moves(sweep: Sweep) -> Iterator[Case]:
         if layout in ("over", "ring") and pads[0] < 0:
             layout = "apart"
         kind = NumType(kind.bits, kind.signed, zero_point=11)
-        yield sweep.move(Padding(pads), shape, kind, layout, top=pads[0])
-    yield sweep.move(Padding((2, 1, 0, 1)), (1, 8, 7, 5), U8, "over", top=2)
+        yield sweep.move(ops.Padding(pads), shape, kind, layout, top=pads[0])
+    yield sweep.move(ops.Padding((2, 1, 0, 1)), (1, 8, 7, 5), U8, "over", top=2)
     for kind, layout, shape, dims in zip(
         cycle(INTEGERS),
         cycle(POINTWISE_LAYOUTS),
         [(1, 3, 4, 5), (1, 24), (1, 8, 3, 1), (1, 4, 6), (1, 2, 3, 4), (1, 5, 5, 5)],
         [(60,), (2, 3, 4), (4, 6), (2, 2, 6), (24, 1, 1), (25, 5)],
     ):
-        yield sweep.move(Reshape(dims), shape, kind, layout)
+        yield sweep.move(ops.Reshape(dims), shape, kind, layout)
     for kind, layout, shape, perm in zip(
         cycle(INTEGERS),
         cycle(POINTWISE_LAYOUTS),
         [(1, 3, 4, 5)] * 5 + [(1, 7, 4), (1, 9)],
         [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 1, 3), (0, 2, 1), (0, 1)],
     ):
-        yield sweep.move(Transpose(perm), shape, kind, layout)
+        yield sweep.move(ops.Transpose(perm), shape, kind, layout)
 
 
 def packed_channels(sweep: Sweep) -> Iterator[Case]:
@@ -468,7 +456,7 @@ def floats(sweep: Sweep) -> list[Case]:
         sweep.affine((1, 13, 5, 3), f, "wrapped"),
         in_place(sweep.affine((1, 13, 5, 3), f, "apart")),
     ]
-    for operation, kind in product(ElemWise.OPERATIONS, (FLOAT32, FLOAT64)):
+    for operation, kind in product(ops.ElemWise.OPERATIONS, (FLOAT32, FLOAT64)):
         cases.append(sweep.elemwise(operation, (1, 7, 5, 5), 3, (kind,), "strided" if kind.bits == 64 else "apart"))
     functions = (
         Clip(0.0),
@@ -487,11 +475,11 @@ def floats(sweep: Sweep) -> list[Case]:
         cases.append(sweep.conv((1, 3, 5, 5), 4, K3, (kind, kind)))
         cases[-1].node.activation = function
     cases += [
-        sweep.move(Softmax(), (1, 10), FLOAT32, "apart"),
-        sweep.move(Softmax(4), (1, 12, 3, 2), FLOAT64, "apart"),
-        sweep.move(Padding((1, 2, 0, 1)), (1, 5, 5, 5), FLOAT32, "over", Logistic(), top=1),
-        sweep.move(Reshape((4, 15)), (1, 3, 4, 5), FLOAT32, "apart", Clip(0.0)),
-        sweep.move(Transpose((0, 2, 3, 1)), (1, 3, 4, 5), FLOAT64, "wrapped"),
+        sweep.move(ops.Softmax(), (1, 10), FLOAT32, "apart"),
+        sweep.move(ops.Softmax(4), (1, 12, 3, 2), FLOAT64, "apart"),
+        sweep.move(ops.Padding((1, 2, 0, 1)), (1, 5, 5, 5), FLOAT32, "over", Logistic(), top=1),
+        sweep.move(ops.Reshape((4, 15)), (1, 3, 4, 5), FLOAT32, "apart", Clip(0.0)),
+        sweep.move(ops.Transpose((0, 2, 3, 1)), (1, 3, 4, 5), FLOAT64, "wrapped"),
         sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "strided", False),
     ]
     return cases

@@ -21,14 +21,11 @@ from n2d2py.contracts.functions import (
     Sqrt,
     Tanh,
 )
-from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16, Sweep, Window
 from support.kernel_resampling import deconv
+from support.ops import DepthToSpace, IndexSelect, Reshape, Softmax, SpaceToDepth
 
 FUNCTIONS = (
     Abs(),

@@ -19,8 +19,7 @@ from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.contracts.cpp.parts import Array, LayerConfig
 from n2d2py.contracts.cpp.scratch import scratch_needs
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph import QuantGraph, QuantNode, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch
 from n2d2py.memory.scratch import ALIGNMENT
 from support.programs import need, run_command

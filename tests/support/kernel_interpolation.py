@@ -24,11 +24,10 @@ from n2d2py.contracts.functions import (
 )
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Table
-from n2d2py.operators.activation import Activation
+from n2d2py.graph import Node, Table
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.ops import Activation
 
 FUNCTIONS = {  # function -> range of the input, range of the output, pieces of its table
     Logistic(): (8, 1, 512),

@@ -3,11 +3,10 @@
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.contracts.functions import Swish
 from n2d2py.memory.plan import OpPlan
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, S16, U8, U16, Window
+from support.ops import Padding, Resize
 
 
 def by_lines(case: harness.Case, keeps: bool = False) -> harness.Case:

@@ -7,14 +7,11 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, make_rescale, plain_type
 from n2d2py.contracts.functions import Clip, HardSigmoid, HardSwish, LeakyRectifier
-from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.convert import Convert
-from n2d2py.operators.unpool import Unpool
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K1, S8, S16, U8, U16, Sweep, Window
 from support.kernel_resampling import unpool
+from support.ops import ArrayConvPool, ArrayMap, Convert, Unpool
 
 SHAPES = [(1, 7, 3, 5), (1, 24), (1, 1, 1, 1), (1, 16, 4, 8), (1, 3, 9, 2)]
 

@@ -8,12 +8,11 @@ from n2d2py.memory.buffers import dense
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.overlap import safe_distances
 from n2d2py.memory.plan import OpPlan
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.resize import Resize
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K3, S8, S16, U8, U16, Window
 from support.kernel_resampling import deconvolutions, resizes, unpools
+from support.ops import Padding, Resize
 
 
 def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0) -> harness.Case:

@@ -7,19 +7,12 @@ import numpy as np
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.contracts.functions import Tanh
-from n2d2py.graph import QuantNode
-from n2d2py.graph.forms import Dequantized, Real, Table, Weighted
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
+from n2d2py.graph import Dequantized, QuantNode, Real, Table, Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import CHANNELS, Sweep
 from support.kernel_rescale import doubling
+from support.ops import Activation, Affine, Conv, Deconv, ElemWise, Fc, Pool
 
 TYPES = (
     NumType(8, True, full=True),

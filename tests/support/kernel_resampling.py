@@ -11,14 +11,11 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Step
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, prequantize_layer
 from n2d2py.graph import Node, QuantNode
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize.op import lp_normalize
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.unpool import Unpool
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import CHANNELS, K1, S8, S16, U8, U16, Sweep, Window
+from support.ops import LRN, Deconv, Resize, Unpool
 
 WINDOWS = (
     Window((2, 2), (2, 2)),

@@ -6,14 +6,13 @@ from itertools import cycle
 import numpy as np
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Aligned
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import OpPlan
-from n2d2py.operators.elemwise import ElemWise
 from n2d2py.passes.integer.residual_add import fuse_residual_adds
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, S8, U8, Window
+from support.ops import ElemWise
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
 

@@ -1,12 +1,9 @@
-"""Instruction sets of this machine with their compiler flags, and cases of sizes around each block of their kernels."""
+"""Cases of sizes around each block of the kernels of instruction sets."""
 
-import ctypes
 from collections.abc import Iterator
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.graph.forms import Weighted
@@ -15,82 +12,7 @@ from support import kernel_harness as harness
 from support.kernel_cases import K1, K3, LAYOUTS, S8, S16, U8, U16, Window
 from support.kernel_overlaps import over
 
-_AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
-FLAGS = {"amx": (*_AVX512, "-mamx-tile", "-mamx-int8"), "avx512": _AVX512, "avx2": ("-mavx2", "-mfma"), "sse4": ("-msse4.1",)}
-"""What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
-
-
-_NEEDED_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}
-NEEDED = {
-    "amx": {*_NEEDED_AVX512, "amx_tile", "amx_int8"},
-    "avx512": _NEEDED_AVX512,
-    "avx2": {"avx2", "fma"},
-    "sse4": {"sse4_1"},
-}
-
-
-EMULATED = ("-DN2D2_EMULATED_AVX512VNNI", "-isystem", str(Path(__file__).parents[1] / "kernels" / "emulated"), "-Wno-psabi")
-"""The AVX-512 kernels on any x86 machine, with the instructions of SIMDe."""
-
-
-AMX_TILES = ("-DN2D2_EMULATED_AMX=1", "-isystem", str(Path(__file__).parents[1] / "kernels" / "emulated_amx"))
-"""Beside the flags of AVX-512, or EMULATED: AMX with its registers in memory."""
-
-
-EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parents[1] / "kernels" / "emulated_avxvnni"))
-"""The AVX-VNNI kernels on a machine with AVX2, in the same way."""
-
-
-ISAS = sorted(FLAGS, key=lambda isa: (isa != "avx2", isa))
-
-
-SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-
-
-SLOW_BUILDS = {
-    "gcc-O0": ("g++", ("-O0",)),
-    "gcc-O3-native": ("g++", ("-O3", "-march=native", "-fopenmp")),
-    "gcc-O2-all-loops-parallel": ("g++", ("-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")),
-    "gcc-O2-native-all-loops-parallel": ("g++", ("-O2", "-march=native", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")),
-    "clang-O0": ("clang++", ("-O0",)),
-    "clang-O3-native": ("clang++", ("-O3", "-march=native")),
-    "gcc-sanitizers": ("g++", SANITIZERS),
-    "clang-sanitizers": ("clang++", SANITIZERS),
-}
-
-
-each_build = pytest.mark.parametrize(
-    "flags",
-    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
-)
-"""A slow test for each of the builds that the kernels must be right in."""
-
-
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-
-
-def need_isa(isa: str) -> tuple[str, ...]:
-    """The compiler's flags for an instruction set that this machine has."""
-    cpuinfo = Path("/proc/cpuinfo")
-    known = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
-    if not NEEDED[isa] <= known:
-        pytest.skip(f"this machine lacks {', '.join(sorted(NEEDED[isa] - known))}")
-    if isa == "amx" and ctypes.CDLL(None).syscall(158, 0x1023, 18) != 0:  # arch_prctl, ARCH_REQ_XCOMP_PERM
-        pytest.skip("the system does not give the registers of AMX")
-    return FLAGS[isa]
-
-
-def need_emulated_avxvnni() -> tuple[str, ...]:
-    """The compiler's flags for the AVX-VNNI kernels on this machine."""
-    if not Path("/usr/include/simde/x86/avx512.h").is_file():
-        pytest.skip("SIMDe is not installed (libsimde-dev)")
-    return (*need_isa("avx2"), *EMULATED_AVXVNNI)
-
-
-def set_name(isa: str) -> str:
-    """The name of an instruction set in the table."""
-    return {"avx512": "avx512vnni"}.get(isa, isa)
 
 
 def byte_weights(case: harness.Case) -> harness.Case:

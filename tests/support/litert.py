@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph import QuantGraph, Shape
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate

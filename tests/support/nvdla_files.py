@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
 from n2d2py_nvdla import Loadable, firmware, parse_loadable, write_loadable
 from n2d2py_nvdla.config import CONFIGS
 from n2d2py_nvdla.export.emit import emit
@@ -15,6 +13,7 @@ from n2d2py_nvdla.export.lower import lower
 from n2d2py_nvdla.firmware import ABIS, INT8
 from n2d2py_nvdla.tables import Address, Blob, Memory, Submit, Task, TensorDesc
 from support.nvdla_networks import typed
+from support.ops import ElemWise, Pool
 from support.small_graphs import RELU, Net
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "nvdla"

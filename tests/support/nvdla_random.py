@@ -3,10 +3,7 @@
 import numpy as np
 
 from n2d2py.graph import Graph
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.pool import Pool
+from support.ops import Concat, ElemWise, IndexSelect, Pool
 from support.small_graphs import RELU, Net
 
 __all__ = ["random_network"]

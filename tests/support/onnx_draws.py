@@ -82,8 +82,22 @@ class Numbers(random.Random):
 Draw = Callable[[Numbers, str], Drawn]
 
 
+def _node(rng: Numbers, name: str, shape, attributes=None, *more: Given, opset: int = 17, outputs: int = 1) -> Drawn:
+    """A node whose first input is fed; half of those with a batch of one have a batch of free size."""
+    return Drawn(name, (Fed(shape), *more), attributes or {}, opset, outputs, _free(rng, shape))
+
+
+def _free(rng: Numbers, shape) -> bool:
+    return len(shape) > 1 and shape[0] == 1 and rng.random() < 0.5
+
+
 def _normal(rng: Numbers, shape, scale: float = 1.0) -> np.ndarray:
     return np.array(np.random.default_rng(rng.randrange(1 << 30)).normal(size=shape, scale=scale), F)
+
+
+def _numbers(rng: Numbers, shape, low: int, high: int) -> np.ndarray:
+    """Whole numbers."""
+    return np.array([rng.randint(low, high) for _ in range(int(np.prod(shape)))], np.int64).reshape(shape)
 
 
 def _shape(rng: Numbers, low: int, high: int, largest: int = 4) -> tuple[int, ...]:
@@ -111,6 +125,15 @@ def _operand(rng: Numbers, shape, fed: float = 0.3, scale: float = 1.0) -> Given
     return Fed(tuple(shape)) if rng.image is None and rng.random() < fed else _normal(rng, shape, scale)
 
 
+def _bias(rng: Numbers, share: float, shape) -> list[Given]:
+    """An operand that may be left out."""
+    return [_operand(rng, shape, 0.2)] if rng.random() < share else []
+
+
+def _any_axis(rng: Numbers, shape) -> int:
+    return rng.randint(-len(shape), len(shape) - 1)
+
+
 def _axis(rng: Numbers, axis: int, shape) -> int:
     """The axis, counted from the one end or the other."""
     return axis - rng.choice((0, len(shape)))
@@ -121,22 +144,16 @@ def _maybe_axis(rng: Numbers, axis: int, shape, default: int = 0) -> dict[str, i
     return {"axis": _axis(rng, axis, shape)} if axis != default or rng.random() < 0.5 else {}
 
 
-def _free(rng: Numbers, shape) -> bool:
-    return len(shape) > 1 and shape[0] == 1 and rng.random() < 0.5
-
-
 def _windows(rng: Numbers, size, kernel, dilations: bool = True) -> dict[str, Any]:
-    axes = len(size)
     mode = rng.choice(["NOTSET"] * 4 + ["VALID", "SAME_UPPER", "SAME_LOWER"])
-    pads = [rng.randint(0, 2) for _ in range(2 * axes)]
+    pads = [rng.randint(0, 2) for _ in (*size, *size)]
     found = {
         **_maybe(rng, strides=[rng.randint(1, 4) for _ in size]),
         **(_maybe(rng, dilations=[rng.choice((1, 1, 2)) for _ in size]) if dilations else {}),
         **({"auto_pad": mode} if mode != "NOTSET" else _maybe(rng, pads=pads)),
     }
-    if mode.startswith(
-        "SAME"
-    ):  # ONNX Runtime pads dilated windows as if they were not, and some apart from each other less than none
+    # ONNX Runtime pads dilated windows as if they were not, and some apart from each other less than none
+    if mode.startswith("SAME"):
         found.pop("dilations", None)
         if "strides" in found:
             found["strides"] = [min(s, k) for s, k in zip(found["strides"], kernel, strict=True)]
@@ -148,26 +165,26 @@ def _groups(rng: Numbers, channels: int) -> int:
     return rng.choice([1, 1, *(count for count in {2, 3, channels} if channels % count == 0)])
 
 
+def _weighted(rng: Numbers, size, kernel, groups: int) -> dict[str, Any]:
+    """The attributes of a convolution."""
+    return _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
+
+
 def _conv(rng: Numbers, name: str) -> Drawn:
     shape = _image(rng, 4, 7, 6)
     _, inputs, *size = shape
     groups, kernel = _groups(rng, inputs), [rng.randint(1, min(3, n)) for n in size]
     outputs = groups * rng.randint(1, 2)
-    given: tuple[Given, ...] = (Fed(shape), _operand(rng, (outputs, inputs // groups, *kernel), 0.2))
-    if rng.random() < 0.6:
-        given = (*given, _operand(rng, (outputs,), 0.2))
-    attributes = _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
-    return Drawn(name, given, attributes, free=rng.random() < 0.5)
+    more = [_operand(rng, (outputs, inputs // groups, *kernel), 0.2), *_bias(rng, 0.6, (outputs,))]
+    return _node(rng, name, shape, _weighted(rng, size, kernel, groups), *more)
 
 
 def _deconv(rng: Numbers, name: str) -> Drawn:
     shape = _image(rng, 2, 4, 4)
     _, inputs, *size = shape
     groups, kernel, outputs = _groups(rng, inputs), [rng.randint(1, 4) for _ in size], rng.randint(1, 2)
-    given: tuple[Given, ...] = (Fed(shape), _operand(rng, (inputs, outputs, *kernel), 0.2))
-    if rng.random() < 0.4:
-        given = (*given, _operand(rng, (outputs * groups,), 0.2))
-    attributes = _maybe(rng, kernel_shape=kernel) | _windows(rng, size, kernel) | ({"group": groups} if groups > 1 else {})
+    more = [_operand(rng, (inputs, outputs, *kernel), 0.2), *_bias(rng, 0.4, (outputs * groups,))]
+    attributes = _weighted(rng, size, kernel, groups)
     strides = attributes.get("strides", [1] * len(size))
     if not attributes.get("auto_pad", "").startswith("SAME") and rng.random() < 0.3:
         attributes["output_padding"] = [rng.randint(0, s - 1) for s in strides]
@@ -175,7 +192,7 @@ def _deconv(rng: Numbers, name: str) -> Drawn:
         attributes.pop("pads", None)
         lengths = [(n - 1) * s + k - rng.randint(0, 1) for n, s, k in zip(size, strides, kernel, strict=True)]
         attributes["output_shape"] = [max(1, value) for value in lengths]
-    return Drawn(name, given, attributes, free=rng.random() < 0.5)
+    return _node(rng, name, shape, attributes, *more)
 
 
 def _pool(rng: Numbers, name: str) -> Drawn:
@@ -187,77 +204,68 @@ def _pool(rng: Numbers, name: str) -> Drawn:
         attributes["pads"] = [min(pad, k - 1) for pad, k in zip(attributes["pads"], kernel * 2, strict=True)]
     if name != "LpPool" and rng.random() < 0.4:
         attributes["ceil_mode"] = 1
-    outputs = 1
     if name == "AveragePool":
         attributes |= _maybe(rng, count_include_pad=rng.randint(0, 1))
     elif name == "LpPool":
         attributes |= _maybe(rng, p=rng.randint(1, 3))
     elif rng.random() < 0.3:
-        outputs = 2
-        attributes |= _maybe(rng, storage_order=rng.randint(0, 1))
-    return Drawn(name, (Fed(shape),), attributes, opset, outputs, outputs == 1 and rng.random() < 0.5)
+        return Drawn(name, (Fed(shape),), attributes | _maybe(rng, storage_order=rng.randint(0, 1)), outputs=2)
+    return _node(rng, name, shape, attributes, opset=opset)
 
 
 def _whole(rng: Numbers, name: str) -> Drawn:
     attributes = _maybe(rng, p=rng.randint(1, 3)) if "Lp" in name else {}
-    return Drawn(name, (Fed(_image(rng, 1, 5)),), attributes, free=rng.random() < 0.5)
+    return _node(rng, name, _image(rng, 1, 5), attributes)
 
 
 def _norm(rng: Numbers, name: str) -> Drawn:
     shape = _image(rng, 1, 4, 4, (0, 1, 2, 3))
     epsilon = _maybe(rng, epsilon=rng.choice((1e-3, 0.25)))
     vector = [_operand(rng, (shape[1],), 0.15) for _ in range(3)]
-    spread = (
-        np.array(np.abs(_normal(rng, (shape[1],))) + F(0.1))
-        if rng.image or rng.random() < 0.8
-        else Fed((shape[1],), above=0.25)
-    )
+    constant = rng.image or rng.random() < 0.8
+    spread = np.array(np.abs(_normal(rng, (shape[1],))) + F(0.1)) if constant else Fed((shape[1],), above=0.25)
     if name == "BatchNormalization":
-        return Drawn(name, (Fed(shape), *vector, spread), epsilon, rng.choice((9, 15, 17)), free=rng.random() < 0.5)
-    return Drawn(name, (Fed(shape), *vector[:2]), epsilon, free=rng.random() < 0.5)
+        return _node(rng, name, shape, epsilon, *vector, spread, opset=rng.choice((9, 15, 17)))
+    return _node(rng, name, shape, epsilon, *vector[:2])
 
 
 def _group_norm(rng: Numbers, name: str) -> Drawn:
     shape = _image(rng, 1, 4, 6)
     opset, groups = rng.choice((18, 21)), _groups(rng, shape[1])
     size = groups if opset == 18 else shape[1]
-    given = (Fed(shape), _operand(rng, (size,), 0.2), _operand(rng, (size,), 0.2))
-    return Drawn(name, given, {"num_groups": groups, **_maybe(rng, epsilon=0.05)}, opset, free=rng.random() < 0.5)
+    gains = [_operand(rng, (size,), 0.2) for _ in range(2)]
+    return _node(rng, name, shape, {"num_groups": groups, **_maybe(rng, epsilon=0.05)}, *gains, opset=opset)
 
 
 def _layer_norm(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 2, 5)
     axis = rng.randint(1, len(shape) - 1)
-    given: list[Given] = [Fed(shape), _operand(rng, shape[axis:], 0.2)]
-    if rng.random() < 0.6:
-        given.append(_operand(rng, shape[axis:], 0.2))
+    gains = [_operand(rng, shape[axis:], 0.2), *_bias(rng, 0.6, shape[axis:])]
     attributes = {"axis": rng.choice((axis, axis - len(shape))), **_maybe(rng, epsilon=0.03)}
-    return Drawn(name, tuple(given), attributes, outputs=rng.choice((1, 1, 1, 3)), free=_free(rng, shape))
+    return _node(rng, name, shape, attributes, *gains, outputs=rng.choice((1, 1, 1, 3)))
 
 
 def _lp_norm(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
-    attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1), p=rng.randint(1, 2))
-    return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape))
+    return _node(rng, name, shape, _maybe(rng, axis=_any_axis(rng, shape), p=rng.randint(1, 2)))
 
 
 def _mean_variance(rng: Numbers, name: str) -> Drawn:
     shape = rng.image or (1, *(rng.randint(2, 4) for _ in range(rng.randint(2, 3))))
     axes = [*rng.sample(range(1 - len(shape), 0), rng.randint(1, 2)), *([-len(shape)] if rng.random() < 0.3 else [])]
     attributes = {"axes": [axis + rng.choice((0, len(shape))) for axis in axes]} if len(shape) < 4 or rng.random() < 0.6 else {}
-    return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape))
+    return _node(rng, name, shape, attributes)
 
 
 def _softmax(rng: Numbers, name: str) -> Drawn:
     shape, opset = _shape(rng, 1, 5), rng.choice((11, 13))
-    attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1))
-    return Drawn(name, (Fed(shape),), attributes if len(shape) > 1 else {"axis": 0}, opset, free=_free(rng, shape))
+    attributes = _maybe(rng, axis=_any_axis(rng, shape))
+    return _node(rng, name, shape, attributes if len(shape) > 1 else {"axis": 0}, opset=opset)
 
 
 def _lrn(rng: Numbers, name: str) -> Drawn:
     shape = _image(rng, 1, 4, 6, (2,))
-    attributes = {"size": rng.choice((1, 3, 5)), **_maybe(rng, alpha=0.3, beta=0.6, bias=1.5)}
-    return Drawn(name, (Fed(shape),), attributes, free=rng.random() < 0.5)
+    return _node(rng, name, shape, {"size": rng.choice((1, 3, 5)), **_maybe(rng, alpha=0.3, beta=0.6, bias=1.5)})
 
 
 def _reduce(rng: Numbers, name: str) -> Drawn:
@@ -267,19 +275,18 @@ def _reduce(rng: Numbers, name: str) -> Drawn:
     form = rng.choice(("axes",) * 4 + ("none", "empty"))
     attributes = _maybe(rng, keepdims=rng.randint(0, 1))
     kind = "float32" if "L" in name or rng.random() < 0.8 else "int32"
-    x = Fed(shape, kind, 0.2 if "Log" in name and "Exp" not in name else None)
-    given: tuple[Given, ...] = (x,)
+    given: list[Given] = [Fed(shape, kind, 0.2 if "Log" in name and "Exp" not in name else None)]
     if opset == 18 or (opset == 13 and name == "ReduceSum"):
         attributes |= _maybe(rng, noop_with_empty_axes=rng.randint(0, 1))
-        given = (x, np.array(axes if form == "axes" else [], np.int64)) if form != "none" else (x,)
+        given += [np.array(axes if form == "axes" else [], np.int64)] if form != "none" else []
     elif form == "axes":
         attributes["axes"] = axes
-    return Drawn(name, given, attributes, opset, free=_free(rng, shape) and kind == "float32")
+    return Drawn(name, tuple(given), attributes, opset, free=_free(rng, shape) and kind == "float32")
 
 
 def _argument(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
-    attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1), keepdims=rng.randint(0, 1))
+    attributes = _maybe(rng, axis=_any_axis(rng, shape), keepdims=rng.randint(0, 1))
     kind = rng.choice(("float32", "int32"))
     if kind == "int32":  # with equal elements
         attributes |= _maybe(rng, select_last_index=rng.randint(0, 1))
@@ -290,7 +297,7 @@ def _running(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     attributes = _maybe(rng, exclusive=rng.randint(0, 1), reverse=rng.randint(0, 1))
     kind = rng.choice(("float32", "float32", "int32"))
-    return Drawn(name, (Fed(shape, kind), np.array(rng.randint(-len(shape), len(shape) - 1))), attributes)
+    return Drawn(name, (Fed(shape, kind), np.array(_any_axis(rng, shape))), attributes)
 
 
 def _gather(rng: Numbers, name: str) -> Drawn:
@@ -301,7 +308,7 @@ def _gather(rng: Numbers, name: str) -> Drawn:
     size = shape[axis]
     if name == "GatherElements":
         places = tuple(rng.randint(1, n) if at != axis else rng.randint(1, 4) for at, n in enumerate(shape))
-    lines = np.array([rng.randint(-size, size - 1) for _ in range(int(np.prod(places)))], np.int64).reshape(places)
+    lines = _numbers(rng, places, -size, size - 1)
     indices = Fed(places, rng.choice(("int64", "int32"))) if rng.random() < 0.4 and places and not rng.image else lines
     attributes = _maybe_axis(rng, axis, shape)
     return Drawn(name, (Fed(shape), indices), attributes, free=name == "Gather" and _free(rng, shape))
@@ -312,31 +319,31 @@ def _gather_nd(rng: Numbers, name: str) -> Drawn:
     batch = rng.randint(0, min(2, len(shape) - 1))
     depth = rng.randint(1, len(shape) - batch)
     places = (*shape[:batch], *(rng.randint(1, 3) for _ in range(rng.randint(0, 1))), depth)
-    lines = np.array([rng.randint(-2, 1) for _ in range(int(np.prod(places)))], np.int64).reshape(places)
+    lines = _numbers(rng, places, -2, 1)
     indices = Fed(places, "int64") if rng.random() < 0.4 else lines
     return Drawn(name, (Fed(shape), indices), {"batch_dims": batch} if batch else {})
 
 
 def _scatter(rng: Numbers, name: str) -> Drawn:
     shape = tuple(rng.randint(2, 4) for _ in range(rng.randint(1, 4)))
-    opset = 18
-    how = rng.choice((None, "none", "add", "mul", "max", "min"))
-    attributes: dict[str, Any] = {} if how is None else {"reduction": how}
-    once = how in (None, "none")
+    reduction = rng.choice((None, "none", "add", "mul", "max", "min"))
+    attributes: dict[str, Any] = {} if reduction is None else {"reduction": reduction}
+    once = reduction in (None, "none")
     if name == "ScatterND":
         depth = rng.randint(1, len(shape))
-        count = rng.randint(1, 1 if once else 3)
-        lines = np.array([[rng.randint(-size, size - 1) for size in shape[:depth]] for _ in range(count)], np.int64)
-        indices: Given = lines if rng.random() < 0.6 else Fed((count, depth), "int64")
-        return Drawn(name, (Fed(shape), indices, _operand(rng, (count, *shape[depth:]))), attributes, opset)
-    axis = rng.randint(0, len(shape) - 1)
-    places = tuple(rng.randint(1, n) for n in shape)
-    if once:
-        places = tuple(1 if at == axis else n for at, n in enumerate(places))
-    lines = np.array([rng.randint(-shape[axis], shape[axis] - 1) for _ in range(int(np.prod(places)))], np.int64)
-    indices = lines.reshape(places) if rng.random() < 0.6 else Fed(places, "int64")
-    attributes |= _maybe_axis(rng, axis, shape)
-    return Drawn(name, (Fed(shape), indices, _operand(rng, places)), attributes, opset)
+        places: tuple[int, ...] = (rng.randint(1, 1 if once else 3), depth)
+        lines = np.array([[rng.randint(-size, size - 1) for size in shape[:depth]] for _ in range(places[0])], np.int64)
+        updates = (places[0], *shape[depth:])
+    else:
+        axis = rng.randint(0, len(shape) - 1)
+        updates = places = tuple(rng.randint(1, n) for n in shape)
+        if once:
+            updates = places = tuple(1 if at == axis else n for at, n in enumerate(places))
+        lines = _numbers(rng, places, -shape[axis], shape[axis] - 1)
+    indices: Given = lines if rng.random() < 0.6 else Fed(places, "int64")
+    if name == "ScatterElements":
+        attributes |= _maybe_axis(rng, axis, shape)
+    return Drawn(name, (Fed(shape), indices, _operand(rng, updates)), attributes, 18)
 
 
 def _one_hot(rng: Numbers, name: str) -> Drawn:
@@ -352,9 +359,9 @@ def _top(rng: Numbers, name: str) -> Drawn:
     count = rng.randint(1, shape[axis])
     attributes = _maybe_axis(rng, axis, shape, len(shape) - 1)
     if rng.random() < 0.2:
-        return Drawn(name, (Fed(shape),), {**attributes, "k": count}, 9, 2, _free(rng, shape))
+        return _node(rng, name, shape, {**attributes, "k": count}, opset=9, outputs=2)
     attributes |= _maybe(rng, largest=rng.randint(0, 1), sorted=1)
-    return Drawn(name, (Fed(shape), np.array([count])), attributes, 17, 2, _free(rng, shape))
+    return _node(rng, name, shape, attributes, np.array([count]), outputs=2)
 
 
 def _reshape(rng: Numbers, name: str) -> Drawn:
@@ -365,12 +372,12 @@ def _reshape(rng: Numbers, name: str) -> Drawn:
     if rng.random() < 0.4 and target[0] == shape[0]:
         target[0] = 0
     attributes = {"allowzero": rng.randint(0, 1)} if rng.random() < 0.3 else {}
-    return Drawn(name, (Fed(shape), np.array(target, np.int64)), attributes, free=_free(rng, shape))
+    return _node(rng, name, shape, attributes, np.array(target, np.int64))
 
 
 def _flatten(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
-    return Drawn(name, (Fed(shape),), _maybe(rng, axis=rng.randint(-len(shape), len(shape))), free=_free(rng, shape))
+    return _node(rng, name, shape, _maybe(rng, axis=rng.randint(-len(shape), len(shape))))
 
 
 def _squeeze(rng: Numbers, name: str) -> Drawn:
@@ -379,10 +386,8 @@ def _squeeze(rng: Numbers, name: str) -> Drawn:
     shape = tuple(1 if axis in ones else rng.randint(2, 4) for axis in range(rank))
     axes = [axis - rng.choice((0, rank)) for axis in rng.sample(ones, rng.randint(1, len(ones)))]
     opset, given = rng.choice((11, 13)), rng.random() < 0.7
-    if opset == 11:
-        return Drawn(name, (Fed(shape),), {"axes": axes} if given else {}, opset, free=_free(rng, shape))
-    inputs: tuple[Given, ...] = (Fed(shape), np.array(axes)) if given else (Fed(shape),)
-    return Drawn(name, inputs, {}, opset, free=_free(rng, shape))
+    attributes = {"axes": axes} if given and opset == 11 else {}
+    return _node(rng, name, shape, attributes, *([np.array(axes)] if given and opset == 13 else []), opset=opset)
 
 
 def _unsqueeze(rng: Numbers, name: str) -> Drawn:
@@ -390,14 +395,13 @@ def _unsqueeze(rng: Numbers, name: str) -> Drawn:
     rank = len(shape) + rng.randint(1, 2)
     axes = [axis - rng.choice((0, rank)) for axis in rng.sample(range(rank), rank - len(shape))]
     if rng.random() < 0.5:
-        return Drawn(name, (Fed(shape),), {"axes": axes}, 11, free=_free(rng, shape))
-    return Drawn(name, (Fed(shape), np.array(axes)), {}, 13, free=_free(rng, shape))
+        return _node(rng, name, shape, {"axes": axes}, opset=11)
+    return _node(rng, name, shape, {}, np.array(axes), opset=13)
 
 
 def _transpose(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
-    order = rng.sample(range(len(shape)), len(shape))
-    attributes = _maybe(rng, perm=order)
+    attributes = _maybe(rng, perm=rng.sample(range(len(shape)), len(shape)))
     return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape) and attributes.get("perm", [1])[0] == 0)
 
 
@@ -412,13 +416,10 @@ def _slice(rng: Numbers, name: str) -> Drawn:
         far = rng.random() < 0.3
         steps.append(step)
         starts.append(start - size if rng.random() < 0.3 else start)
-        ends.append(
-            (2**31 - 1 if step > 0 else -(2**31))
-            if far or end < 0
-            else end - size
-            if end < size and rng.random() < 0.3
-            else end
-        )
+        if far or end < 0:
+            ends.append(2**31 - 1 if step > 0 else -(2**31))
+        else:
+            ends.append(end - size if end < size and rng.random() < 0.3 else end)
     if rng.random() < 0.5:
         axes = [_axis(rng, axis, shape) for axis in axes]
     free = _free(rng, shape)
@@ -426,8 +427,7 @@ def _slice(rng: Numbers, name: str) -> Drawn:
     if form == "old":
         return Drawn(name, (Fed(shape),), {"starts": starts, "ends": ends, "axes": axes}, 9, free=free)
     given = [np.array(values, np.int64) for values in (starts, ends, axes, steps)]
-    count = {"steps": 4, "axes": 3, "none": 2}[form]
-    return Drawn(name, (Fed(shape), *given[:count]), free=free)
+    return Drawn(name, (Fed(shape), *given[: {"steps": 4, "axes": 3, "none": 2}[form]]), free=free)
 
 
 def _split(rng: Numbers, name: str) -> Drawn:
@@ -436,15 +436,18 @@ def _split(rng: Numbers, name: str) -> Drawn:
     count = rng.randint(1, min(3, shape[axis]))
     cuts = sorted(rng.sample(range(1, shape[axis]), count - 1))
     sizes = [int(size) for size in np.diff([0, *cuts, shape[axis]])]
-    attributes = _maybe_axis(rng, axis, shape)
+    attributes: dict[str, Any] = _maybe_axis(rng, axis, shape)
     free, opset = _free(rng, shape), rng.choice((11, 13, 18))
+    more: list[Given] = []
     if opset == 18 and rng.random() < 0.5:
-        return Drawn(name, (Fed(shape),), {**attributes, "num_outputs": count}, opset, count, free)
-    if opset < 18 and shape[axis] % count == 0 and rng.random() < 0.4:
-        return Drawn(name, (Fed(shape),), attributes, opset, count, free)
-    if opset == 11:
-        return Drawn(name, (Fed(shape),), {**attributes, "split": sizes}, opset, count, free)
-    return Drawn(name, (Fed(shape), np.array(sizes)), attributes, opset, count, free)
+        attributes["num_outputs"] = count
+    elif opset < 18 and shape[axis] % count == 0 and rng.random() < 0.4:
+        pass  # equal parts, one for each output
+    elif opset == 11:
+        attributes["split"] = sizes
+    else:
+        more = [np.array(sizes)]
+    return Drawn(name, (Fed(shape), *more), attributes, opset, count, free)
 
 
 def _expand(rng: Numbers, name: str) -> Drawn:
@@ -458,26 +461,26 @@ def _tile(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     times = [rng.randint(1, 3) for _ in shape]
     times[0] = rng.choice((1, 1, 2))
-    return Drawn(name, (Fed(shape), np.array(times)), free=_free(rng, shape))
+    return _node(rng, name, shape, {}, np.array(times))
 
 
 def _pad(rng: Numbers, name: str) -> Drawn:
     shape = rng.image or tuple(max(3, size) if at else size for at, size in enumerate(_shape(rng, 1, 4)))
     mode = rng.choice((None, "constant", "reflect", "edge", "wrap"))
-    axes = rng.sample(range(len(shape)), rng.randint(1, len(shape))) if rng.random() < 0.4 else list(range(len(shape)))
+    every = list(range(len(shape)))
+    axes = rng.sample(every, rng.randint(1, len(shape))) if rng.random() < 0.4 else every
     moved = -1 if mode in (None, "constant") else 0
     pads = [0 if shape[axis] == 1 else rng.randint(moved, 2) for axis in axes * 2]
     attributes = {} if mode is None else {"mode": mode}
     free = _free(rng, shape)
-    if len(axes) == len(shape) and axes == list(range(len(shape))) and rng.random() < 0.3 and mode != "wrap":
+    if axes == every and rng.random() < 0.3 and mode != "wrap":
         return Drawn(name, (Fed(shape),), {**attributes, "pads": pads, **_maybe(rng, value=0.75)}, 10, free=free)
-    fill = rng.choice((None, np.array(-0.5, F), np.array(2, F)))
-    given: tuple[Given, ...] = (Fed(shape), np.array(pads), fill)
-    if axes != list(range(len(shape))):
-        given = (*given, np.array([_axis(rng, axis, shape) for axis in axes]))
-    elif fill is None:
-        given = given[:2]
-    return Drawn(name, given, attributes, 19, free=free)
+    given: list[Given] = [Fed(shape), np.array(pads), rng.choice((None, np.array(-0.5, F), np.array(2, F)))]
+    if axes != every:
+        given.append(np.array([_axis(rng, axis, shape) for axis in axes]))
+    elif given[-1] is None:
+        given.pop()
+    return Drawn(name, tuple(given), attributes, 19, free=free)
 
 
 def _blocks(rng: Numbers, name: str) -> Drawn:
@@ -485,7 +488,7 @@ def _blocks(rng: Numbers, name: str) -> Drawn:
     to_space = name == "DepthToSpace"
     shape = (1, c * block * block, h, w) if to_space else (1, c, h * block, w * block)
     attributes = {"blocksize": block, **(_maybe(rng, mode=rng.choice(("DCR", "CRD"))) if to_space else {})}
-    return Drawn(name, (Fed(rng.image or shape),), attributes, free=rng.random() < 0.5)
+    return _node(rng, name, rng.image or shape, attributes)
 
 
 def _triangle(rng: Numbers, name: str) -> Drawn:
@@ -502,30 +505,22 @@ def _concat(rng: Numbers, name: str) -> Drawn:
         dims = tuple(rng.randint(1, 3) if at == axis and given else size for at, size in enumerate(shape))
         given.append(_operand(rng, dims, 0.7) if given else Fed(dims))
     rng.shuffle(given)
-    return Drawn(
-        name,
-        tuple(given),
-        {"axis": _axis(rng, axis, shape)},
-        free=axis > 0 and all(isinstance(x, Fed) for x in given) and _free(rng, shape),
-    )
+    attributes = {"axis": _axis(rng, axis, shape)}
+    free = axis > 0 and all(isinstance(x, Fed) for x in given) and _free(rng, shape)
+    return Drawn(name, tuple(given), attributes, free=free)
 
 
 def _broadcast(rng: Numbers, shape) -> tuple[int, ...]:
     """A shape that broadcasts with `shape`, mostly to it."""
     other = tuple(size if rng.random() < 0.6 else 1 for size in shape)
-    if rng.random() < 0.4:
-        other = other[rng.randint(0, len(other)) :]
-    return other
+    return other[rng.randint(0, len(other)) :] if rng.random() < 0.4 else other
 
 
 def _binary(rng: Numbers, name: str) -> Drawn:
-    shape = _shape(rng, 1, 5)
-    kind = {"And": "bool", "Or": "bool", "Xor": "bool"}.get(name, "float32")
-    if name.startswith("Bitwise") or (
-        not rng.image and name in ("Add", "Sub", "Mul", "Mod", "Equal", "Less") and rng.random() < 0.2
-    ):
+    shape, bits = _shape(rng, 1, 5), name.startswith("Bitwise")
+    kind = "bool" if name in ("And", "Or", "Xor") else "float32"
+    if bits or (not rng.image and name in ("Add", "Sub", "Mul", "Mod", "Equal", "Less") and rng.random() < 0.2):
         kind = rng.choice(("int32", "int64"))
-    opset = 18 if name.startswith("Bitwise") else 17
     other = _broadcast(rng, shape)
     constant = np.array(_normal(rng, other, 2) + F(0.01), F)
     if kind != "float32":
@@ -535,15 +530,15 @@ def _binary(rng: Numbers, name: str) -> Drawn:
     attributes = {"fmod": 1} if name == "Mod" and kind == "float32" else _maybe(rng, fmod=1) if name == "Mod" else {}
     above = 0.3 if name in ("Pow", "Div", "Mod") and kind == "float32" else None
     second: Given = Fed(other, kind, above) if not rng.image and rng.random() < 0.5 else constant
-    first = Fed(shape, kind, 0.1 if name == "Pow" else None)
+    given: tuple[Given, ...] = (Fed(shape, kind, 0.1 if name == "Pow" else None), second)
     if kind != "float32" and name == "Mod":
-        second = constant
-    free = _free(rng, shape) and not (isinstance(second, Fed) and len(other) not in (0, 1, len(shape)))
+        given = (given[0], constant)
+    free = _free(rng, shape) and not (isinstance(given[1], Fed) and len(other) not in (0, 1, len(shape)))
     if rng.random() < 0.4 and name not in ("Div", "Mod", "Pow"):
-        return Drawn(name, (second, first), attributes, opset, free=free)
-    if name == "Div" and rng.random() < 0.3:
-        return Drawn(name, (constant, Fed(shape, kind, 0.3)), attributes, opset, free=_free(rng, shape))
-    return Drawn(name, (first, second), attributes, opset, free=free)
+        given = given[::-1]
+    elif name == "Div" and rng.random() < 0.3:
+        given, free = (constant, Fed(shape, kind, 0.3)), _free(rng, shape)
+    return Drawn(name, given, attributes, 18 if bits else 17, free=free)
 
 
 def _several(rng: Numbers, name: str) -> Drawn:
@@ -560,39 +555,30 @@ def _several(rng: Numbers, name: str) -> Drawn:
 
 def _where(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
-    return Drawn(
-        name,
-        (Fed(_broadcast(rng, shape) or shape, "bool"), _operand(rng, shape, 0.6), _operand(rng, _broadcast(rng, shape), 0.3)),
-    )
+    condition = Fed(_broadcast(rng, shape) or shape, "bool")
+    return Drawn(name, (condition, _operand(rng, shape, 0.6), _operand(rng, _broadcast(rng, shape), 0.3)))
 
 
 def _clip(rng: Numbers, name: str) -> Drawn:
     shape, opset = _shape(rng, 1, 5), rng.choice((10, 13))
-    low, high = rng.choice((None, -0.5, 0.0, 0.25)), rng.choice((None, 0.75, 6.0, 0.3))
+    limits = {"min": rng.choice((None, -0.5, 0.0, 0.25)), "max": rng.choice((None, 0.75, 6.0, 0.3))}
     if opset == 10:
-        limits = {"min": low, "max": high}
-        return Drawn(
-            name,
-            (Fed(shape),),
-            {key: value for key, value in limits.items() if value is not None},
-            opset,
-            free=_free(rng, shape),
-        )
-    given = [None if value is None else np.array(value, F) for value in (low, high)]
+        return _node(rng, name, shape, {key: value for key, value in limits.items() if value is not None}, opset=opset)
+    given = [None if value is None else np.array(value, F) for value in limits.values()]
     while given and given[-1] is None:
         given.pop()
-    return Drawn(name, (Fed(shape), *given), free=_free(rng, shape))
+    return _node(rng, name, shape, {}, *given)
 
 
 def _prelu(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 5)
     slope = rng.choice(((), (1,), (shape[1], *(1,) * (len(shape) - 2)) if len(shape) > 1 else (1,), _broadcast(rng, shape)))
-    return Drawn(name, (Fed(shape), _operand(rng, slope, 0.2 if slope else 0)), free=_free(rng, shape))
+    return _node(rng, name, shape, {}, _operand(rng, slope, 0.2 if slope else 0))
 
 
 def _shift(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 3)
-    amount = np.array([rng.randint(0, 3) for _ in range(shape[-1])], np.uint8)
+    amount = _numbers(rng, shape[-1:], 0, 3).astype(np.uint8)
     return Drawn(name, (Fed(shape, "uint8", 1.0), amount), {"direction": rng.choice(("LEFT", "RIGHT"))})
 
 
@@ -608,52 +594,53 @@ def _unary(rng: Numbers, name: str) -> Drawn:
         "IsInf": {"detect_negative": rng.randint(0, 1)},
         "Gelu": {"approximate": rng.choice(("none", "tanh"))},
     }.get(name, {})
-    opset = {"Gelu": 20, "Mish": 18}.get(name, 17)
+    opset = {"Gelu": 20, "Mish": 18, "BitwiseNot": 18}.get(name, 17)
     above = {"Log": 0.1, "Sqrt": 0.05, "Reciprocal": 0.3, "Acosh": 1.1}.get(name)
     kind = {"Not": "bool", "BitwiseNot": "int32"}.get(name, "float32")
-    if name == "BitwiseNot":
-        opset = 18
-    return Drawn(
-        name, (Fed(shape, kind, above),), _maybe(rng, **attributes), opset, free=_free(rng, shape) and kind == "float32"
-    )
+    attributes = _maybe(rng, **attributes)
+    return Drawn(name, (Fed(shape, kind, above),), attributes, opset, free=_free(rng, shape) and kind == "float32")
 
 
 def _cast(rng: Numbers, name: str) -> Drawn:
     shape = _shape(rng, 1, 4)
     to = rng.choice((TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.INT8))
     if name == "CastLike":
-        like = np.zeros(1, helper.tensor_dtype_to_np_dtype(to))
-        return Drawn(name, (Fed(shape), like))
-    return Drawn(name, (Fed(shape),), {"to": to}, free=_free(rng, shape))
+        return Drawn(name, (Fed(shape), np.zeros(1, helper.tensor_dtype_to_np_dtype(to))))
+    return _node(rng, name, shape, {"to": to})
+
+
+def _factors(rng: Numbers, shape) -> list[float]:
+    """Factors of a Resize; ONNX Runtime copies a tensor that stays as large."""
+    factors = [1.0, 1.0, *(rng.choice((1.0, 2.0, 3.0, 0.5, 1.5, 0.6, 0.7, 1.2)) for _ in shape[2:])]
+    if any(1 < scale < 1.5 and int(scale * size) == size for scale, size in zip(factors, shape, strict=True)):
+        factors = [2.0 if scale == 1.2 else scale for scale in factors]
+    return factors
+
+
+def _upsample(rng: Numbers, name: str) -> Drawn:
+    shape = _image(rng, 2, 9)
+    free, factors = rng.random() < 0.5, [max(1.0, scale) for scale in _factors(rng, shape)]
+    mode = rng.choice(("nearest", "linear")) if len(shape) == 4 else "nearest"
+    if rng.random() < 0.4:
+        return Drawn(name, (Fed(shape),), {"mode": mode, "scales": factors}, 7, free=free)
+    return Drawn(name, (Fed(shape), np.array(factors, F)), {"mode": mode}, 9, free=free)
 
 
 def _resize(rng: Numbers, name: str) -> Drawn:
     shape = _image(rng, 2, 9)
-    rank, free = len(shape), rng.random() < 0.5
-    plain = [1.0, 1.0, *(rng.choice((1.0, 2.0, 3.0, 0.5, 1.5, 0.6, 0.7, 1.2)) for _ in range(rank - 2))]
-    if any(1 < scale < 1.5 and int(scale * size) == size for scale, size in zip(plain, shape, strict=True)):
-        plain = [2.0 if scale == 1.2 else scale for scale in plain]  # ONNX Runtime copies a tensor that stays as large
-    if name == "Upsample":
-        mode = rng.choice(("nearest", "linear")) if rank == 4 else "nearest"
-        plain = [max(1.0, scale) for scale in plain]
-        if rng.random() < 0.4:
-            return Drawn(name, (Fed(shape),), {"mode": mode, "scales": plain}, 7, free=free)
-        return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": mode}, 9, free=free)
+    rank, free, factors = len(shape), rng.random() < 0.5, _factors(rng, shape)
     opset = rng.choice((10, 11, 13, 18, 19))
     mode = rng.choice(("nearest", "nearest", "linear", "cubic" if rank == 4 else "linear"))
     attributes: dict[str, Any] = {"mode": mode}
     if opset == 10:
-        return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": "linear" if mode == "cubic" else mode}, 10, free=free)
+        return Drawn(name, (Fed(shape), np.array(factors, F)), {"mode": "linear" if mode == "cubic" else mode}, 10, free=free)
     ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] + (
         ["half_pixel_symmetric"] if opset >= 19 else ["tf_half_pixel_for_nn"] if opset == 11 and mode == "nearest" else []
     )
     attributes |= _maybe(rng, coordinate_transformation_mode=rng.choice(ways))
-    if (
-        attributes.get("coordinate_transformation_mode") == "align_corners"
-    ):  # lengths that are no whole numbers: the definition counts
-        plain = [
-            scale if scale * size == int(scale * size) else 2.0 for scale, size in zip(plain, shape, strict=True)
-        ]  # them, ORT not
+    if attributes.get("coordinate_transformation_mode") == "align_corners":
+        # The definition counts lengths that are no whole numbers, ONNX Runtime does not.
+        factors = [scale if (scale * size).is_integer() else 2.0 for scale, size in zip(factors, shape, strict=True)]
     if mode == "nearest":
         attributes |= _maybe(rng, nearest_mode=rng.choice(("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")))
     if mode == "cubic":
@@ -666,23 +653,19 @@ def _resize(rng: Numbers, name: str) -> Drawn:
             axes = list(range(2, rank))
             attributes["axes"] = [axis - rng.choice((0, rank)) for axis in axes]
     sizes = [shape[axis] if axis < 2 else rng.randint(1, 8) for axis in axes]
-    given: tuple[Given, ...] = (Fed(shape), np.zeros(0, F) if opset == 11 else None)
+    absent = np.zeros(0, F) if opset == 11 else None
     if rng.random() < 0.5:
-        given = (*given, np.array([plain[axis] for axis in axes], F))
-    else:
-        free &= len(axes) < rank  # a size for the batch is one for a batch of one
-        given = (*given, np.zeros(0, F) if opset == 11 else None, np.array(sizes, np.int64))
-        if opset >= 18 and len(axes) < rank and rng.random() < 0.5:
-            attributes |= {"axes": axes, "keep_aspect_ratio_policy": rng.choice(("stretch", "not_larger", "not_smaller"))}
-    return Drawn(name, given, attributes, opset, free=free)
+        return Drawn(name, (Fed(shape), absent, np.array([factors[axis] for axis in axes], F)), attributes, opset, free=free)
+    free &= len(axes) < rank  # a size for the batch is one for a batch of one
+    if opset >= 18 and len(axes) < rank and rng.random() < 0.5:
+        attributes |= {"axes": axes, "keep_aspect_ratio_policy": rng.choice(("stretch", "not_larger", "not_smaller"))}
+    return Drawn(name, (Fed(shape), absent, absent, np.array(sizes, np.int64)), attributes, opset, free=free)
 
 
 def _matmul(rng: Numbers, name: str) -> Drawn:
     m, k, n = (rng.randint(1, 4) for _ in range(3))
-    left, right = (
-        rng.choice(((m, k), (1, k), (k,), (1, m, k), (1, 2, m, k))),
-        rng.choice(((k, n), (k, n), (k,), (1, k, n), (1, 2, k, n), (2, k, n))),
-    )
+    left = rng.choice(((m, k), (1, k), (k,), (1, m, k), (1, 2, m, k)))
+    right = rng.choice(((k, n), (k, n), (k,), (1, k, n), (1, 2, k, n), (2, k, n)))
     form = rng.choice(("left", "both", "both", "right"))
     if rng.image is not None:
         left, right, form = rng.image, (rng.image[-1], n), "left"
@@ -694,28 +677,26 @@ def _gemm(rng: Numbers, name: str) -> Drawn:
     m, k, n = rng.choice((1, 1, 3)), rng.randint(1, 4), rng.randint(1, 4)
     attributes = _maybe(rng, transA=rng.choice((0, 0, 1)), transB=rng.randint(0, 1), alpha=0.5, beta=2.0)
     left, right = ((k, m) if attributes.get("transA") else (m, k)), ((n, k) if attributes.get("transB") else (k, n))
-    given: tuple[Given, ...] = (Fed(left), _operand(rng, right, 0.3))
+    given: list[Given] = [Fed(left), _operand(rng, right, 0.3)]
     if rng.random() < 0.7:
-        given = (*given, _operand(rng, rng.choice(((n,), (1, n), (m, n), (1,), (m, 1), ())), 0.0))
-    return Drawn(name, given, attributes, free=m == 1 and "transA" not in attributes and rng.random() < 0.5)
+        given.append(_operand(rng, rng.choice(((n,), (1, n), (m, n), (1,), (m, 1), ())), 0.0))
+    return Drawn(name, tuple(given), attributes, free=m == 1 and "transA" not in attributes and rng.random() < 0.5)
+
+
+EQUATIONS = (
+    *"bij,bjk->bik bij,jk->bik bij,bkj->bik bijk,bijl->bikl bij->bji bij->b ij,kj->ik bi,bj->bij".split(),
+    *"bij,bij->bij ij,jk bijk,bilk->bijl bij,bjk->bki bijk->bkij".split(),
+    *("bij -> bj", "ijk,ikl->ijl", "bi,bi->b", "bij,ik->bjk"),
+)
 
 
 def _einsum(rng: Numbers, name: str) -> Drawn:
     sizes = dict(zip("bijkl", (1, 2, 3, 4, 2), strict=True))
-    text = rng.choice(
-        (
-            *"bij,bjk->bik bij,jk->bik bij,bkj->bik bijk,bijl->bikl bij->bji bij->b ij,kj->ik bi,bj->bij".split(),
-            *"bij,bij->bij ij,jk bijk,bilk->bijl bij,bjk->bki bijk->bkij".split(),
-            "bij -> bj",
-            "ijk,ikl->ijl",
-            "bi,bi->b",
-            "bij,ik->bjk",
-        )
-    )
-    names = text.replace(" ", "").split("->")[0].split(",")
-    given: list[Given] = [Fed(tuple(sizes[c] for c in term)) for term in names]
-    if len(given) > 1 and rng.random() < 0.4:
-        given[1] = _normal(rng, given[1].shape)  # type: ignore[union-attr]
+    text = rng.choice(EQUATIONS)
+    terms = text.replace(" ", "").split("->")[0].split(",")
+    shapes = [tuple(sizes[letter] for letter in term) for term in terms]
+    second = _normal(rng, shapes[1]) if len(shapes) > 1 and rng.random() < 0.4 else None
+    given = [Fed(shape) if number == 0 or second is None else second for number, shape in enumerate(shapes)]
     return Drawn(name, tuple(given), {"equation": text})
 
 
@@ -726,9 +707,8 @@ def _quantize(rng: Numbers, name: str) -> Drawn:
     size = (shape[axis],) if form == "axis" else ()
     scale = np.array(np.abs(_normal(rng, size)) / 20 + F(0.01), F)
     zero = np.full(size, rng.choice((0, 3, 100 if kind is np.uint8 else -20)), kind)
-    given: tuple[Given, ...] = (Fed(shape), scale, zero) if form != "none" else (Fed(shape), scale)
     attributes = {"axis": _axis(rng, axis, shape)} if form == "axis" else {}
-    return Drawn(name, given, attributes, rng.choice((13, 19)), free=rng.random() < 0.5)
+    return _node(rng, name, shape, attributes, scale, *([zero] if form != "none" else []), opset=rng.choice((13, 19)))
 
 
 UNARY = (
@@ -780,7 +760,8 @@ DRAWS: dict[str, Draw] = {
     "BitShift": _shift,
     **dict.fromkeys(UNARY, _unary),
     **dict.fromkeys(("Cast", "CastLike"), _cast),
-    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    "Resize": _resize,
+    "Upsample": _upsample,
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Einsum": _einsum,

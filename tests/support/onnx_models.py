@@ -65,6 +65,12 @@ def text_model(
     return made
 
 
+def text_forms(text: str) -> dict[str, tuple[str, str, int]]:
+    """`ends`, `body` and `opset` of models by title: "TITLE, OPSET: ENDS" and lines of nodes that begin with blanks."""
+    blocks = re.findall(r"^(\S.*), (\d+): (.*)\n((?:  .*\n)+)", text, re.MULTILINE)
+    return {title: (ends, body, int(opset)) for title, opset, ends, body in blocks}
+
+
 class ModelBuilder:
     """An ONNX model, node by node; each method that adds something returns the name of its tensor."""
 

@@ -8,13 +8,12 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
-from n2d2py.graph import Node
-from n2d2py.graph.forms import Real
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.graph import Node, Real
 from n2d2py.operators.arrays.recurrent.op import GATES
 from support.attention_cases import SHIFTED
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
+from support.ops import ArrayRecurrent
 
 __all__ = ["everything", "parameters"]
 

@@ -9,8 +9,6 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.level_counts import LevelCounts
@@ -20,6 +18,7 @@ from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.report import ReportData
 from n2d2py.targets import Scorer
 from n2d2py.targets.target import ScoreTarget
+from support.ops import ElemWise, Pool
 from support.small_graphs import RELU, Net
 
 

@@ -68,8 +68,11 @@ def tests_for(name: str) -> list[str]:
     found = [f"tests/{one}" for one in listed]
     if path.suffix in (".hpp", ".py"):
         module = Path(*path.parts[2:]) if path.parts[0] == "plugins" else path
-        word = path.name if path.suffix == ".hpp" else ".".join(module.with_suffix("").parts)
-        others = [one for one in naming(re.escape(word)) if not any(Path(one).is_relative_to(each) for each in found)]
+        names = [path.name if path.suffix == ".hpp" else ".".join(module.with_suffix("").parts)]
+        if path.parts[:2] == ("n2d2py", "operators"):  # tests import operators from support.ops
+            names += re.findall(r"^class ([A-Z]\w+)", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+        word = rf"(?:ops\.)?(?:{'|'.join(map(re.escape, names))})"
+        others = [one for one in naming(word) if not any(Path(one).is_relative_to(each) for each in found)]
         found += others if len(others) <= TOO_MANY or not found else []
     return found
 

@@ -6,10 +6,7 @@ import numpy as np
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.pool import Pool
+from support.ops import Affine, Conv, Fc, Pool
 
 RELU = Clip(0.0)
 

@@ -40,9 +40,9 @@ def test_files_hold_the_figures(tmp_path):
     ]
     assert lines_of(home / "Misclassified_test.dat") == ['1 1 0 7 "b \\"x\\".png"', '2 0 1 1 "c.png"']
     assert lines_of(home / "Success_test.dat") == ["0 1 1.000000", "1 0 0.500000", "2 0 0.333333", "3 1 0.500000"]
-    assert lines_of(home / "SuccessTopN_test.dat")[1] == "1 1 1.000000" and (home / "SuccessTopN_test.png").is_file()
+    assert lines_of(home / "SuccessTopN_test.dat")[1] == "1 1 1.000000" and (home / "SuccessTopN_test.svg").is_file()
     assert lines_of(home / "ConfusionMatrix_test_score.dat")[0].split()[:3] == ["0", "0.500000", "0.500000"]
-    assert (home / "ConfusionMatrix_test_score.png").is_file() and (home / "Success_test.png").is_file()
+    assert (home / "ConfusionMatrix_test_score.svg").is_file() and (home / "Success_test.svg").is_file()
     assert lines_of(home / "test" / "classif.log")[1] == '1 "b \\"x\\".png" 1 0 7 1 3'
 
 
@@ -51,8 +51,8 @@ def test_files_are_the_same_every_time(tmp_path):
         write_target_files(tmp_path / name, scored(), "export")
     first = sorted(p for p in (tmp_path / "first").rglob("*") if p.is_file())
     assert {p.name for p in first} == {
-        *"ConfusionMatrix_export.dat ConfusionMatrix_export.png ConfusionMatrix_export_score.dat".split(),
-        *"ConfusionMatrix_export_score.png Success_export.png Misclassified_export.dat Success_export.dat".split(),
+        *"ConfusionMatrix_export.dat ConfusionMatrix_export.svg ConfusionMatrix_export_score.dat".split(),
+        *"ConfusionMatrix_export_score.svg Success_export.svg Misclassified_export.dat Success_export.dat".split(),
         *"classif.log".split(),
     }
     for path in first:

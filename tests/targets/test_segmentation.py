@@ -85,8 +85,8 @@ def test_files(example, tmp_path):
     home = write_target_files(tmp_path, scored(outputs, labels), "test", hue=90)
     names = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     assert names == {
-        *"ConfusionMatrix_test.dat ConfusionMatrix_test.png ConfusionMatrix_test_score.dat".split(),
-        *"ConfusionMatrix_test_score.png Success_test.dat Success_test.png test/0_estimated.png".split(),
+        *"ConfusionMatrix_test.dat ConfusionMatrix_test.svg ConfusionMatrix_test_score.dat".split(),
+        *"ConfusionMatrix_test_score.svg Success_test.dat Success_test.svg test/0_estimated.png".split(),
         *"test/0_label.png test/1_estimated.png test/1_label.png".split(),
     }
     estimated = np.asarray(Image.open(home / "test" / "0_estimated.png"))

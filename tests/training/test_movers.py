@@ -4,7 +4,6 @@ The commands and the blocks of movers.txt are facts of N2D2's documentation, wit
 """
 
 import importlib.util
-import os
 import re
 import wave
 from pathlib import Path
@@ -242,60 +241,3 @@ def test_blocks_of_the_documentation(command, block, code, network, capsys):
     assert "E099" not in text and "Traceback" not in text
     assert (status == 0) == (code is None or code.startswith("W")), text
     assert code is None or any(f"N2D2-{one}" in text for one in code.split("|")), text
-
-
-# ---- N2D2's own files, where N2D2_SOURCE names a checkout: its licence keeps them out of this repository
-STOPPED = {
-    "IMDBWIKI_FasterRCNN.ini": "E231",
-    "LeNet_quant.ini": "E242",
-    "ResNet-18-BN.ini": "E411",
-    "VGG16.ini": "E110",
-    "mnist-stdp.ini": "E222",
-    "mnist-stdp-ijcnn.ini": "E222",
-    "n-mnist-stdp.ini": "E406",
-}
-"""Those that do not learn, 7 of 27: detection heads, early quantizers, no [sp], an undefined macro, spikes."""
-OWN = sorted(
-    path for path in Path(os.environ.get("N2D2_SOURCE", "/nowhere"), "models").glob("*.ini") if "ONNX" not in path.name
-)
-
-
-def public_data(root: Path) -> None:
-    """A few random images in the layouts of CIFAR-10, ImageNet, GTSRB and IMDB-WIKI."""
-    rng = np.random.default_rng(0)
-
-    def save(path: Path, size: tuple[int, int]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(rng.integers(0, 256, (*size, 3), np.uint8)).save(path)
-
-    cifar, imagenet, signs = root / "cifar-10-batches-bin", root / "ILSVRC2012", root / "GTSRB"
-    cifar.mkdir()
-    for name in [*(f"data_batch_{k}" for k in range(1, 6)), "test_batch"]:
-        (cifar / f"{name}.bin").write_bytes(b"".join(bytes([k]) + rng.bytes(3072) for k in range(4)))
-    (cifar / "batches.meta.txt").write_text("\n".join("abcdefghij"))
-    for k in range(3):
-        save(imagenet / "train" / f"n{k}" / f"n{k}_0.JPEG", (260, 300))
-        save(imagenet / "val" / f"{k}.JPEG", (260, 300))
-    (imagenet / "synsets.txt").write_text("\n".join(f"n{k}" for k in range(1000)))
-    (imagenet / "val.txt").write_text("\n".join(f"{k}.JPEG {k}" for k in range(3)))
-    for k in range(43):
-        for again in range(2):
-            save(signs / "Final_Training" / "Images" / f"{k:05}" / f"{again}.ppm", (30, 30))
-    save(signs / "Final_Test" / "Images" / "0.ppm", (30, 30))
-    faces = root / "IMDB-WIKI"
-    (faces / "imdb_metadata").mkdir(parents=True)
-    (faces / "imdb_metadata" / "wiki.csv").write_text("".join(f"{k}.jpg;A;9;9;40;40;1980;{2000 + k};1\n" for k in range(8)))
-    for k in range(8):
-        save(faces / "wiki" / f"{k}.jpg", (60, 80))
-    (signs / "GT-final_test.csv").write_text("Filename;ClassId\n0.ppm;0\n")
-
-
-@TRAINS
-@pytest.mark.slow
-@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
-def test_files_of_n2d2_learn(path, network, capsys):
-    """One epoch of a few random images, or the documented code."""
-    public_data(network.parent / "data")
-    status = cli.main([str(path), "-w", "/dev/null", "-learn-epoch", "1", "-o", str(network.parent / "out")])
-    text, code = capsys.readouterr().err, STOPPED.get(path.name)
-    assert (status == 0) == (code is None) and (code is None or f"N2D2-{code}" in text), text

@@ -9,6 +9,7 @@ import pytest
 from support.export_build import compare_outputs, make, run_export
 from support.export_networks import U8, Builder, chain, random_inputs, request, residual, write_export
 from support.kernel_harness import ROOT
+from support.ops import Conv
 from support.programs import run_command
 from support.vulkan_cases import VALIDATION, need_validation, need_vulkan, silent
 
@@ -17,7 +18,6 @@ from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli, find_target
 from n2d2py.exports.vulkan import shaders
-from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
 TWO_INSTANCES = """

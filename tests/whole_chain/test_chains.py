@@ -111,7 +111,7 @@ def _check_plan(quantized: QuantizedNetwork, given: Mapping[str, Any]) -> None:
     target = find_target("CPP")
     network = replace(quantized.network, params=quantized.network.params.with_values(dict(given)))
     try:
-        memory = plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs)
+        memory = plan_stage(quantized.graph, network.params, target)
     except N2D2Error as error:  # a budget that is too small, a layer that cannot be planned
         assert (error.code == "E607" and "MemoryBudget" in given) or error.code == "E602"
         return

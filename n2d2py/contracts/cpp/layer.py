@@ -179,6 +179,11 @@ class Layer:
         """True if the node has such a constant."""
         return role in self.node.params
 
+    @property
+    def input_zero(self) -> int:
+        """Number that is taken from the integers of the first input: their zero point, or the origin of stored sums."""
+        return int(self.values("origin")[0]) if self.has("origin") else self.inputs[0].zero_point
+
     def sum_type(self, bound: int = 0) -> str:
         """Return the C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
         if not self.integer:
@@ -307,11 +312,8 @@ class Layer:
 LayerFunction = Callable[[Layer], LayerCode]
 LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
 """C++ forms by operator kind."""
-
-
-def cpp(*kinds: str) -> Callable[[LayerFunction], LayerFunction]:
-    """Register the decorated function as the C++ form of operator kinds. Raise InternalError if one has a form already."""
-    return LAYERS.declare(*kinds)
+cpp = LAYERS.declare
+"""Decorator that registers a function as the C++ form of operator kinds."""
 
 
 def layer_code(

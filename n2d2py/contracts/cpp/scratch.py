@@ -21,6 +21,8 @@ from n2d2py.registry import Registry
 
 ScratchFunction = Callable[[Layer], "ScratchNeed | None"]
 _NEEDS: Registry[ScratchFunction] = Registry("the scratch of", "n2d2py.operators.catalog")
+scratch = _NEEDS.declare
+"""Decorator that registers a function of a planned layer as the scratch of operator kinds."""
 _TAIL = 64
 """Bytes that copying may write after windows."""
 _PIXELS = 6
@@ -30,11 +32,6 @@ _TILES = 4
 _BLOCK, _ORDERED_BLOCK, _LARGE_BLOCK, _LINES_BLOCK = 24576, 65536, 262144, 32768
 """Bytes of windows that kernels gather at a time: of layers whose lines have an order, of those with many weights, as lines."""
 _MANY_WEIGHTS = 524288
-
-
-def scratch(*kinds: str) -> Callable[[ScratchFunction], ScratchFunction]:
-    """Register the decorated function of a planned layer as the scratch of operator kinds. A second one is an InternalError."""
-    return _NEEDS.declare(*kinds)
 
 
 def scratch_needs(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices = ExportChoices()) -> dict[str, ScratchNeed]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 
 
 def literal(text: str) -> str:
@@ -26,13 +26,8 @@ def comment(text: str) -> str:
 
 def file_stems(identifiers: Iterable[str], reserved: Iterable[str]) -> dict[str, str]:
     """Return a file stem for each identifier: itself, numbered where another file differs at most by case."""
-    used = {name.lower() for name in reserved}
-    stems = {}
-    for identifier in identifiers:
-        stem = numbered_name(identifier, lambda name: name.lower() in used)
-        used.add(stem.lower())
-        stems[identifier] = stem
-    return stems
+    fresh = FreshNames(reserved, key=str.lower)
+    return {identifier: fresh(identifier) for identifier in identifiers}
 
 
 def float_literal(value: float, ctype: str) -> str:

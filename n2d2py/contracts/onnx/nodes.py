@@ -1,11 +1,4 @@
-"""Declaration of the import of an ONNX operator: a function of its node that adds layers to the Graph.
-
-    @onnx("Elu")
-    def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-        builder.layer(node, Elu(node.attribute("alpha", 1.0)), [node.tensor()])
-
-Plug-ins and built-in operators use the same declaration.
-"""
+"""ONNX nodes, the layers that they become, and the registry of converters."""
 
 from __future__ import annotations
 
@@ -208,15 +201,6 @@ Converter = Callable[[OnnxNode, Builder], None]
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
 """Converters by operator, "domain::Operator" outside the default domain."""
-
-
-def onnx(*operators: str) -> Callable[[Converter], Converter]:
-    """Return a decorator that registers a converter for ONNX operators, "Operator" or "domain::Operator".
-
-    Raises:
-        InternalError: another converter handles one of them.
-    """
-    return CONVERTERS.declare(*(operator.removeprefix("ai.onnx::") for operator in operators))
 
 
 def operator_key(op_type: str, domain: str) -> str:

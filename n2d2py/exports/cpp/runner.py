@@ -20,7 +20,8 @@ from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.concurrency import cores
 from n2d2py.exports.cpp.build import BuiltCopy, start
 from n2d2py.exports.cpp.library import Export
-from n2d2py.graph import QuantGraph, channels, height, width
+from n2d2py.exports.stimuli import from_hwc, hwc_field
+from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import Latency, read_profile
 
 
@@ -57,15 +58,9 @@ class CompiledExport(BuiltCopy):
         file = self.folder / "outputs.bin"
         printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
         log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
-        fields = []
-        for i, name in enumerate(graph.user_outputs):
-            shape = graph.shape(name)
-            fields.append((f"o{i}", graph.type(name).dtype.newbyteorder("<"), (height(shape), width(shape), channels(shape))))
-        rows = self.read_results(file, np.dtype(fields), count)
-        return {
-            name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
-            for i, name in enumerate(graph.user_outputs)
-        }
+        row = np.dtype([(name, *hwc_field(graph.shape(name), graph.type(name).dtype)) for name in graph.user_outputs])
+        rows = self.read_results(file, row, count)
+        return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
 
     def sizes(self) -> dict[str, int]:
         """Output of `make size`: arena and constants by the linker, code by section, the stack of one inference."""

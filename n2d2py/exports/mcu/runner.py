@@ -16,10 +16,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import BuiltCopy, run_make, start
 from n2d2py.exports.mcu.boards import board, core
 from n2d2py.exports.mcu.parameters import McuParameters
-from n2d2py.exports.stimuli import hwc
+from n2d2py.exports.stimuli import from_hwc, hwc, hwc_field
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, height, width
-from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
+from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 from n2d2py.runtime.simulator import ends
 
@@ -126,8 +125,8 @@ def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndar
     lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
     inputs: list[np.ndarray] = []
     for position, name in enumerate(graph.user_inputs):
-        shape, kind = graph.shape(name), graph.type(name).dtype.newbyteorder("<")
-        pixels = (height(shape), width(shape), channels(shape))
+        shape = graph.shape(name)
+        kind, pixels = hwc_field(shape, graph.type(name).dtype)
         values = []
         for line in lines:
             data = (folder / line.split(" ")[position]).read_bytes()
@@ -135,7 +134,7 @@ def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndar
             for _ in range(3):
                 begin = data.index(b"\n", begin) + 1
             values.append(np.frombuffer(data, kind, int(np.prod(pixels)), begin).reshape(pixels))
-        inputs.append(np.moveaxis(np.stack(values), 3, 1).reshape(count, *shape[1:]))
+        inputs.append(from_hwc(np.stack(values), shape))
     return inputs
 
 
@@ -155,15 +154,15 @@ class BoardNetwork(Network):
         self.info = NetworkInfo(graph.name, *ends(graph), layers, details["arena_bytes"])
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        row = np.dtype([(f"o{i}", info.dtype.newbyteorder("<"), _hwc(info)) for i, info in enumerate(self.info.outputs)])
+        row = np.dtype([(info.name, *hwc_field(info.stored, info.dtype)) for info in self.info.outputs])
         rows = self._export.run_stimuli("outputs", inputs, row)
-        return [_nchw(rows[f"o{i}"], info) for i, info in enumerate(self.info.outputs)]
+        return [from_hwc(rows[info.name], info.stored) for info in self.info.outputs]
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         fields = []
         for i, info in enumerate(self.info.layers):
-            lines, pixels, planes = _hwc(info)
-            line = np.dtype([("made", "u1"), ("values", info.dtype.newbyteorder("<"), (pixels, planes))])
+            kind, (lines, *pixels) = hwc_field(info.stored, info.dtype)
+            line = np.dtype([("made", "u1"), ("values", kind, tuple(pixels))])
             fields.append((f"l{i}", line, (lines,)))
         rows = self._export.run_stimuli("layers", inputs, np.dtype([*fields, ("end", "u1")]))
         results = {}
@@ -171,18 +170,8 @@ class BoardNetwork(Network):
             computed = np.all(rows[f"l{i}"]["made"], axis=0)
             if not computed.any():
                 continue
-            values = _nchw(rows[f"l{i}"]["values"], info)
+            values = from_hwc(rows[f"l{i}"]["values"], info.stored)
             if not computed.all():
                 values = np.ma.masked_array(values, np.broadcast_to(~computed[:, None], values.shape))
             results[info.name] = values
         return results
-
-
-def _hwc(info: TensorInfo) -> tuple[int, int, int]:
-    return height(info.stored), width(info.stored), channels(info.stored)
-
-
-def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
-    """(N, H, W, C) as contiguous (N, C, ...) of the tensor's rank, in the byte order of this machine."""
-    moved = np.moveaxis(values, 3, 1).reshape(len(values), *info.stored[1:])
-    return np.ascontiguousarray(moved.astype(info.dtype, copy=False))

@@ -21,7 +21,7 @@ import numpy as np
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import Node, QuantGraph, QuantNode, Weighted
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.quantize import Convert
 
 _HALF = np.float32(0.5)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 
 MAGIC = 7767517
 _HALF, _INT8 = 0x01306B47, 0x000D4B38
@@ -55,8 +55,8 @@ class NetworkFile:
 
     def __init__(self) -> None:
         self._layers: list[NcnnLayer] = []
-        self._names: set[str] = set()
-        self._blobs: set[str] = set()
+        self._names = FreshNames(key=identifier)
+        self._blobs = FreshNames(key=identifier)
 
     def blob(self, name: str) -> str:
         """Return a new blob, named after `name`."""
@@ -158,12 +158,10 @@ def _pad_to_word(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _unique(name: str, used: set[str]) -> str:
+def _unique(name: str, fresh: FreshNames) -> str:
     """Return an unused name without blanks, also unique as a C identifier."""
     stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
-    unique = numbered_name(stem, lambda candidate: identifier(candidate) in used)
-    used.add(identifier(unique))
-    return unique
+    return fresh(stem)
 
 
 def identifier(name: str) -> str:

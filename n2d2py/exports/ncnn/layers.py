@@ -14,6 +14,7 @@ from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_
 from n2d2py.exports.ncnn.functions import Unary, function_layers, limit_layers, rounding_layers, scale_layer, shift_layer
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
+from n2d2py.registry import Registry
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
@@ -251,7 +252,8 @@ def _by_group(scales: np.ndarray, groups: int) -> np.ndarray:
     return scales.reshape(groups, -1)[:, 0]
 
 
-Lowering = Callable[[NcnnLayers, QuantNode], None]
+LOWERINGS: Registry[Callable[[NcnnLayers, QuantNode], None]] = Registry("the ncnn form of")
+"""Functions by operator kind that write a layer, or raise NoForm."""
 
 
 def _window(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> dict[int, Value]:
@@ -264,6 +266,7 @@ def _pad_parameters(pads: Sequence[int]) -> dict[int, Value]:
     return {4: left, 14: top, 15: right, 16: bottom}
 
 
+@LOWERINGS.declare("Conv")
 def _conv(layers: NcnnLayers, node: QuantNode) -> None:
     op = node.op
     if len(node.inputs) > 1:
@@ -279,11 +282,13 @@ def _conv(layers: NcnnLayers, node: QuantNode) -> None:
     layers.add_weighted(node, kind, constants, parameters, op.groups, stays=True)
 
 
+@LOWERINGS.declare("Fc")
 def _fc(layers: NcnnLayers, node: QuantNode) -> None:
     constants = layers.constants(node)
     layers.add_weighted(node, "InnerProduct", constants, {0: len(constants.bias), 1: 1, 2: constants.weights.size})
 
 
+@LOWERINGS.declare("Deconv")
 def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a transposed convolution in floating point; ncnn has no integer one."""
     op, constants = node.op, layers.constants(node)
@@ -297,6 +302,7 @@ def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
     layers.add_weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", constants, parameters)
 
 
+@LOWERINGS.declare("Affine")
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
     """Write scale and bias along the first axis."""
     constants = layers.constants(node)
@@ -304,6 +310,7 @@ def _affine(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(constants.bias)])
 
 
+@LOWERINGS.declare("Pool")
 def _pool(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a pool with explicit padding (mode 1), whose windows are the tool's."""
     op = node.op
@@ -330,6 +337,7 @@ def _pool(layers: NcnnLayers, node: QuantNode) -> None:
     )
 
 
+@LOWERINGS.declare("ElemWise")
 def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     """Write an element-wise operator, two inputs at a time."""
     op = node.op
@@ -358,6 +366,7 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*after, *layers.steps(node)])
 
 
+@LOWERINGS.declare("Concat")
 def _concat(layers: NcnnLayers, node: QuantNode) -> None:
     op = node.op
     if op.slots or (op.rows > 1 and len(layers.graph.shape(node.output)) == 2):
@@ -365,10 +374,12 @@ def _concat(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "Concat", {0: op.axis - 1})
 
 
+@LOWERINGS.declare("Activation")
 def _function(layers: NcnnLayers, node: QuantNode) -> None:
     layers.chain(node, [], None, [*layers.function(node.op.function), *layers.steps(node)])
 
 
+@LOWERINGS.declare("Softmax")
 def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
     shape = layers.graph.shape(node.output)
     axis = axis_along(shape, *node.op.rows(shape)[1:])
@@ -378,6 +389,7 @@ def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "Softmax", {0: axis - 1, 1: 1}, steps=[*log, *layers.steps(node)])
 
 
+@LOWERINGS.declare("Resize")
 def _resize(layers: NcnnLayers, node: QuantNode) -> None:
     op, shape = node.op, layers.graph.shape(node.inputs[0])
     if op.mode == "Nearest":
@@ -392,6 +404,7 @@ def _resize(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "Interp", {0: 1 if op.mode == "Nearest" else 2, 3: op.size[0], 4: op.size[1], 6: int(aligned)})
 
 
+@LOWERINGS.declare("Padding")
 def _padding(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a crop, then zero padding."""
     shape, pads = layers.graph.shape(node.inputs[0]), node.op.pads
@@ -405,6 +418,7 @@ def _padding(layers: NcnnLayers, node: QuantNode) -> None:
     layers.chain(node, chained)
 
 
+@LOWERINGS.declare("Reshape")
 def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a reshape; both layouts have the first axis outermost."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
@@ -415,6 +429,7 @@ def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
     return layers.emit(node, "Reshape", dims(out))
 
 
+@LOWERINGS.declare("Transpose")
 def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
     if len(node.op.perm) != 4:
         raise NoForm(f"a transposition of {len(node.op.perm)} axes")
@@ -424,6 +439,7 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "Permute", {0: ("WHC", "HWC", "WCH", "CWH", "HCW", "CHW").index(names)})
 
 
+@LOWERINGS.declare("IndexSelect")
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
     """Write a range of each axis, or a channel shuffle."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
@@ -445,10 +461,12 @@ def _shuffled_groups(positions: tuple[int, ...] | None, channels: int) -> int:
     return next((g for g in groups if np.array_equal(positions, np.arange(channels).reshape(g, -1).T.reshape(-1))), 0)
 
 
+@LOWERINGS.declare("DepthToSpace")
 def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "PixelShuffle", {0: node.op.block, 1: int(not node.op.channels_first)})
 
 
+@LOWERINGS.declare("LRN")
 def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
     """Write LRN across channels; ncnn divides by the size."""
     op = node.op
@@ -457,29 +475,7 @@ def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
     layers.emit(node, "LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)})
 
 
+@LOWERINGS.declare("Convert", "Identity")
 def _reuse_input(layers: NcnnLayers, node: QuantNode) -> None:
     """Reuse the input, clamped to the limits: blobs between layers are floats."""
     layers.chain(node, [])
-
-
-LOWERINGS: dict[str, Lowering] = {
-    "Activation": _function,
-    "Affine": _affine,
-    "Concat": _concat,
-    "Conv": _conv,
-    "Convert": _reuse_input,
-    "Deconv": _deconv,
-    "DepthToSpace": _shuffle,
-    "ElemWise": _elemwise,
-    "Fc": _fc,
-    "Identity": _reuse_input,
-    "IndexSelect": _select,
-    "LRN": _lrn,
-    "Padding": _padding,
-    "Pool": _pool,
-    "Reshape": _reshape,
-    "Resize": _resize,
-    "Softmax": _softmax,
-    "Transpose": _transpose,
-}
-"""Writers of layers by operator kind."""

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.tflite.file import PROBABILITIES, Grid
-from n2d2py.exports.tflite.writer import Layers, channels_last
+from n2d2py.exports.tflite.writer import LOWERINGS, Layers, channels_last
 from n2d2py.graph import QuantNode, Shifted, elements
 from n2d2py.operators.arrays.matmul.op import View, view_positions
 
@@ -102,6 +102,7 @@ def merge_axes(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tu
     return whole, each
 
 
+@LOWERINGS.declare("ArrayMap")
 def array_map(layers: Layers, node: QuantNode) -> None:
     """Write a map in floating point."""
     op, grid = node.op, layers.grid(node.output)
@@ -170,6 +171,7 @@ def _fill_row(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
     return layers.file.tensor(name, (1, length), np.int8, grid, stored)
 
 
+@LOWERINGS.declare("ArrayMatMul")
 def array_matmul(layers: Layers, node: QuantNode) -> None:
     """Write BATCH_MATMUL; an operand that is stored transposed is passed with adjX or adjY."""
     op = node.op
@@ -216,6 +218,7 @@ def _scale_vector(layers: Layers, node: QuantNode, index: int, shape: tuple[int,
     return layers.add(name, "MUL", [index, constant], shape, scaled), scaled
 
 
+@LOWERINGS.declare("AddConstants")
 def add_constants(layers: Layers, node: QuantNode) -> None:
     """Write a sum with a constant for each element, repeated explicitly."""
     _, size = layers.graph.shape(node.output)
@@ -246,6 +249,7 @@ def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -
     finish_reshaped(layers, node, result, grid)
 
 
+@LOWERINGS.declare("Normalize")
 def normalize(layers: Layers, node: QuantNode) -> None:
     """Write a normalization in float32, also for integers: TFLite has none."""
     op, (index,), grid, params = node.op, layers.sources(node), layers.grid(node.inputs[0]), node.params
@@ -285,6 +289,7 @@ def normalize(layers: Layers, node: QuantNode) -> None:
     finish_reshaped(layers, node, result, wanted)
 
 
+@LOWERINGS.declare("MemoryView")
 def view(layers: Layers, node: QuantNode) -> None:
     """Write a view between arrays and channels-last images; the byte order is unchanged."""
     finish_reshaped(layers, node, layers.index[node.inputs[0]], layers.grid(node.inputs[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -13,10 +13,8 @@ from n2d2py.errors import ErrorList
 from n2d2py.exports.model_file import NoForm, unsupported
 from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, ModelFile, int8_grid, need_schema
-from n2d2py.exports.tflite.writer import Layers, channels_last, fused_name
+from n2d2py.exports.tflite.writer import LOWERINGS, Layers, channels_last, fused_name
 from n2d2py.graph import QuantGraph, QuantNode, Shape, axis_along
-
-Lowering = Callable[[Layers, QuantNode], None]
 
 
 def write_layer(layers: Layers, node: QuantNode) -> None:
@@ -34,6 +32,7 @@ def write_layer(layers: Layers, node: QuantNode) -> None:
         LOWERINGS[part.op.kind](layers, part)
 
 
+@LOWERINGS.declare("Conv")
 def _conv(layers: Layers, node: QuantNode) -> None:
     op, shape = node.op, layers.graph.shape(node.inputs[0])
     outputs, each, kh, kw = node.params["weights"].shape
@@ -57,6 +56,7 @@ def _conv(layers: Layers, node: QuantNode) -> None:
     layers.write(node, "CONV_2D", [index, *constants], **fields)
 
 
+@LOWERINGS.declare("Fc")
 def _fc(layers: Layers, node: QuantNode) -> None:
     shape = layers.graph.shape(node.inputs[0])
 
@@ -69,6 +69,7 @@ def _fc(layers: Layers, node: QuantNode) -> None:
     layers.write(node, "FULLY_CONNECTED", inputs, fusedActivationFunction=layers.activation(node))
 
 
+@LOWERINGS.declare("Affine")
 def _affine(layers: Layers, node: QuantNode) -> None:
     """Write scale and bias; for integers as a 1x1 depthwise convolution, with vectors as one-row images."""
     shape = layers.graph.shape(node.inputs[0])
@@ -118,6 +119,7 @@ def _depthwise(
     )
 
 
+@LOWERINGS.declare("Pool")
 def _pool(layers: Layers, node: QuantNode) -> None:
     op, shape = node.op, layers.graph.shape(node.inputs[0])
     schema, grid = layers.file.schema, layers.grid(node.inputs[0])
@@ -153,6 +155,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, result, grid)
 
 
+@LOWERINGS.declare("ElemWise")
 def _elemwise(layers: Layers, node: QuantNode) -> None:
     """Write sums and differences, products, maxima, minima; in floating point also of more than two tensors."""
     op, count = node.op, len(node.inputs)
@@ -175,6 +178,7 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
     layers.write(node, code, [sources[0], sources[-1]], **fields)
 
 
+@LOWERINGS.declare("Concat")
 def _concat(layers: Layers, node: QuantNode) -> None:
     """Write a concatenation of images along an axis, or of arrays; TFLite requires one scale for all."""
     op, grid, rank = node.op, layers.grid(node.output), len(layers.graph.shape(node.output))
@@ -185,6 +189,7 @@ def _concat(layers: Layers, node: QuantNode) -> None:
     layers.write(node, "CONCATENATION", inputs, axis=axis, fusedActivationFunction=activation)
 
 
+@LOWERINGS.declare("Activation")
 def _function(layers: Layers, node: QuantNode) -> None:
     """Write an element-wise function with the scale that TFLite requires, then requantize to that of the result."""
     function, (source,) = node.op.function, layers.sources(node)
@@ -234,6 +239,7 @@ def _clamp(layers: Layers, node: QuantNode, function: Clip) -> None:
         source = result
 
 
+@LOWERINGS.declare("Softmax")
 def _softmax(layers: Layers, node: QuantNode) -> None:
     shape = layers.graph.shape(node.output)
     lines = node.op.rows(shape)
@@ -249,6 +255,7 @@ def _softmax(layers: Layers, node: QuantNode) -> None:
     layers.write_in(layers.required_grid(node, PROBABILITIES), node, "SOFTMAX", layers.sources(node), beta=1.0)
 
 
+@LOWERINGS.declare("Resize")
 def _resize(layers: Layers, node: QuantNode) -> None:
     op, bilinear = node.op, node.op.mode != "Nearest"
     size = layers.file.constant(f"{node.name}/size", np.array(op.size, np.int32))
@@ -262,6 +269,7 @@ def _resize(layers: Layers, node: QuantNode) -> None:
     )
 
 
+@LOWERINGS.declare("Deconv")
 def _deconv(layers: Layers, node: QuantNode) -> None:
     """Write a transposed convolution without crop, then a slice if pads crop it."""
     op, file = node.op, layers.file
@@ -292,6 +300,7 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
         layers.write(node, "SLICE", [result, begin, size])
 
 
+@LOWERINGS.declare("Reshape")
 def _reshape(layers: Layers, node: QuantNode) -> None:
     """Write a reshape between images and vectors in the network's order of elements."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
@@ -312,6 +321,7 @@ def _reshape(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, result, grid)
 
 
+@LOWERINGS.declare("Transpose")
 def _transpose(layers: Layers, node: QuantNode) -> None:
     """Write the permutation of the network's axes as one of the file's axes."""
     axes = channels_last(range(len(node.op.perm)))
@@ -319,6 +329,7 @@ def _transpose(layers: Layers, node: QuantNode) -> None:
     layers.write_in(layers.grid(node.inputs[0]), node, "TRANSPOSE", [*layers.sources(node), perm])
 
 
+@LOWERINGS.declare("IndexSelect")
 def _select(layers: Layers, node: QuantNode) -> None:
     """Write a strided slice for evenly spaced positions on every axis, else a GATHER for each axis with a selection."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
@@ -353,6 +364,7 @@ def _permute_channels(layers: Layers, name: str, index: int, shape: Shape, chann
     return result
 
 
+@LOWERINGS.declare("DepthToSpace")
 def _depth_to_space(layers: Layers, node: QuantNode) -> None:
     """Write DEPTH_TO_SPACE; other channel orders are permuted to TFLite's first."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
@@ -363,6 +375,7 @@ def _depth_to_space(layers: Layers, node: QuantNode) -> None:
     layers.write_in(grid, node, "DEPTH_TO_SPACE", [index], blockSize=node.op.block)
 
 
+@LOWERINGS.declare("SpaceToDepth")
 def _space_to_depth(layers: Layers, node: QuantNode) -> None:
     """Write SPACE_TO_DEPTH, and permute TFLite's channel order to another one."""
     (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
@@ -381,6 +394,7 @@ def _step(positions: np.ndarray) -> int:
     return 1 if not steps else max(steps.pop(), 0) if len(steps) == 1 else 0
 
 
+@LOWERINGS.declare("Padding")
 def _padding(layers: Layers, node: QuantNode) -> None:
     op = node.op
     if min(op.pads) < 0 or getattr(op, "fill", 0):
@@ -389,6 +403,7 @@ def _padding(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, result, layers.grid(node.inputs[0]))
 
 
+@LOWERINGS.declare("Convert", "Identity")
 def _reuse_input(layers: Layers, node: QuantNode) -> None:
     """Reuse the input, requantized if the scales differ."""
     name, grid = node.output, layers.grid(node.inputs[0])
@@ -398,34 +413,6 @@ def _reuse_input(layers: Layers, node: QuantNode) -> None:
     elif layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
         raise NoForm("its limits are not those of its integers")
     layers.finish(node, layers.index[node.inputs[0]], grid)
-
-
-LOWERINGS: dict[str, Lowering] = {
-    "Activation": _function,
-    "AddConstants": arrays.add_constants,
-    "Affine": _affine,
-    "ArrayMap": arrays.array_map,
-    "ArrayMatMul": arrays.array_matmul,
-    "Normalize": arrays.normalize,
-    "Concat": _concat,
-    "Conv": _conv,
-    "Convert": _reuse_input,
-    "Deconv": _deconv,
-    "DepthToSpace": _depth_to_space,
-    "ElemWise": _elemwise,
-    "Fc": _fc,
-    "Identity": _reuse_input,
-    "IndexSelect": _select,
-    "Padding": _padding,
-    "Pool": _pool,
-    "Reshape": _reshape,
-    "Resize": _resize,
-    "Softmax": _softmax,
-    "SpaceToDepth": _space_to_depth,
-    "Transpose": _transpose,
-    "MemoryView": arrays.view,
-}
-"""Writers of layers by operator kind."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
 from n2d2py.exports.tflite.xnnpack import weight_scales
 from n2d2py.graph import QuantGraph, QuantNode, Shape
-from n2d2py.operators.activation import Activation
+from n2d2py.operators.pointwise import Activation
+from n2d2py.registry import Registry
 
 
 def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
@@ -221,6 +222,12 @@ class Layers:
     def add_floats(self, name: str, values: np.ndarray) -> int:
         """Add a float constant, in the order of the file."""
         return self.file.tensor(name, values.shape, np.float32, values=values)
+
+
+LOWERINGS: Registry[Callable[[Layers, QuantNode], None]] = Registry(
+    "the TFLite form of", *(f"n2d2py.exports.tflite.{name}" for name in ("arrays", "layers"))
+)
+"""Functions by operator kind that write a layer, or raise NoForm."""
 
 
 def fused_name(activation: FunctionRow | None) -> str | None:

@@ -32,9 +32,7 @@ import numpy as np
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, StepRescale
 from n2d2py.contracts.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
 from n2d2py.contracts.quant.file_rounding import doubling, mean_rescale, multiplied
-from n2d2py.contracts.quant.forming import peak
-from n2d2py.contracts.quant.quantizer import QUANTIZERS
-from n2d2py.contracts.quant.weighted import WeightedQuantizer
+from n2d2py.contracts.quant.quantizer import QUANTIZERS, WeightedQuantizer, peak
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
 from n2d2py.graph import Aligned, Custom, Dequantized, QuantGraph, QuantNode, Rescaled, Table, Weighted

@@ -15,8 +15,7 @@ from n2d2py.contracts.ini.trained import check_trained_keys, warn_about_unused_q
 from n2d2py.contracts.ini.weights import WeightStore
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.frontend.ini.onnx_section import attach_section
-from n2d2py.graph import Graph, Node, Precision, Tensor
-from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.graph import Graph, Node, Precision, Shape, Tensor, channels, height, width
 from n2d2py.ini.document import Document, Section
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values, keys

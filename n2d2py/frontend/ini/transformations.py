@@ -11,14 +11,12 @@ from n2d2py.contracts.ini.keys import NB_OUTPUTS, WINDOW_KEYS
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.activation import OPERATIONS, Activation, threshold_function
-from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pointwise import OPERATIONS, Activation, Affine, threshold_function, uniform_gain
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.reshape import Identity, Reshape
 from n2d2py.operators.resize import Resize
 
 _FILTERS = {"Erode": (-1,), "Dilate": (1,), "Opening": (-1, 1), "Closing": (1, -1)}

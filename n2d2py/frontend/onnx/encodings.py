@@ -20,7 +20,7 @@ from onnx import helper, numpy_helper
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, join_names
 from n2d2py.files import read_regular
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 
 _DOMAIN = "qonnx.custom_op.general"
 _MOST_BYTES = 1 << 30
@@ -130,7 +130,7 @@ class _Quantizers:
         self.path = path
         self.nodes: dict[str, list[onnx.NodeProto]] = {}
         self.constants: list[onnx.TensorProto] = []
-        self._taken = names
+        self._fresh = FreshNames(names)
 
     def insert_after_node(self, name: str, encoding: Encoding, written: _Place) -> None:
         """Give the quantized tensor the original name, so that consumers and outputs are unchanged."""
@@ -183,11 +183,6 @@ class _Quantizers:
     def _misfit(self, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
         what = f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})"
         return _error(self.path, what, "give the encodings exported with this model")
-
-    def _fresh(self, stem: str) -> str:
-        name = numbered_name(stem, self._taken.__contains__)
-        self._taken.add(name)
-        return name
 
 
 def _group_by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:

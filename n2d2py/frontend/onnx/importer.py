@@ -28,11 +28,9 @@ from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
 from n2d2py.frontend.onnx.preflight import Preflight, RefusedNodes, nan_constants, unknown_operator
 from n2d2py.frontend.onnx.states import check_states, keep_state_images, propose_constants
 from n2d2py.frontend.onnx.validator import Validator
-from n2d2py.graph import Graph, Tensor
-from n2d2py.graph.shapes import Shape, elements
+from n2d2py.graph import Graph, Shape, Tensor, elements
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.normalize.decomposed import import_decomposed_norm
 
 _CONVERTED_TYPES = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}

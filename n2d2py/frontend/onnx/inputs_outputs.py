@@ -15,12 +15,10 @@ from n2d2py.contracts.onnx.nodes import Builder
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.frontend.onnx.states import propose_constants
-from n2d2py.graph import Node, Shape
-from n2d2py.graph.port import FilePort
+from n2d2py.graph import FilePort, Node, Shape
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.reshape import Identity, Transpose
 
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "QuantizeLinear", "DequantizeLinear")
 

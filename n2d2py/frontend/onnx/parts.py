@@ -111,8 +111,5 @@ Expansion = Callable[[Parts], None]
 
 EXPANSIONS: Registry[Expansion] = Registry("the expansion of the ONNX operator", "n2d2py.frontend.onnx.expansions")
 """Expansions by operator; keys outside the default domain are "domain::Operator"."""
-
-
-def expands(*operators: str) -> Callable[[Expansion], Expansion]:
-    """Return a decorator that registers an expansion for ONNX operators, "Operator" or "domain::Operator"."""
-    return EXPANSIONS.declare(*operators)
+expands = EXPANSIONS.declare
+"""Decorator that registers an expansion for ONNX operators."""

@@ -15,7 +15,7 @@ from n2d2py.frontend.tflite.cells import RECURRENT_LOOP, recognize_cell
 from n2d2py.frontend.tflite.file import CALLS, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.known_values import compute_values
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 
 _MAX_CALLS = 4096
 """Largest number of subgraph calls; the operators of each become layers of the network."""
@@ -47,7 +47,7 @@ class _FlatGraph:
     def __init__(self, main: TfliteFile):
         self._graphs, self._calls = main.graphs, 0
         self._tensors = list(main.tensors)
-        self._names = {tensor.name for tensor in main.tensors}
+        self._fresh = FreshNames(tensor.name for tensor in main.tensors)
         self._operators: list[TfliteOperator] = []
         self._constants: dict[tuple[int, int], int] = {}
         self._parts: dict[int, tuple[TfliteOperator, int, list[int]]] = {}
@@ -84,11 +84,6 @@ class _FlatGraph:
 
     def _append(self, operator: TfliteOperator) -> None:
         self._operators.append(replace(operator, index=len(self._operators)))
-
-    def _fresh(self, name: str) -> str:
-        unique = numbered_name(name, self._names.__contains__)
-        self._names.add(unique)
-        return unique
 
     def _tensor(self, tensor: TfliteTensor, name: str) -> int:
         self._tensors.append(replace(tensor, name=self._fresh(name)))

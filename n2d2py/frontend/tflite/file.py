@@ -16,7 +16,7 @@ from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.frontend.tflite.schema import CUSTOM, IDENTIFIER, INT4, OPERATORS, OTHER_TYPES, TYPES
 from n2d2py.frontend.tflite.sparse import dense_values
 from n2d2py.graph.shapes import Shape
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 
 _MOST_BYTES = 2**31
 _MOST_TABLES = 100_000
@@ -289,7 +289,7 @@ class _Reader:
     def graph(self, graph: FlatTable) -> TfliteFile:
         """Return one subgraph."""
         tensors: list[TfliteTensor] = []
-        names: set[str] = set()
+        names = FreshNames()
         for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
             tensors.append(_read(entry, index, self.buffers, self.data, names, self.path))
         count = len(tensors)
@@ -343,9 +343,8 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
             known.add(index)
 
 
-def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
-    name = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
-    names.add(name)
+def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: FreshNames, path: str) -> TfliteTensor:
+    name = names(entry.text(3) or f"tensor_{index}")
     shape = tuple(map(int, entry.vector(0, "<i4")))
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
         raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")

@@ -21,15 +21,16 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
-from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
+from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, TWICE_UINT8, UINT8
 from n2d2py.graph.shapes import Shape
-from n2d2py.naming import numbered_name
+from n2d2py.naming import FreshNames
 from n2d2py.registry import Registry
 
 OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 _ROUNDING = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN", "ADD", "SUB", "MUL", "QUANTIZE"), TWICE),
+    **dict.fromkeys((*_CONVOLUTIONS, "MEAN", "ADD", "SUB", "MUL", "QUANTIZE"), TWICE),
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "PRELU"), TWICE),
     "FULLY_CONNECTED": ONCE,
     "SOFTMAX": OTHER,
@@ -68,6 +69,7 @@ class Translation:
     """The ONNX graph under construction.
 
     Attributes:
+        fresh: returns unused names.
         places: operator of the file from which each ONNX tensor comes, by name.
         rounding: rounding of the current operator, as `Node.rounding`.
         variables: variables of the file.
@@ -82,18 +84,12 @@ class Translation:
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
         self._known: dict[int, TfliteTensor] = {}
-        self._taken = {tensor.name for tensor in file.tensors}
+        self.fresh = FreshNames(tensor.name for tensor in file.tensors)
         self._blocked: set[int] = set()
         self._label = ""
         self.variables = Variables(self)
 
     # ---- names and nodes ------------------------------------------------------------------------
-    def fresh(self, name: str) -> str:
-        """Return an unused name."""
-        unique = numbered_name(name, self._taken.__contains__)
-        self._taken.add(unique)
-        return unique
-
     def emit(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         """Add a node; return its only result."""
         self.emit_many(operator, inputs, [output], **attributes)
@@ -383,6 +379,8 @@ class Translation:
         rule = _ROUNDING.get(operator.code, "")
         if operator.code in ("AVERAGE_POOL_2D", "RESIZE_BILINEAR"):
             rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.inputs[0]).dtype.name, OTHER)
+        elif operator.code in _CONVOLUTIONS and self.tensor(operator.inputs[1]).dtype == np.uint8:
+            rule = TWICE_UINT8
         ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
         return OTHER if rule and np.int16 in ends else rule
 
@@ -492,11 +490,8 @@ Lowering = Callable[[Translation, TfliteOperator], None]
 _MODULES = ("operators", "real_operators", "array_operators", "recurrent", "detections")
 LOWERINGS: Registry[Lowering] = Registry("the translation of", *(f"n2d2py.frontend.tflite.{name}" for name in _MODULES))
 """Translations by name of the operator, "custom NAME" for custom operators."""
-
-
-def lowers(*operators: str) -> Callable[[Lowering], Lowering]:
-    """Return a decorator that registers a translation. Raise InternalError if an operator has another one."""
-    return LOWERINGS.declare(*operators)
+lowers = LOWERINGS.declare
+"""Decorator that registers a translation."""
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

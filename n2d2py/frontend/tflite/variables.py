@@ -15,15 +15,16 @@ import onnx
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteTensor
+from n2d2py.naming import FreshNames
 
 
 class VariableTensors(Protocol):
     """Interface of the graph under construction that variables use (`Translation`)."""
 
     file: TfliteFile
+    fresh: FreshNames
 
     def tensor(self, index: int) -> TfliteTensor: ...
-    def fresh(self, name: str) -> str: ...
     def alias(self, index: int, source: int) -> None: ...
     def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto: ...
     def graph_output(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...

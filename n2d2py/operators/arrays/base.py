@@ -1,15 +1,19 @@
-"""Shared by the operators on arrays."""
+"""Shared by the operators on arrays: dimensions, their ONNX (conversion between vectors and arrays), their C++ (loops as types,
+operands as pointers)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 import numpy as np
 
+from n2d2py.contracts.cpp import Argument, Call, Expression, Layer, LayerCode, Reference
 from n2d2py.contracts.operator import Op
-from n2d2py.graph.shapes import Shape
+from n2d2py.contracts.reference import OnnxWriter
+from n2d2py.graph import Node, Shape, memory_axes
 
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:
@@ -100,3 +104,139 @@ class AxisOp(ArrayOp):
     def to_lines(self, x: np.ndarray) -> np.ndarray:
         """Return an operand as (N, outer, size, inner)."""
         return x.reshape(-1, self.outer, self.size, self.inner)
+
+
+# ---- ONNX ---------------------------------------------------------------------------------------
+
+
+def emit_constant(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
+    """Return an initializer of a tensor kind."""
+    return writer.exact(np.ascontiguousarray(values.astype(kind_dtype(kind))))
+
+
+def emit_reshape(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
+    """Return the elements of a tensor, in memory order, with dimensions `dims` after the batch axis."""
+    rank = len(writer.graph.shape(tensor))
+    if rank > 2:
+        tensor = writer.emit("Transpose", [tensor], perm=memory_axes(rank))
+    return writer.emit("Reshape", [tensor, writer.constant([0, *dims])])
+
+
+def emit_flat(writer: OnnxWriter, tensor: str, output: str) -> None:
+    """Add `output`, whose elements are those of `tensor` in memory order."""
+    shape = writer.graph.shape(output)
+    axes = memory_axes(len(shape))
+    target = writer.constant([0, *(shape[axis] for axis in axes[1:])] if len(shape) > 2 else [0, -1])
+    if len(shape) == 2:
+        writer.emit("Reshape", [tensor, target], output)
+    else:
+        writer.emit("Transpose", [writer.emit("Reshape", [tensor, target])], output, perm=np.argsort(axes).tolist())
+
+
+def emit_operands(
+    writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
+) -> list[str]:
+    """Return each operand in its dimensions after the batch axis, of length 1 for constants."""
+    result = []
+    for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
+        if slot >= 0:
+            result.append(emit_reshape(writer, node.inputs[slot], dims))
+        else:
+            values = node.params[f"operand{index}"].reshape(1, *dims)
+            result.append(emit_constant(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
+    return result
+
+
+def emit_take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
+    """Emit y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
+
+    If the step of each axis divides the step of the axis before, x is reshaped to these steps, and no constant is longer than
+    an axis. Otherwise all offsets are one constant.
+    """
+    firsts = [int(axis.min()) for axis in axes]
+    steps = [int(np.gcd.reduce(axis - first)) for axis, first in zip(axes, firsts, strict=True)]
+    order = sorted(range(len(axes)), key=lambda k: -steps[k])
+    moving = [k for k in order if steps[k]]
+    rest, first = size, sum(firsts)
+    dims, chosen = [], []
+    for k in moving:
+        count, odd = divmod(rest, steps[k])
+        places = first // steps[k] + (axes[k] - firsts[k]) // steps[k]
+        if odd or places.max() >= count:
+            offsets = reduce(np.add.outer, axes).reshape(-1)
+            return writer.emit("Gather", [vector, writer.exact(offsets)], output, axis=1)
+        dims.append(count)
+        chosen.append(places)
+        rest, first = steps[k], first % steps[k]
+    still = [k for k in order if not steps[k]]
+    dims += [rest, *(1 for _ in still)]
+    chosen += [np.array([first]), *(np.zeros(len(axes[k]), np.int64) for k in still)]
+    result = writer.emit("Reshape", [vector, writer.constant([0, *dims])])
+    for axis, (count, places) in enumerate(zip(dims, chosen, strict=True), 1):
+        if not np.array_equal(places, np.arange(count)):
+            result = writer.emit("Gather", [result, writer.exact(places)], axis=axis)
+    where = [*moving, len(axes), *still]
+    perm = [0, *(1 + where.index(k) for k in range(len(axes) + 1))]
+    if perm != sorted(perm):
+        result = writer.emit("Transpose", [result], perm=perm)
+    return writer.emit("Reshape", [result, writer.constant([0, -1])], output)
+
+
+# ---- C++ ----------------------------------------------------------------------------------------
+
+
+_CTYPES = {
+    "bool": "std::uint8_t",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"std::{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def loop_type(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: Reference = "n2d2::AxisEnd") -> Reference:
+    """Return the C++ type of nested loops over `sizes` around `inner`; steps[k] are the strides of operand k."""
+    merged: list[tuple[int, list[int]]] = []
+    for axis, size in enumerate(sizes):
+        if size == 1:
+            continue
+        own = [operand[axis] for operand in steps]
+        if merged and all(before == step * size for before, step in zip(merged[-1][1], own, strict=True)):
+            merged[-1] = (merged[-1][0] * size, own)
+        else:
+            merged.append((size, own))
+    loops = inner
+    for size, own in reversed(merged):
+        loops = Expression("n2d2::Axis<{}, {}, {}, {}, {} >", (size, *[*own, 0, 0][:3], loops))
+    return loops
+
+
+def broadcast_strides(dims: Sequence[int]) -> list[int]:
+    """Return row-major strides, 0 along axes of length 1."""
+    return [0 if size == 1 else step for size, step in zip(dims, strides(dims), strict=True)]
+
+
+def operand_pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:
+    """Return a C++ pointer for each operand."""
+    results: list[Argument] = []
+    real = next((kind.dtype.name for kind in (layer.output, *layer.inputs) if kind.is_float), "float32")
+    for index, slot in enumerate(slots or layer.op.slots):
+        if slot >= 0:
+            results.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
+            continue
+        values = layer.values(f"operand{index}")
+        name = real if values.dtype.kind == "f" else values.dtype.name
+        results.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
+    return results
+
+
+def kernel_call(
+    layer: Layer, header: str, function: str, template: Sequence[Argument], arguments: Sequence[Argument] = ()
+) -> LayerCode:
+    """Return the call of a kernel with template arguments; it gets the first input, or `arguments`, and the output."""
+    operands = arguments or (f"n2d2::elements<{layer.input_planes[0]}>(in0)",)
+    return layer.code(header, Call(f"n2d2::{function}", tuple(template), (*operands, output_pointer(layer))))
+
+
+def output_pointer(layer: Layer) -> str:
+    """Return a C++ pointer to the output."""
+    return f"n2d2::elements<{layer.output_plane}>(out)"

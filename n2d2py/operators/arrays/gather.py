@@ -9,16 +9,21 @@ import numpy as np
 
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
-from n2d2py.contracts.quant.forming import integer_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, integer_layer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Custom, Node, QuantNode
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
-from n2d2py.operators.arrays.emitting import emit_flat, emit_operands
-from n2d2py.operators.arrays.lowering import kernel_call, operand_pointers
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
+from n2d2py.operators.arrays.base import (
+    ArrayOp,
+    AxisOp,
+    around_axis,
+    emit_flat,
+    emit_operands,
+    kernel_call,
+    operand_pointers,
+    strides,
+)
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx
 from n2d2py.operators.concat import concatenate
 
 
@@ -97,9 +102,6 @@ class ArrayScatter(ArrayOp):
         return self.as_output(result, inputs)
 
 
-memory_access("ArrayGather", "ArrayScatter")(whole)
-
-
 @quantizer("ArrayGather")
 class EmbeddingQuantizer(Quantizer):
     """The rows of a constant table are stored in the type of the result; the indices are integers of their own."""
@@ -119,7 +121,7 @@ class EmbeddingQuantizer(Quantizer):
 
 # ---- ONNX import ---------------------------------------------------------------------------------
 # Operators that read or write at constant or computed positions.
-@onnx_array("Gather")
+@onnx("Gather")
 def _gather(a: Arrays) -> None:
     dims = a.input().dims
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(dims))
@@ -139,7 +141,7 @@ def _gather(a: Arrays) -> None:
     a.bind(a.reshape(selected, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
 
 
-@onnx_array("GatherElements")
+@onnx("GatherElements")
 def _gather_elements(a: Arrays) -> None:
     x, indices = a.value(0), a.value(1)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -169,7 +171,7 @@ def _flatten_indices(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
     return a.reshape(total, total.dims[:-1])
 
 
-@onnx_array("GatherND")
+@onnx("GatherND")
 def _gather_nd(a: Arrays) -> None:
     x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
     if not 0 <= batch < min(len(x.dims), len(indices.dims)):
@@ -196,7 +198,7 @@ def _index_depth(indices: Value, rank: int) -> int:
     return depth
 
 
-@onnx_array("ScatterElements", "Scatter")
+@onnx("ScatterElements", "Scatter")
 def _scatter_elements(a: Arrays) -> None:
     x, indices, updates = a.values()
     if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
@@ -242,7 +244,7 @@ def _scatter_rows(a: Arrays, x: Value, line: Value, updates: Value, size: int, i
     return concatenate(a, pieces, 0)
 
 
-@onnx_array("ScatterND")
+@onnx("ScatterND")
 def _scatter_nd(a: Arrays) -> None:
     x, indices, updates = a.values()
     depth = _index_depth(indices, len(x.dims))
@@ -250,7 +252,7 @@ def _scatter_nd(a: Arrays) -> None:
     a.bind(a.reshape(_scatter_rows(a, x, line, updates, prod(x.dims[:depth]), prod(x.dims[depth:])), x.dims))
 
 
-@onnx_array("OneHot")
+@onnx("OneHot")
 def _one_hot(a: Arrays) -> None:
     indices, depth, values = a.value(0), int(a.node.constant(1, "depth").item()), a.value(2)
     check_positions([depth])

@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.contracts.onnx.tensors import Value, element_dtype
 from n2d2py.operators.arrays.matmul.onnx import add_matmul
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 from n2d2py.operators.quantize import import_dequantize, import_quantize
 from n2d2py.operators.sliding_windows import add_convolution
 
@@ -36,13 +36,13 @@ def _subtract_zero_point(a: Arrays, x: Value, index: int, by_row: bool) -> Value
     return a.map("Sub", a.cast(x, "int32"), a.cast(zero, "int32"))
 
 
-@onnx_array("MatMulInteger")
+@onnx("MatMulInteger")
 def _matmul_integer(a: Arrays) -> None:
     left, right = _subtract_zero_point(a, a.value(0), 2, True), _subtract_zero_point(a, a.value(1), 3, False)
     a.bind(add_matmul(a, left, right, "int32"))
 
 
-@onnx_array("ConvInteger")
+@onnx("ConvInteger")
 def _conv_integer(a: Arrays) -> None:
     x, weights = _subtract_zero_point(a, a.value(0), 2, False), a.value(1)
     if a.node.has(3) and a.value(3).size > 1:
@@ -94,10 +94,13 @@ def _file_kind(a: Arrays, index: int) -> str:
 def _is_plain(a: Arrays) -> bool:
     """True if the node converts a tensor of the network and its integers keep their type in every export."""
     node, builder = a.node, a.builder
-    return not (builder.is_batched or node.is_constant(0)) and (builder.plain_integers or not node.is_constant(1))
+    if builder.is_batched or node.is_constant(0):
+        return False
+    of_fixed_type = builder.is_tensor(node.inputs[0]) and bool(builder.kind_of(node.inputs[0]))
+    return builder.plain_integers or of_fixed_type or not node.is_constant(1)
 
 
-@onnx_array("QuantizeLinear")
+@onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
 def _quantize(a: Arrays) -> None:
     if not _is_plain(a):
         import_quantize(a.node, a.builder)
@@ -110,7 +113,7 @@ def _quantize(a: Arrays) -> None:
     a.bind(_quantize_values(a, x, _scale(a, x), _broadcast(a, a.value(2), x) if a.node.has(2) else None, kind))
 
 
-@onnx_array("DequantizeLinear")
+@onnx("DequantizeLinear", "com.microsoft::DequantizeLinear")
 def _dequantize(a: Arrays) -> None:
     if not _is_plain(a):
         import_dequantize(a.node, a.builder)
@@ -124,7 +127,7 @@ def _dequantize(a: Arrays) -> None:
     a.bind(a.map("Mul", a.cast(centred, ""), _scale(a, x)))
 
 
-@onnx_array("DynamicQuantizeLinear")
+@onnx("DynamicQuantizeLinear")
 def _dynamic(a: Arrays) -> None:
     """Add scale = (max - min) / 255 over the values and 0, 1 if all are 0, and zero point = round(-min / scale)."""
     x = a.value(0)

@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.operators.arrays.values import Arrays, Unsupported, check_positions, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, check_positions, onnx
 
 
-@onnx_array("Reshape")
+@onnx("Reshape")
 def _reshape(a: Arrays) -> None:
     x, batch = a.input(), a.builder.model.batch
     target = [int(d) for d in a.node.constant(1, "shape").reshape(-1)]
@@ -29,7 +29,7 @@ def _reshape(a: Arrays) -> None:
     a.bind(a.reshape(x, target))
 
 
-@onnx_array("Flatten")
+@onnx("Flatten")
 def _flatten(a: Arrays) -> None:
     x = a.input()
     axis = a.node.attribute("axis", 1)
@@ -37,7 +37,7 @@ def _flatten(a: Arrays) -> None:
     a.bind(a.reshape(x if axis else a.vector(x), (prod(x.dims[:axis]), prod(x.dims[axis:]))))
 
 
-@onnx_array("Squeeze")
+@onnx("Squeeze")
 def _squeeze(a: Arrays) -> None:
     x = a.input()
     axes = a.node.axes(len(x.dims))
@@ -48,7 +48,7 @@ def _squeeze(a: Arrays) -> None:
     a.bind(a.reshape(a.vector(x) if 0 in axes else x, dims))
 
 
-@onnx_array("Unsqueeze")
+@onnx("Unsqueeze")
 def _unsqueeze(a: Arrays) -> None:
     x = a.input()
     axes, sizes = a.node.new_axes(len(x.dims)), iter(x.dims)
@@ -56,7 +56,7 @@ def _unsqueeze(a: Arrays) -> None:
     a.bind(a.reshape(a.vector(x) if 0 in axes else x, dims))
 
 
-@onnx_array("Transpose")
+@onnx("Transpose")
 def _transpose(a: Arrays) -> None:
     x = a.input()
     order = [int(axis) for axis in a.node.attribute("perm") or range(len(x.dims) - 1, -1, -1)]
@@ -69,7 +69,7 @@ _ALL_SAMPLES = 1_000_000
 """End of a Slice from which on it keeps every sample of a batch of any size."""
 
 
-@onnx_array("Slice")
+@onnx("Slice")
 def _slice(a: Arrays) -> None:
     x, last = a.input(), a.builder.model.batch or _ALL_SAMPLES
     starts, ends = a.node.integers("starts", 1), a.node.integers("ends", 2)
@@ -85,7 +85,7 @@ def _slice(a: Arrays) -> None:
     a.bind(a.select(x, positions))
 
 
-@onnx_array("Split")
+@onnx("Split")
 def _split(a: Arrays) -> None:
     x, count = a.input(), len(a.node.outputs)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -103,7 +103,7 @@ def _split(a: Arrays) -> None:
         first += size
 
 
-@onnx_array("Expand")
+@onnx("Expand")
 def _expand(a: Arrays) -> None:
     x = a.input()
     target = [int(size) for size in a.node.constant(1, "shape").reshape(-1)]
@@ -118,7 +118,7 @@ def _expand(a: Arrays) -> None:
     a.bind(a.expand(x, dims))
 
 
-@onnx_array("Tile")
+@onnx("Tile")
 def _tile(a: Arrays) -> None:
     x = a.input()
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
@@ -129,7 +129,7 @@ def _tile(a: Arrays) -> None:
     a.bind(a.select(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
-@onnx_array("Trilu")
+@onnx("Trilu")
 def _trilu(a: Arrays) -> None:
     x = a.value(0)
     k = int(a.node.constant(1, "diagonal").item()) if a.node.has(1) else 0

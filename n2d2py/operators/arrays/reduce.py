@@ -12,11 +12,8 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, strides
-from n2d2py.operators.arrays.emitting import emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call, loop_type
-from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, emit_flat, emit_reshape, kernel_call, loop_type, strides
+from n2d2py.operators.arrays.values import Arrays, Value, onnx
 
 
 def _last(function):
@@ -118,9 +115,6 @@ class ArrayCumSum(AxisOp):
         return self.as_output(total[:, :, ::-1] if self.reverse else total, inputs)
 
 
-memory_access("ArrayReduce", "ArrayCumSum")(whole)
-
-
 # ---- ONNX import ---------------------------------------------------------------------------------
 def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
     """Add `function` over `axes`."""
@@ -130,7 +124,7 @@ def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool 
     return a.add(op, [x], tuple(dims), label=function.lower())
 
 
-@onnx_array("ArgMax", "ArgMin")
+@onnx("ArgMax", "ArgMin")
 def _argument(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -139,7 +133,7 @@ def _argument(a: Arrays) -> None:
     a.bind(reduce_axes(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
 
 
-@onnx_array("CumSum", "CumProd")
+@onnx("CumSum", "CumProd")
 def _scan(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))

@@ -1,4 +1,11 @@
-"""Interface of ONNX converters: values (images, arrays or constants) with their ONNX dimensions."""
+"""Declaration of the import of an ONNX operator: a function of its node that adds layers to the Graph.
+
+    @onnx("Sub")
+    def _from_onnx(a: Arrays) -> None:
+        a.bind(a.map("Sub", a.value(0), a.value(1)))
+
+Values are images, arrays or constants, with their ONNX dimensions. Plug-ins and built-in operators use the same declaration.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +15,14 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, apply_function, onnx
+from n2d2py.contracts.onnx.nodes import CONVERTERS, Builder, OnnxNode, Unsupported, apply_function
 from n2d2py.contracts.onnx.tensors import MergesBatchAxis, Value, check_positions, check_size, constant_kind
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, transpose_source
+from n2d2py.operators.reshape import Reshape, Transpose, transpose_source
 
 
 class Arrays:
@@ -249,14 +255,16 @@ class Arrays:
             self.builder.bind(self.node.outputs[index], value)
 
 
-ArrayConverter = Callable[[Arrays], None]
+def onnx(*operators: str) -> Callable[[Callable[[Arrays], None]], Callable[[Arrays], None]]:
+    """Return a decorator that registers a converter for ONNX operators, "Operator" or "domain::Operator".
 
+    Raises:
+        InternalError: another converter handles one of them.
+    """
+    names = [operator.removeprefix("ai.onnx::") for operator in operators]
 
-def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
-    """Return a decorator that registers a converter of `Arrays`, as `onnx` registers one of a node and a Builder."""
-
-    def register_converter(convert: ArrayConverter) -> ArrayConverter:
-        onnx(*operators)(lambda node, builder: convert(Arrays(node, builder)))
+    def register_converter(convert: Callable[[Arrays], None]) -> Callable[[Arrays], None]:
+        CONVERTERS.declare(*names)(lambda node, builder: convert(Arrays(node, builder)))
         return convert
 
     return register_converter

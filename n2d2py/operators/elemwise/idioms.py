@@ -29,10 +29,9 @@ from n2d2py.contracts.functions import (
     Tanh,
 )
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.elemwise.op import ElemWise
+from n2d2py.operators.pointwise import Activation, Affine
 
 _MAX_STEPS = 6
 """Largest number of consecutive layers that compute a polynomial."""

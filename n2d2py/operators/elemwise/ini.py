@@ -7,8 +7,8 @@ import numpy as np
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Affine
 
 
 def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:

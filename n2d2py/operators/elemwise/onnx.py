@@ -11,14 +11,12 @@ from n2d2py.contracts.functions import ONNX_FUNCTIONS, Clip, LeakyRectifier, Sqr
 from n2d2py.contracts.onnx.tensors import constant_kind, element_dtype, element_name
 from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import channels
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.arrays.map import COMPARISONS, SAME_AS_ONNX, affine_form
-from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function, merge_gain
-from n2d2py.operators.identity import Dropout, Identity
-from n2d2py.operators.transpose import Transpose, transpose_source
+from n2d2py.operators.pointwise import Activation, Affine, uniform_gain
+from n2d2py.operators.reshape import Dropout, Identity, Transpose, transpose_source
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
 _COMBINATIONS = {
@@ -124,7 +122,7 @@ def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
     return vector[0].copy() if (vector == vector[0]).all() else None
 
 
-@onnx_array("Mul")
+@onnx("Mul")
 def _multiply(a: Arrays) -> None:
     """Add a product; of two images, it may be the end of a decomposed function."""
     node, builder, gated = a.node, a.builder, None
@@ -141,14 +139,14 @@ def _multiply(a: Arrays) -> None:
     builder.layer(node, Affine(), [inner], uniform_gain(channels(builder.graph.shape(x)), gain))
 
 
-@onnx_array("Div", "Mod")
+@onnx("Div", "Mod")
 def _divide(a: Arrays) -> None:
     if a.node.is_constant(1) and not np.all(a.node.constant(1, "divisor")):
         raise Unsupported("it divides by zero", "train or export the model again")
     _combine("Div" if a.node.type == "Div" else "Fmod" if a.node.attribute("fmod", 0) else "Mod", a)
 
 
-@onnx_array("Mean")
+@onnx("Mean")
 def _mean(a: Arrays) -> None:
     count = len(a.node.inputs)
     if not (a.has_images() and _combine_tensors(ElemWise("Sum", (1 / count,) * count), a)):
@@ -156,7 +154,7 @@ def _mean(a: Arrays) -> None:
         a.bind(a.map("Div", total, a.const(count, total)) if count > 1 else total)
 
 
-@onnx_array("Pow")
+@onnx("Pow")
 def _power(a: Arrays) -> None:
     node, x = a.node, a.input()
     exponent = node.constant(1, "exponent") if node.is_constant(1) and not x.kind else np.zeros(0)
@@ -171,7 +169,7 @@ def _power(a: Arrays) -> None:
         _map("Pow", a)
 
 
-@onnx_array("PRelu")
+@onnx("PRelu")
 def _prelu(a: Arrays) -> None:
     """Add, on an image, LeakyRectifier for a single slope, max(x, slope x) for slopes of at most 1, or max(x, 0) + slope min(x,
     0); on an array, a map."""
@@ -193,19 +191,19 @@ def _prelu(a: Arrays) -> None:
         builder.layer(node, ElemWise("Sum"), [above, below])
 
 
-@onnx_array("BitShift")
+@onnx("BitShift")
 def _shift(a: Arrays) -> None:
     _map("ShiftLeft" if a.node.attribute("direction") == "LEFT" else "ShiftRight", a)
 
 
-@onnx_array("Where")
+@onnx("Where")
 def _where(a: Arrays) -> None:
     condition, x, y = a.values()
     a.bind(a.map("Where", condition, x, y, result=x.kind))
 
 
 # ---- one operand ---------------------------------------------------------------------------------
-@onnx_array("Neg")
+@onnx("Neg")
 def _negate(a: Arrays) -> None:
     x = a.input()
     if x.image is None:
@@ -214,7 +212,7 @@ def _negate(a: Arrays) -> None:
         a.builder.layer(a.node, Affine(), [x.image], uniform_gain(channels(x.dims), -1.0))
 
 
-@onnx_array("Relu", "Abs")
+@onnx("Relu", "Abs")
 def _function(a: Arrays) -> None:
     """Add an Activation; a map for integers."""
     if not a.apply_function():
@@ -233,17 +231,17 @@ def cast_kind(target: int) -> str:
         raise Unsupported(reason, "keep the tensors of the network in floating point") from None
 
 
-@onnx_array("Cast")
+@onnx("Cast")
 def _cast(a: Arrays) -> None:
     a.bind(a.cast(a.input(), cast_kind(a.node.attribute("to"))))
 
 
-@onnx_array("CastLike")
+@onnx("CastLike")
 def _cast_like(a: Arrays) -> None:
     a.bind(a.cast(a.value(0), a.value(1).kind))
 
 
-@onnx_array("IsInf")
+@onnx("IsInf")
 def _is_inf(a: Arrays) -> None:
     signs = {"IsPosInf": a.node.attribute("detect_positive", 1), "IsNegInf": a.node.attribute("detect_negative", 1)}
     parts = [a.map(function, a.value(0), result="bool") for function, is_detected in signs.items() if is_detected]
@@ -252,12 +250,12 @@ def _is_inf(a: Arrays) -> None:
     a.bind(reduce(partial(a.map, "Or", result="bool"), parts))
 
 
-@onnx_array("Identity")
+@onnx("Identity")
 def _identity(a: Arrays) -> None:
     a.bind(a.input())
 
 
-@onnx_array("Dropout")
+@onnx("Dropout")
 def _dropout(a: Arrays) -> None:
     node, x = a.node, a.input()
     ratio = float(node.constant(1, "ratio").item() if node.is_constant(1) else node.attribute("ratio", 0.5))
@@ -269,12 +267,12 @@ def _dropout(a: Arrays) -> None:
 
 
 for _operator, _name in (("Add", "Add"), ("Sub", "Sub"), ("Sum", "Add"), ("Max", "Max"), ("Min", "Min")):
-    onnx_array(_operator)(partial(_combine, _name))
+    onnx(_operator)(partial(_combine, _name))
 for _name in SAME_AS_ONNX:
     if _name not in (*_COMBINATIONS, *ONNX_FUNCTIONS, "Neg"):
-        onnx_array(_name)(partial(_map, _name))
+        onnx(_name)(partial(_map, _name))
 for _name in COMPARISONS:
-    onnx_array(_name)(partial(_map, _name, result="bool"))
+    onnx(_name)(partial(_map, _name, result="bool"))
 for _name in ("And", "Or", "Xor", "Not"):
-    onnx_array(f"Bitwise{_name}")(partial(_map, f"Bit{_name}"))
-onnx_array("IsNaN")(partial(_map, "IsNaN", result="bool"))
+    onnx(f"Bitwise{_name}")(partial(_map, f"Bit{_name}"))
+onnx("IsNaN")(partial(_map, "IsNaN", result="bool"))

@@ -13,8 +13,18 @@ from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, 
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.contracts.quant.file_rounding import sums_rescale
-from n2d2py.contracts.quant.forming import common_multipliers, file_clamp, integer_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    common_multipliers,
+    file_clamp,
+    integer_layer,
+    peak,
+    quantize_layer,
+    quantizer,
+    refusal,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, pointwise

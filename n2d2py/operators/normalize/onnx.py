@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
 from n2d2py.operators.normalize import Normalize
 
 
@@ -22,7 +22,7 @@ def _affine(a: Arrays, x: Value, scale: Value | None, shift: Value | None) -> Va
     return x if shift is None else a.map("Add", x, shift)
 
 
-@onnx_array("LayerNormalization", "RMSNormalization")
+@onnx("LayerNormalization", "RMSNormalization")
 def _layer(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
@@ -36,7 +36,7 @@ def _layer(a: Arrays) -> None:
             a.bind(a.reshape(_add_norm(a, x, outer, epsilon, part), dims), index)
 
 
-@onnx_array("InstanceNormalization")
+@onnx("InstanceNormalization")
 def _instance(a: Arrays) -> None:
     x = a.value(0)
     if len(x.dims) < 3:
@@ -46,7 +46,7 @@ def _instance(a: Arrays) -> None:
     a.bind(_affine(a, result, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
 
 
-@onnx_array("GroupNormalization")
+@onnx("GroupNormalization")
 def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
     if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
@@ -61,7 +61,7 @@ def _group(a: Arrays) -> None:
     a.bind(_affine(a, result, a.reshape(scale, shape), a.reshape(shift, shape)))
 
 
-@onnx_array("MeanVarianceNormalization")
+@onnx("MeanVarianceNormalization")
 def _mean_variance(a: Arrays) -> None:
     """Add (x - mean) / (deviation + 1e-9) over the axes."""
     x = a.value(0)
@@ -73,7 +73,7 @@ def _mean_variance(a: Arrays) -> None:
     a.bind(a.map("Div", away, a.map("Add", deviation, a.const(1e-9, x))))
 
 
-@onnx_array("LpNormalization")
+@onnx("LpNormalization")
 def _lp(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
@@ -86,7 +86,7 @@ def _lp(a: Arrays) -> None:
     a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
 
 
-@onnx_array("Hardmax")
+@onnx("Hardmax")
 def _hardmax(a: Arrays) -> None:
     x = a.value(0)
     flattens = a.node.opset < 13

@@ -11,14 +11,12 @@ from n2d2py.arithmetic.functions import lane_sum
 from n2d2py.contracts.cpp import Argument, Layer, LayerCode, cpp, epilogue, vectors
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.forming import common_multipliers, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, common_multipliers, quantizer, refusal, rescaled_layer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Normalized, QuantGraph, QuantNode, Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
-from n2d2py.operators.arrays.lowering import kernel_call
+from n2d2py.operators.arrays.base import emit_constant, emit_flat, emit_reshape, kernel_call
 
 SMALLEST_NORM = 1e-12
 """Smallest divisor; rows of zeros stay zero."""

@@ -13,8 +13,17 @@ from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.contracts.cpp import BYTE_SUMS, Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
-from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    file_clamp,
+    file_rescale,
+    integer_layer,
+    moved_layer,
+    peak,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import INT8, TWICE, UINT8, Dequantized, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
@@ -153,9 +162,12 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
         return kind.bytes
     if kind.is_float:
         return graph.type(node.output).bytes
-    reach = max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
-    bound = max(node.op.kernel[0] * node.op.kernel[1] * reach, node.bound)
-    return 4 if bound < 2**31 else 8
+    return 4 if max(_sum_bound(node.op, kind), node.bound) < 2**31 else 8
+
+
+def _sum_bound(op: Pool, kind: NumType) -> int:
+    """Return a bound of the sums over windows of stored values, with or without their zero point."""
+    return op.kernel[0] * op.kernel[1] * max(peak(kind), abs(kind.qmax))
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
@@ -175,11 +187,9 @@ def lower(layer: Layer) -> LayerCode:
         types["Epilogue"] = moving_epilogue(layer, clamped=True)
     else:
         selection = vectors(layer, BYTE_SUMS)
-        reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
-        types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
+        types.update(Sum=layer.sum_type(_sum_bound(op, kind)), Epilogue=epilogue(layer, selection))
         per_count = layer.integer and layer.node.rescaling.count > 1
-        zero = int(layer.values("origin")[0]) if layer.has("origin") else kind.zero_point
-        constants.update(InputZero=zero, CountPad=op.count_pad, PerCount=per_count)
+        constants.update(InputZero=layer.input_zero, CountPad=op.count_pad, PerCount=per_count)
     if layer.partial is not None:
         kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
     config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)

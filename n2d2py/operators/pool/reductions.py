@@ -8,13 +8,12 @@ from math import prod
 from typing import NamedTuple
 
 from n2d2py.contracts.functions import Abs, FunctionRow, Log, Sqrt
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine, uniform_gain
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation, Affine, uniform_gain
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.transpose import transpose_source
+from n2d2py.operators.reshape import transpose_source
 
 
 class _Pooling(NamedTuple):
@@ -98,4 +97,4 @@ def _add_pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
 
 
 for _name in _POOLINGS:
-    onnx_array(f"Reduce{_name}")(partial(_reduce, _name))
+    onnx(f"Reduce{_name}")(partial(_reduce, _name))

@@ -10,8 +10,8 @@ import numpy as np
 
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.base import around_axis
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx
+from n2d2py.operators.arrays.windows import ArrayInterpolate
 from n2d2py.operators.quantize import Quantize, grid_type
 from n2d2py.operators.resize import Resize
 
@@ -41,7 +41,7 @@ class _Axis(NamedTuple):
     """First and last position of a crop, relative to the input."""
 
 
-@onnx_array("Resize", "Upsample")
+@onnx("Resize", "Upsample")
 def _resize(a: Arrays) -> None:
     node, x = a.node, a.image()
     axes = _axes(a, x)

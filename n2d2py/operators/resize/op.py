@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.file_rounding import pool_rescale, stored_origin
-from n2d2py.contracts.quant.forming import file_clamp, file_rescale, integer_layer, moved_layer, peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer
+from n2d2py.contracts.quant.quantizer import (
+    LayerTypes,
+    Quantizer,
+    file_clamp,
+    file_rescale,
+    integer_layer,
+    moved_layer,
+    peak,
+    quantizer,
+    rescaled_layer,
+)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import INT8, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
@@ -118,6 +128,11 @@ class Resize(Op):
         result += wide[:, :, y1] * rows[1][:, None]
         return result
 
+    def _by_channels(self, function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Apply a function of channels (N, C, H, W) to all channels of x, some at a time."""
+        step = max(1, BLOCK // (len(x) * self.size[0] * self.size[1]))
+        return np.concatenate([function(x[:, k : k + step]) for k in range(0, x.shape[1], step)], axis=1)
+
     def _pick(self, x: np.ndarray) -> np.ndarray:
         (rows, _, _), (columns, _, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         return np.ascontiguousarray(x[:, :, rows][..., columns])
@@ -128,7 +143,7 @@ class Resize(Op):
             return [self._pick(x)]
         fractions = [self.taps(n, m)[2] for n, m in zip(x.shape[2:], self.size, strict=True)]
         rows, columns = (np.stack([1 - f, f]).astype(x.dtype) for f in fractions)
-        return [self._blend(x, rows, columns)]
+        return [self._by_channels(lambda part: self._blend(part, rows, columns), x)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Nearest: move q. Bilinear: acc = sum of four (q - zero point) times both `integer_weights`; the rescale divides by
@@ -141,9 +156,12 @@ class Resize(Op):
         if isinstance(node.form, StoredSums):
             zero_point = int(node.form.origin[0])
             kind = replace(kind, zero_point=zero_point)
-        centred = np.subtract(x, zero_point, dtype=wide)
-        acc = self._blend(centred, *(weights.astype(wide) for weights in self.integer_weights(x.shape[2:])))
-        return [node.requantize(acc, kind)]
+        rows, columns = (weights.astype(wide) for weights in self.integer_weights(x.shape[2:]))
+
+        def resample(part: np.ndarray) -> np.ndarray:
+            return node.requantize(self._blend(np.subtract(part, zero_point, dtype=wide), rows, columns), kind)
+
+        return [self._by_channels(resample, x)]
 
 
 # ---- integers ------------------------------------------------------------------------------------
@@ -208,11 +226,10 @@ def lower(layer: Layer) -> LayerCode:
     if op.mode == "Nearest":
         config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
         return layer.code("resize", layer.call("resizeNearest", config))
-    zero = int(layer.values("origin")[0]) if layer.has("origin") else layer.inputs[0].zero_point if layer.integer else 0
     selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
     stored = epilogue(layer, selection)
     types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
-    config = layer.config(title, types, {**order, "Zero": zero}, selection)
+    config = layer.config(title, types, {**order, "Zero": layer.input_zero}, selection)
     size = layer.input_shape[2:]
     weights = op.integer_weights(size) if layer.integer else (None, None)
     axes = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, Shape, elements
-from n2d2py.memory.access import MEMORY_ACCESSES, Overlay
+from n2d2py.memory.access import Overlay, access_of
 from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels, packed_bits, packed_bytes
 
 
@@ -59,7 +59,7 @@ def packable_tensors(graph: QuantGraph) -> list[str]:
 
 def _packed_shape(tensor: QuantTensor, bits: int) -> Shape:
     batch, count, *rest = tensor.shape
-    return (batch, packed_bytes(count, bits), *rest)
+    return batch, packed_bytes(count, bits), *rest
 
 
 def _reason_against_packing(name: str, node: QuantNode | None, graph: QuantGraph, views: Collection[str]) -> str:
@@ -75,7 +75,7 @@ def _reason_against_packing(name: str, node: QuantNode | None, graph: QuantGraph
 
 
 def _is_view(node: QuantNode, graph: QuantGraph) -> bool:
-    return MEMORY_ACCESSES[node.op.kind](node, graph).overlay is Overlay.VIEW
+    return access_of(node, graph).overlay is Overlay.VIEW
 
 
 def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:

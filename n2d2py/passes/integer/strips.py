@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from n2d2py.contracts.operator import make_operator
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
-from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
+from n2d2py.graph import Dequantized, Interpolated, Moved, QuantGraph, QuantNode, QuantTensor, Real, StripPiece, Table, Weighted
 from n2d2py.graph.shapes import channels, width
-from n2d2py.memory.access import MEMORY_ACCESSES, Window
+from n2d2py.memory.access import Window, access_of
 from n2d2py.memory.strips import (
     Channels,
     Columns,
@@ -103,7 +102,7 @@ class _StripRewriter:
     def _add(self, node: QuantNode, strip: dict[str, Columns], number: int) -> None:
         """Add a layer for one strip."""
         columns = strip[node.output]
-        op, access = node.op, MEMORY_ACCESSES[node.op.kind](node, self.graph)
+        op, access = node.op, access_of(node, self.graph)
         read = read_columns(access, columns, width(self.graph.shape(node.inputs[0])))
         if isinstance(access, Window):
             op = replace(op, pads=beginning_at(access, window_columns(access, columns), read).pads)

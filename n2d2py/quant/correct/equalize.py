@@ -15,8 +15,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.linear import scale_inputs
 
 _ROUNDS = 50

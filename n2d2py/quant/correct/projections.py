@@ -17,8 +17,7 @@ from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.arrays.map import scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.matmul.op import view_positions
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.linear import MOVES, WeightedReaders, weighted_readers
 
 _EXPONENTS = (0.0, 0.25, 0.5)

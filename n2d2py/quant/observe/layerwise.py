@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.concurrency import ordered_map
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.inputs import each_sample, named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.observe.moments import Moments, observe
+from n2d2py.quant.observe.spilled import SpilledTensors
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
 SAMPLE_BATCH = 4
@@ -32,8 +34,8 @@ _FEW = 16
 class _Part:
     """A batch: values of the live tensors."""
 
-    real: dict[str, np.ndarray]
-    stored: dict[str, np.ndarray]
+    real: SpilledTensors
+    stored: SpilledTensors
 
 
 def sample_count(graph: Graph) -> int:
@@ -76,7 +78,7 @@ class LayerwiseRun:
     def _part(self, x: np.ndarray) -> _Part:
         graph, stored = self._graph, quantize_inputs(self._quantized, [x])
         real = {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in named_inputs(graph, x).items()}
-        return _Part(real, dict(zip(graph.inputs, stored, strict=True)))
+        return _Part(SpilledTensors(real), SpilledTensors(dict(zip(graph.inputs, stored, strict=True))))
 
     def beside(self) -> LayerwiseRun:
         """Return another run of the same samples through the integers, before the first layer; it shares the real values of
@@ -85,7 +87,7 @@ class LayerwiseRun:
         `advance` takes it on after that of this one, `forget` as this one.
         """
         other = LayerwiseRun(self._graph, self._quantized, [])
-        other._parts = [_Part(part.real, dict(part.stored)) for part in self._parts]
+        other._parts = [_Part(part.real, part.stored.copy()) for part in self._parts]
         other._count = self._count
         return other
 
@@ -183,13 +185,17 @@ class LayerwiseRun:
     def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
         """Return (sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
+        real, stored = (x.reshape(*x.shape[:2], -1) for x in (real, stored))
         kind = self._quantized.type(node.output)
         clip = typed.activation if isinstance(typed.activation, Clip) else Clip()
         low, high = (clip.low, clip.high) if kind.is_float else typed.limits
-        shape = (real.shape[0], real.shape[1], -1)
-        inside = ((stored > low) & (stored < high)).reshape(shape)
-        error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
-        return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
+        sums, counts = np.empty(real.shape[:2]), np.empty(real.shape[:2], np.int64)
+        step = max(1, BLOCK * real.shape[1] // max(real.size, 1))
+        for at in (np.s_[:, first : first + step] for first in range(0, real.shape[1], step)):
+            inside = (stored[at] > low) & (stored[at] < high)
+            error = np.where(inside, real[at] - kind.dequantize(stored[at]), 0)
+            sums[at], counts[at] = error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
+        return sums, counts
 
 
 def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -13,8 +13,7 @@ from n2d2py.concurrency import run_both
 from n2d2py.contracts.windows import pad
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Fc
 
 _MIN_COLUMNS = 4096
 _MAX_COLUMNS = 16384

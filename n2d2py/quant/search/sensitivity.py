@@ -121,7 +121,7 @@ class _Sums:
         lost = np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64)
         beyond = np.abs(exact) > kind.scale * (kind.qmax + 0.5)
         parts = {
-            "inputs": float(np.square(values - exact, dtype=np.float64).sum()),
+            "inputs": float(np.square(np.subtract(values, exact, dtype=np.float64)).sum()),
             "output": float(lost[~beyond].sum()),
             "clipping": float(lost[beyond].sum()),
         }

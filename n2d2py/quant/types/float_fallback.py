@@ -20,18 +20,16 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.quantizer import refusal, refused
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.precision import Precision, TargetForm
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.arrays.selection import ArrayTopK
 from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.types.float_inputs import input_layers
 from n2d2py.quant.types.guards import divisor_layers

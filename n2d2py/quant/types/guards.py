@@ -14,12 +14,10 @@ from collections.abc import Iterator
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap, divisor_tensor, function_name
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.types.spectra import copied_from, is_to_float

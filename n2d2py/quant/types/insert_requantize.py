@@ -13,12 +13,11 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Quantize, grid_type
+from n2d2py.operators.quantize import Convert, Quantize, grid_type
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 

@@ -18,8 +18,7 @@ from n2d2py.arithmetic.histogram import BINS, Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.conv import Conv, Deconv
 
 Function = Callable[[np.ndarray], np.ndarray]
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from n2d2py.contracts.functions import Clip, Log, Sqrt
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
+from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 
 _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)
 _MAPS = ("Add", "Clip", "Div", "Max", "Min", "Mul")

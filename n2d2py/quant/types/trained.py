@@ -11,8 +11,8 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.pointwise import Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_type, values_source
 from n2d2py.quant.types.widths import feeds_output_softmax

@@ -8,8 +8,8 @@ import numpy as np
 
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import reduce_axes
-from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx_array
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
+from n2d2py.operators.conv import Fc
 
 
 def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
@@ -51,7 +51,7 @@ def _check_batch_axes(a: Arrays) -> None:
             a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not repeats)
 
 
-@onnx_array("MatMul", "Gemm")
+@onnx("MatMul", "Gemm")
 def _matmul(a: Arrays) -> None:
     """Add an Fc of the rows of a matrix and constant weights, else a product of arrays; only Gemm has the attributes."""
     node, alpha, beta = a.node, a.node.attribute("alpha", 1.0), a.node.attribute("beta", 1.0)
@@ -96,7 +96,7 @@ def _add_fc(a: Arrays, alpha: float, beta: float) -> bool:
     return True
 
 
-@onnx_array("Einsum")
+@onnx("Einsum")
 def _einsum(a: Arrays) -> None:
     """Add a matrix product for each further operand, or sum and transpose a single one."""
     values = a.values()

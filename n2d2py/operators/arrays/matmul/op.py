@@ -15,14 +15,20 @@ from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Call, Expression
 from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
 from n2d2py.contracts.cpp.text import float_literal
 from n2d2py.contracts.operator import register
-from n2d2py.contracts.quant.forming import peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, peak, quantizer, refusal, rescaled_layer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantNode, Shape
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp, strides
-from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_operands, emit_take
-from n2d2py.operators.arrays.lowering import loop_type, operand_pointers, output_pointer
+from n2d2py.operators.arrays.base import (
+    ArrayOp,
+    emit_constant,
+    emit_flat,
+    emit_operands,
+    emit_take,
+    loop_type,
+    operand_pointers,
+    output_pointer,
+    strides,
+)
 
 View = tuple[int, ...]
 """(size, first, stride of each axis) of an operand in a vector of `size` elements; () for row-major."""
@@ -128,9 +134,6 @@ def strided_view(vector: np.ndarray, view: View, dims: tuple[int, ...]) -> np.nd
     """Return the elements (N, dims) of a vector (N, size) at the strides of a view, without a copy."""
     steps = (step * vector.strides[1] for step in view[2:])
     return np.lib.stride_tricks.as_strided(vector[:, view[1] :], (len(vector), *dims), (vector.strides[0], *steps))
-
-
-memory_access("ArrayMatMul")(whole)
 
 
 # ---- integers ------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import numpy as np
 
 from n2d2py.arithmetic.recurrent import GATE_BITS, LARGEST_SHIFT, SMALLEST_SHIFT, STATE_BITS, knots
 from n2d2py.arithmetic.weights import range_nearest, stored_steps
-from n2d2py.contracts.quant.forming import peak, rescaled_layer
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, peak, quantizer, refusal, rescaled_layer
 from n2d2py.graph import Custom, Node, QuantNode
 
 _STATE_PEAK = 2**STATE_BITS - 1

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.contracts.onnx.nodes import CELL_LIMIT, OnnxNode, Unsupported
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
-from n2d2py.operators.arrays.values import Arrays, Value, onnx_array
+from n2d2py.operators.arrays.values import Arrays, Value, onnx
 from n2d2py.operators.concat import concatenate
 
 _ACTIVATIONS = {"LSTM": [("sigmoid", "tanh", "tanh")], "GRU": [("sigmoid", "tanh")], "RNN": [("tanh",), ("relu",)]}
@@ -139,7 +139,7 @@ class _Sequence:
         return Value(last if part else (self.steps, *last), "", name)
 
 
-@onnx_array("LSTM", "GRU", "RNN")
+@onnx("LSTM", "GRU", "RNN")
 def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
     count, hidden, steps, side = len(sequence.reversed), sequence.hidden, sequence.steps, sequence.sequences

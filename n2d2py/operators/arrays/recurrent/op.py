@@ -11,9 +11,7 @@ from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, Shape
-from n2d2py.memory.access import memory_access, whole
-from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.emitting import emit_constant, emit_flat, emit_reshape
+from n2d2py.operators.arrays.base import ArrayOp, emit_constant, emit_flat, emit_reshape
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Number of gates of a cell, in the order of ONNX: i, o, f, c; z, r, h; h."""
@@ -174,9 +172,6 @@ def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     for k in range(weights.shape[1]):
         total += x[:, k, None] * weights[:, k]
     return total
-
-
-memory_access("ArrayRecurrent")(whole)
 
 
 # ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------

@@ -17,9 +17,9 @@ from n2d2py import log
 from n2d2py.contracts.functions import Clip, Logistic
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
-from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pointwise import Activation
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax

@@ -10,9 +10,7 @@ import numpy as np
 from n2d2py.contracts.functions import Clip, FunctionRow
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.conv import Conv, Deconv, Fc
 from n2d2py.registry import Registry
 
 SIZE = 16

@@ -1,14 +1,17 @@
-"""Products with constant matrices become 1x1 convolutions over rows as pixels, as torch's Linear exports them, and a convolution
-over a whole input a fully connected layer.
+"""Products of matrices, with constant ones and of two activations.
 
-Products then have the integers, corrections and kernels of
-convolutions, and views cost nothing. Groups are the heads of an attention with relative positions, or experts. A left matrix is
-the adjacency of a graph network, mixes the tokens of an MLP-Mixer, or resamples a row.
+Products with constant matrices become 1x1 convolutions over rows as pixels, as torch's Linear exports them, and a convolution
+over a whole input a fully connected layer. Products then have the integers, corrections and kernels of convolutions, and views
+cost nothing. Groups are the heads of an attention with relative positions, or experts. A left matrix is the adjacency of a graph
+network, mixes the tokens of an MLP-Mixer, or resamples a row.
+
+Products of two activations read and write through views, so layers that only move or scale their matrices disappear. Heads of
+an attention then need no transposition, and their temperature is part of the rescale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -17,13 +20,16 @@ import numpy as np
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.fc import Fc
+from n2d2py.operators.arrays.matmul.op import view_positions
+from n2d2py.operators.conv import Conv, Fc
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.linear import cast_like
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.array_layers import as_array, over_images, permute_image, permute_operand
-from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.base import Pass
+
+# ---- constant matrices --------------------------------------------------------------------------
 
 
 class _ConstantProduct(Pass):
@@ -31,16 +37,16 @@ class _ConstantProduct(Pass):
 
     slots: ClassVar[tuple[int, int]] = (0, -1)
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> object:
         """Return the match of a product without other operations in the layer."""
         raise NotImplementedError
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> object:
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != self.slots or op.result or node.activation is not None:
             return None
         match = self.match_product(graph, node, op)
-        return Match.no("it computes in integers of the file") if match is not None and is_quantized(graph) else match
+        return "it computes in integers of the file" if match is not None and is_quantized(graph) else match
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,13 @@ class MatMulToConv(_ConstantProduct):
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Product | None:
         if prod(op.right[:-2]) != 1:
             return None
         weights = node.params["operand1"].reshape(op.right[-2:])
         added, bias = _combination_after(graph, node, "Add", op.right[-1])
         scaled, gain = _combination_after(graph, added or node, "Mul", op.right[-1])
-        return Match(Product(weights, added, bias, scaled, gain))
+        return Product(weights, added, bias, scaled, gain)
 
     def rewrite(self, graph: Graph, node: Node, product: Product) -> str:
         width = product.weights.shape[1]
@@ -127,13 +133,13 @@ class GroupedMatMul(_ConstantProduct):
     name = "grouped-matmul"
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> tuple[int, int] | str | None:
         if prod(op.right[:-2]) == 1:
             return None
         end = 1 + max(axis for axis, size in enumerate(op.right[:-2]) if size > 1)
         if op.left[:end] != op.right[:end]:
-            return Match.no("its matrices do not belong to the outermost groups of its rows")
-        return Match((prod(op.right[:end]), prod(op.left[end:-1])))
+            return "its matrices do not belong to the outermost groups of its rows"
+        return prod(op.right[:end]), prod(op.left[end:-1])
 
     def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
         groups, rows = sizes
@@ -171,10 +177,10 @@ class LeftMatMul(_ConstantProduct):
     summary = "matrix products with constant left matrices turned into ones with constant right ones"
     slots = (-1, 0)
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Match | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> tuple[int, int] | str:
         if prod(op.left[:-2]) != 1:
-            return Match.no("it has a matrix for each of several products")
-        return Match((prod(op.right[:-2]), op.right[-1]))
+            return "it has a matrix for each of several products"
+        return prod(op.right[:-2]), op.right[-1]
 
     def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int]) -> str:
         products, columns = sizes
@@ -204,18 +210,18 @@ class ConvToFc(Pass):
     summary = "Conv over a whole input turned into Fc"
     at = (Conv,)
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
+    def match(self, graph: Graph, node: Node) -> Node | str | None:
         reshape = graph.sole_consumer(node.output)
         if reshape is None or not isinstance(reshape.op, Reshape) or len(reshape.op.dims) != 1:
             return None
         kernel, size = node.params["weights"].shape[2:], graph.shape(node.inputs[0])[2:]
         if kernel != size or any(node.op.pads):
-            return Match.no(f"its window of {kernel[1]}x{kernel[0]} is not its whole input of {size[1]}x{size[0]}")
+            return f"its window of {kernel[1]}x{kernel[0]} is not its whole input of {size[1]}x{size[0]}"
         if node.op.groups != 1:
-            return Match.no("it has groups")
+            return "it has groups"
         if reshape.activation is not None:
-            return Match.no(f"{reshape.name} carries an activation")
-        return Match(reshape)
+            return f"{reshape.name} carries an activation"
+        return reshape
 
     def rewrite(self, graph: Graph, node: Node, reshape: Node) -> str:
         weights = node.params["weights"]
@@ -223,3 +229,102 @@ class ConvToFc(Pass):
         node.params = {**node.params, "weights": cast_like(weights.reshape(len(weights), -1), weights)}
         graph.absorb(node, reshape)
         return f"Conv and {reshape.name} turned into Fc"
+
+
+# ---- two activations ----------------------------------------------------------------------------
+
+
+def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
+    """Return the view (size, first, steps) of an array whose elements lie at `places`; None without constant steps."""
+    first = int(places.reshape(-1)[0])
+    steps = []
+    for axis, length in enumerate(places.shape):
+        corner = tuple(1 if i == axis else 0 for i in range(places.ndim))
+        steps.append(int(places[corner]) - first if length > 1 else 0)
+    view = (size, first, *steps)
+    return view if min(steps) >= 0 and np.array_equal(view_positions(view, places.shape), places) else None
+
+
+def _only_moves(node: Node | None) -> bool:
+    """True if a layer only reorders, repeats or drops elements."""
+    return node is not None and isinstance(node.op, IndexSelect) and node.activation is None and not node.op.fills
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Replacement of operand `index` of a product: another tensor in a view, times a factor."""
+
+    index: int
+    source: str
+    view: tuple[int, ...]
+    factor: float
+    what: str
+
+
+class ProductOperand(Pass):
+    """ArrayMatMul(IndexSelect(x), y) with constant steps => ArrayMatMul(x, y) with a view of x; ArrayMatMul(c * x, y) =>
+    ArrayMatMul(x, y) times c, a number above 0."""
+
+    name = "product-operand"
+    summary = "layers that move or scale operands taken into products of two arrays"
+
+    def match(self, graph: Graph, node: Node) -> Operand | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result:
+            return None
+        for index, dims in enumerate((op.left, op.right)):
+            producer = graph.producer(node.inputs[index])
+            if producer is None:
+                continue
+            view = op.full_views()[index]
+            scaled = scale_and_shift(producer)
+            if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
+                return Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}")
+            if _only_moves(producer):
+                places = producer.op.positions()[0][view_positions(view, dims)]
+                steps = steps_of_order(places, graph.shape(producer.inputs[0])[1])
+                if steps is not None:
+                    return Operand(index, producer.inputs[0], steps, 1.0, f"the order of {producer.name}")
+        return None
+
+    def rewrite(self, graph: Graph, node: Node, operand: Operand) -> str:
+        views = list(node.op.full_views())
+        views[operand.index] = operand.view
+        node.op = replace(node.op, scale=node.op.scale * operand.factor, views=tuple(views))
+        node.inputs = [operand.source if index == operand.index else name for index, name in enumerate(node.inputs)]
+        graph.prune()
+        return f"it takes in {operand.what}"
+
+
+class ProductResult(Pass):
+    """IndexSelect(ArrayMatMul(x, y)) => ArrayMatMul with a view of its result; c * ArrayMatMul(x, y) => ArrayMatMul times c >
+    0."""
+
+    name = "product-result"
+    summary = "layers that move or scale results taken into products of two arrays"
+
+    def match(self, graph: Graph, node: Node) -> tuple[Node, ArrayMatMul] | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result or node.activation is not None:
+            return None
+        reader = graph.sole_consumer(node.output)
+        if reader is None:
+            return None
+        scaled = scale_and_shift(reader)
+        if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
+            return reader, replace(op, scale=op.scale * scaled[0])
+        if not _only_moves(reader):
+            return None
+        order = reader.op.positions()[0]
+        if len(order) != op.output_size() or len(np.unique(order)) != len(order):
+            return None
+        views = op.full_views()
+        back = np.argsort(order)  # where each element of the result goes
+        view = steps_of_order(back[view_positions(views[2], op.dims)], op.output_size())
+        return None if view is None else (reader, replace(op, views=(*views[:2], view)))
+
+    def rewrite(self, graph: Graph, node: Node, match: tuple[Node, ArrayMatMul]) -> str:
+        reader, op = match
+        graph.absorb(node, reader)
+        node.op = op
+        return f"it does what {reader.name} did"
