@@ -105,7 +105,7 @@ def decoding_tensors(graph: Graph, spoiled: Collection[str]) -> frozenset[str]:
 
 
 _MOST_READING = 0.02
-"""Share of the multiply-accumulates of a network that the layers after averages of 16 bits may have."""
+"""Share of the multiply-accumulates of a network that the layers after 16-bit averages may have."""
 
 
 def averaged_tensors(graph: Graph) -> frozenset[str]:
@@ -214,12 +214,10 @@ _HALF = 127 / 256
 
 
 def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> bool:
-    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part.
+    """True if 8 bits leave too little of an output, such as depths, spectra, or boxes next to scores.
 
     Probabilities of a Softmax have steps of 1 / 256. They keep them if any is above one half.
     """
-    """True if 8 bits leave too little of an output, such as depths, spectra, or boxes next to scores; probabilities of a
-    Softmax keep 8 bits."""
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
         measured = histograms.get(name)
