@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 MODEL_ENDINGS = (".onnx", ".tflite")
 """Of the files of networks next to INI files."""
 
 
-def numbered_name(stem: str, is_taken: Callable[[str], bool], first: int = 2) -> str:
-    """`stem`; where that is taken `stem_N`, with the first N from `first` on that gives a free name."""
-    name, number = stem, first
-    while is_taken(name):
-        name, number = f"{stem}_{number}", number + 1
-    return name
+class FreshNames:
+    """Gives names that nothing else has: `stem`; where that is taken `stem_N`, with the first free N from `first` on.
+
+    Names of one `key` are the same.
+    """
+
+    def __init__(self, taken: Iterable[str] = (), first: int = 2, key: Callable[[str], str] = str):
+        self._taken, self._first, self._key = set(map(key, taken)), first, key
+
+    def __call__(self, stem: str) -> str:
+        name, number = stem, self._first
+        while self._key(name) in self._taken:
+            name, number = f"{stem}_{number}", number + 1
+        self._taken.add(self._key(name))
+        return name
 
 
 def shorten(text: str, length: int) -> str:
