@@ -174,9 +174,8 @@ E519: weights above the float16 range | export with -nbbits -32
 E520: flash budget below the minimum size | allow more bytes, or use a smaller model
 E521: RAM budget below the minimum size | allow more bytes, or use a smaller input
 E522: float layers in an integer export with -strict | set Quantize=0 where this is intended, or remove -strict
-E601: unknown memory strategy | use a listed strategy
 E602: malformed memory graph | correct the memory graph
-E603: invalid setting of the memory planner | use a listed value
+E603: memory of another form in Memories | follow the message
 E604: memory plan that overwrites live bytes; the checker found this defect | report the defect
 E605: memory plot for a target that places memory itself | read the report
 E606: OptimizeOptimal without ortools | pip install ortools, or use OptimizeOverlap

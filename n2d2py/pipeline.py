@@ -306,14 +306,17 @@ _WORTH = 1.1
 
 
 def _advise(project: ExportJob) -> None:
-    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights; say what it costs on these samples."""
+    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights.
+
+    With -test, which takes longer than a second quantization, say what it costs on these samples.
+    """
     observed, options = project.quantized.observed, project.quantized.options
     if observed is None or options is None or options.reduce_range:
         return
     if (gain := project.target.reduced_range_gain(project.prepared)) <= _WORTH:
         return
-    cost = "check the score with -test"
-    if observed.checked:
+    cost = "-test tells its cost"
+    if observed.checked and project.options.score.test:
         with log.muted():
             reduced, _ = quantize_observed(observed, replace(options, reduce_range=True))
         lost = max(worse_outputs(reduced, project.quantized.graph, CheckedOutputs(observed)).values(), default=0.0)

@@ -50,11 +50,7 @@ struct Affine {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void affine(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                        const typename Cfg::Sum* bias, const Lines&... rows) {
-    Affine<Cfg>::run(in, out, weights, bias, rows...);
-}
+N2D2_LAYER(affine, Affine<Cfg>)
 
 }  // namespace n2d2
 

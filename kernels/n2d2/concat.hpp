@@ -18,8 +18,7 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct ConcatInput {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Sum Sum;
     enum : int { C = Input::Channels, W = Input::Width };
     static_assert(static_cast<int>(Cfg::Channel) + static_cast<int>(C) <= static_cast<int>(Output::Channels),
@@ -28,8 +27,6 @@ struct ConcatInput {
                       static_cast<int>(Input::Width) == static_cast<int>(Output::Width),
                   "the inputs of a concatenation have the size of the output");
 
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename Cfg::Epilogue Epilogue;
     // Pixels of few channels are rescaled together, so that they fill vectors; the last vector is filled up.
     enum : int {

@@ -32,13 +32,10 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Convolution {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename WindowOf<In, Weight, Sum>::Type Element;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;

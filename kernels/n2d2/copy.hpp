@@ -36,10 +36,7 @@ struct Copy {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void copy(const unsigned char* in, unsigned char* out, const Lines&... rows) {
-    Copy<Cfg>::run(in, out, rows...);
-}
+N2D2_LAYER(copy, Copy<Cfg>)
 
 }  // namespace n2d2
 

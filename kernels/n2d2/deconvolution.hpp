@@ -99,12 +99,9 @@ struct ChannelProducts {
 
 template <class Cfg, class Products>
 struct TransposedConvolution {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef DeconvolutionTaps<Cfg> Taps;
 
     enum : int {
@@ -151,17 +148,8 @@ struct TransposedConvolution {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void deconvolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                               const typename Cfg::Sum* bias, const Lines&... rows) {
-    TransposedConvolution<Cfg, DenseProducts<Cfg> >::run(in, out, weights, bias, rows...);
-}
-
-template <class Cfg, class... Lines>
-N2D2_INLINE void deconvolutionDepthwise(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                                        const typename Cfg::Sum* bias, const Lines&... rows) {
-    TransposedConvolution<Cfg, ChannelProducts<Cfg> >::run(in, out, weights, bias, rows...);
-}
+N2D2_LAYER(deconvolution, TransposedConvolution<Cfg, DenseProducts<Cfg> >)
+N2D2_LAYER(deconvolutionDepthwise, TransposedConvolution<Cfg, ChannelProducts<Cfg> >)
 
 }  // namespace n2d2
 

@@ -23,13 +23,12 @@ N2D2_INLINE int blockDepth(int i, int j, int c) {
 
 template <class Cfg>
 N2D2_INLINE void depthToSpace(const unsigned char* in, unsigned char* out) {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     constexpr int block = Cfg::Block, channels = Output::Channels, width = Output::Width;
     static_assert(int(Input::Channels) == channels * block * block, "a pixel of the input holds a block of the output");
     Tasks<false, Output::Height, 1, static_cast<long>(channels) * width>::run([=](int y, int) N2D2_INLINE_LAMBDA {
-        const typename Input::Type* const from = line<Input>(in, y / block);
-        typename Output::Type* const to = line<Output>(out, y);
+        const In* const from = line<Input>(in, y / block);
+        Out* const to = line<Output>(out, y);
         for (int x = 0; x < width; ++x)
             for (int c = 0; c < channels; ++c)
                 to[x * Output::Stride + c] = Cfg::Epilogue::apply(
@@ -39,14 +38,13 @@ N2D2_INLINE void depthToSpace(const unsigned char* in, unsigned char* out) {
 
 template <class Cfg>
 N2D2_INLINE void spaceToDepth(const unsigned char* in, unsigned char* out) {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     constexpr int block = Cfg::Block, channels = Input::Channels, width = Output::Width;
     static_assert(int(Output::Channels) == channels * block * block, "a pixel of the output holds a block of the input");
     Tasks<false, Output::Height, 1, static_cast<long>(Output::Channels) * width>::run([=](int y, int) N2D2_INLINE_LAMBDA {
-        typename Output::Type* const to = line<Output>(out, y);
+        Out* const to = line<Output>(out, y);
         for (int i = 0; i < block; ++i) {
-            const typename Input::Type* const from = line<Input>(in, y * block + i);
+            const In* const from = line<Input>(in, y * block + i);
             for (int x = 0; x < width; ++x)
                 for (int j = 0; j < block; ++j)
                     for (int c = 0; c < channels; ++c) {

@@ -19,13 +19,10 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Depthwise {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
 
     enum : int {
         KH = Cfg::KernelHeight,
@@ -93,22 +90,33 @@ struct Depthwise {
         store<Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);
     }
 
-    template <int Count>
-    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights, const Sum* bias) {
-        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = Output::Width;
+    // Calls pixel(x, whether no tap of its window is outside of the input) for the pixels of a line.
+    template <class Pixel>
+    static N2D2_INLINE void pixels(const In* const* rows, const Pixel& pixel) {
+        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, all = Output::Width;
         constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
-        constexpr int begin = least(pixels, pad > 0 ? (pad + stride - 1) / stride : 0);
-        constexpr int end = largest(begin, least(pixels, last < 0 ? 0 : last / stride + 1));
+        constexpr int begin = least(all, pad > 0 ? (pad + stride - 1) / stride : 0);
+        constexpr int end = largest(begin, least(all, last < 0 ? 0 : last / stride + 1));
         bool inside = true;  // no line of the window is padding
         for (int u = 0; u < KH; ++u)
             inside = inside && rows[u];
-        const int innerBegin = inside ? begin : pixels, innerEnd = inside ? end : pixels;
+        const int innerBegin = inside ? begin : all, innerEnd = inside ? end : all;
         for (int x = 0; x < innerBegin; ++x)
-            outerPixel<Count>(rows, x, channel, out, weights, bias);
+            pixel(x, false);
         for (int x = innerBegin; x < innerEnd; ++x)
-            innerPixel<Count>(rows, x, channel, out, weights, bias);
-        for (int x = innerEnd; x < pixels; ++x)
-            outerPixel<Count>(rows, x, channel, out, weights, bias);
+            pixel(x, true);
+        for (int x = innerEnd; x < all; ++x)
+            pixel(x, false);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights, const Sum* bias) {
+        pixels(rows, [=](int x, bool inside) N2D2_INLINE_LAMBDA {
+            if (inside)
+                innerPixel<Count>(rows, x, channel, out, weights, bias);
+            else
+                outerPixel<Count>(rows, x, channel, out, weights, bias);
+        });
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
@@ -125,11 +133,7 @@ struct Depthwise {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                           const typename Cfg::Sum* bias, const Lines&... rows) {
-    Depthwise<Cfg>::run(in, out, weights, bias, rows...);
-}
+N2D2_LAYER(depthwise, Depthwise<Cfg>)
 
 }  // namespace n2d2
 

@@ -152,10 +152,7 @@ struct Elemwise {
 namespace n2d2 {
 
 // in: the bases of the operands, in order.
-template <class Cfg, class... Lines>
-N2D2_INLINE void elemwise(const unsigned char* const* in, unsigned char* out, const Lines&... rows) {
-    Elemwise<Cfg>::run(in, out, rows...);
-}
+N2D2_LAYER(elemwise, Elemwise<Cfg>)
 
 }  // namespace n2d2
 

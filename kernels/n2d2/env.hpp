@@ -126,6 +126,13 @@ struct Exists {
         enum : Integer { value = Class::Constant };              \
     }
 
+// Name<Cfg>(arguments): the function of a layer, which runs its kernel.
+#define N2D2_LAYER(Name, ...)                              \
+    template <class Cfg, class... Arguments>               \
+    N2D2_INLINE void Name(const Arguments&... arguments) { \
+        __VA_ARGS__::run(arguments...);                    \
+    }
+
 template <bool First, class A, class B>
 struct Choice {
     typedef A Type;

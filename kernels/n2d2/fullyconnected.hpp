@@ -22,36 +22,25 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct FullyConnected {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Output::Type Out;
-    typedef PlaneTraits<Input> Traits;
+    typedef PlaneRuns<Input> Runs;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
 
     enum : int {
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        K = H * W * C,
+        K = Runs::All,
         O = Output::Channels,
         Most = int(Packing::Bits) == 0 ? 16 : 4,
         Tile = least(int(O), int(Most)),
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile,
-        Run = Traits::Whole  ? int(K) :
-              Traits::Packed ? W * C :
-                               int(C),  // contiguous inputs
-        LineRuns = Traits::Packed ? 1 : int(W),
-        Runs = Traits::Whole ? 1 : H * LineRuns
+        Run = Runs::Length
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
     static_assert(static_cast<int>(Output::Height) == 1 && static_cast<int>(Output::Width) == 1, "the output is one pixel");
-
-    typedef typename Input::Type In;
 
     // Adds the products of the inputs [first, first + Run).
     template <class P, int Count, bool Packed>
@@ -81,9 +70,8 @@ struct FullyConnected {
         Sum sums[Count];
         for (int o = 0; o < Count; ++o)
             sums[o] = bias[output + o];
-        for (int i = 0; i < Runs; ++i)
-            Products<Packing, Count, Packing::Bits != 0>::add(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride,
-                                                              weights, output, i * Run, sums);
+        for (int i = 0; i < Runs::Count; ++i)
+            Products<Packing, Count, Packing::Bits != 0>::add(Runs::at(in, i), weights, output, i * Run, sums);
         store<Epilogue, Count>(sums, output, out + output);
     }
 
@@ -97,11 +85,7 @@ struct FullyConnected {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, const typename PackedWeights<Cfg>::Stored* weights,
-                                const typename Cfg::Sum* bias) {
-    WithWeights<Cfg, FullyConnected<Cfg>, FullyConnected<Unpacked<Cfg> > >::run(in, out, weights, bias);
-}
+N2D2_LAYER(fullyConnected, WithWeights<Cfg, FullyConnected<Cfg>, FullyConnected<Unpacked<Cfg> > >)
 
 }  // namespace n2d2
 

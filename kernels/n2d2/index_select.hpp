@@ -73,8 +73,7 @@ struct TurnsOf<TakeTurns<First, Groups, Step> > {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct IndexSelect {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef TakeChannels<typename Cfg::Taken> Chosen;
     typedef typename Cfg::Epilogue Epilogue;
     enum : int {
@@ -101,10 +100,7 @@ struct IndexSelect {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void indexSelect(const unsigned char* in, unsigned char* out) {
-    IndexSelect<Cfg>::run(in, out);
-}
+N2D2_LAYER(indexSelect, IndexSelect<Cfg>)
 
 }  // namespace n2d2
 

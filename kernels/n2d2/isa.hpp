@@ -18,8 +18,8 @@
 //   n2d2::Rvm         rvm         RV32 with multiplication, without vectors
 //   n2d2::Portable    portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
-// `Native` is the first instruction set that the compiler may use. Its macro and that of the set which it extends are 1, all others are
-// 0. A layer whose config has Isa = Native has its constants in two orders: for the portable kernels, and as panels for the others.
+// `Native` is the first instruction set that the compiler may use, of number N2D2_ISA. Its macro and that of the set which it extends are
+// true. A layer whose config has Isa = Native has its constants in two orders: for the portable kernels, and as panels for the others.
 // N2D2_PANELS selects the order to compile. All kernels compute the same integers.
 //
 //   N2D2_PANELS         kernels on panels of weights
@@ -36,205 +36,133 @@
 #if (defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \
     defined(__linux__) && (defined(N2D2_EMULATED_AVX512VNNI) || \
      (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
-#define N2D2_AMX 1
-#define N2D2_AVX512VNNI 1
+#define N2D2_ISA 1
 #define N2D2_ISA_NAME "amx"
 #define N2D2_ISA_TAG Avx512Vnni
 #define N2D2_ISA_SPEED 16
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
 #elif (defined(N2D2_EMULATED_AVX512VNNI) || \
      (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
-#define N2D2_AVX512VNNI 1
+#define N2D2_ISA 2
 #define N2D2_ISA_NAME "avx512vnni"
 #define N2D2_ISA_TAG Avx512Vnni
 #define N2D2_ISA_SPEED 16
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
 #elif defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))
-#define N2D2_AVXVNNI 1
-#define N2D2_AVX2 1
+#define N2D2_ISA 3
 #define N2D2_ISA_NAME "avxvnni"
 #define N2D2_ISA_TAG Avx2
 #define N2D2_ISA_SPEED 16
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
 #elif defined(__AVX2__) && defined(__x86_64__)
-#define N2D2_AVX2 1
+#define N2D2_ISA 4
 #define N2D2_ISA_NAME "avx2"
 #define N2D2_ISA_TAG Avx2
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
 #elif defined(__SSE4_1__) && defined(__x86_64__)
-#define N2D2_SSE41 1
+#define N2D2_ISA 5
 #define N2D2_ISA_NAME "sse4"
 #define N2D2_ISA_TAG Sse41
 #define N2D2_ISA_SPEED 4
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
     defined(__ARM_FEATURE_MATMUL_INT8) && \
     defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256
-#define N2D2_SVE256 1
-#define N2D2_NEON_I8MM 1
-#define N2D2_NEON_DOT 1
-#define N2D2_NEON 1
+#define N2D2_ISA 6
 #define N2D2_ISA_NAME "sve256"
 #define N2D2_ISA_TAG NeonDot
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(8, 1, 8192) X(8, 1, 65536) X(6, 1, 24576) X(4, 1, 24576)
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
     defined(__ARM_FEATURE_MATMUL_INT8)
-#define N2D2_NEON_I8MM 1
-#define N2D2_NEON_DOT 1
-#define N2D2_NEON 1
+#define N2D2_ISA 7
 #define N2D2_ISA_NAME "neoni8mm"
 #define N2D2_ISA_TAG NeonDot
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(4, 1, 24576) X(2, 1, 24576)
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
-#define N2D2_NEON_DOT 1
-#define N2D2_NEON 1
+#define N2D2_ISA 8
 #define N2D2_ISA_NAME "neondot"
 #define N2D2_ISA_TAG NeonDot
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(6, 1, 24576) X(3, 2, 24576)
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_NEON 1
+#define N2D2_ISA 9
 #define N2D2_ISA_NAME "neon"
 #define N2D2_ISA_TAG Neon
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
 #elif defined(__riscv_v) && __riscv_xlen == 64 && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 11000
-#define N2D2_RVV64 1
+#define N2D2_ISA 10
 #define N2D2_ISA_NAME "rvv64"
 #define N2D2_ISA_TAG Rvv64
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(5, 4, 8192) X(5, 4, 65536) X(4, 2, 24576) X(5, 1, 24576)
 #elif defined(__wasm_simd128__)
-#define N2D2_SIMD128 1
+#define N2D2_ISA 11
 #define N2D2_ISA_NAME "simd128"
 #define N2D2_ISA_TAG Simd128
 #define N2D2_ISA_SPEED 4
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
 #elif defined(__mips_msa) && defined(__MIPSEL__)
-#define N2D2_MSA 1
+#define N2D2_ISA 12
 #define N2D2_ISA_NAME "msa"
 #define N2D2_ISA_TAG Msa
 #define N2D2_ISA_SPEED 4
-#define N2D2_PANELS 1
-#define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(5, 1, 65536) X(2, 1, 24576)
 #elif defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_MVE 1
-#define N2D2_DSP 1
+#define N2D2_ISA 13
 #define N2D2_ISA_NAME "mve"
 #define N2D2_ISA_TAG Mve
 #define N2D2_ISA_SPEED 4
-#define N2D2_PANELS 0
-#define N2D2_FLOAT_VECTORS 0
 #define N2D2_TILES(X) X(0, 0, 0)
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_DSP 1
+#define N2D2_ISA 14
 #define N2D2_ISA_NAME "dsp"
 #define N2D2_ISA_TAG Dsp
 #define N2D2_ISA_SPEED 2
-#define N2D2_PANELS 0
-#define N2D2_FLOAT_VECTORS 0
 #define N2D2_TILES(X) X(0, 0, 0)
 #elif defined(__riscv_vector) && __riscv_xlen == 32
-#define N2D2_RVV 1
+#define N2D2_ISA 15
 #define N2D2_ISA_NAME "rvv"
 #define N2D2_ISA_TAG Rvv
 #define N2D2_ISA_SPEED 4
-#define N2D2_PANELS 0
-#define N2D2_FLOAT_VECTORS 0
 #define N2D2_TILES(X) X(0, 0, 0)
 #elif defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)
-#define N2D2_RVM 1
+#define N2D2_ISA 16
 #define N2D2_ISA_NAME "rvm"
 #define N2D2_ISA_TAG Rvm
 #define N2D2_ISA_SPEED 1
-#define N2D2_PANELS 0
-#define N2D2_FLOAT_VECTORS 0
 #define N2D2_TILES(X) X(0, 0, 0)
 #endif
 #endif
-#if !defined(N2D2_ISA_NAME)
+#if !defined(N2D2_ISA)
+#define N2D2_ISA 0
 #define N2D2_ISA_NAME "portable"
 #define N2D2_ISA_TAG Portable
 #define N2D2_ISA_SPEED 8
-#define N2D2_PANELS 0
-#define N2D2_FLOAT_VECTORS 0
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
 #endif
 
-#if !defined(N2D2_AMX)
-#define N2D2_AMX 0
-#endif
-#if !defined(N2D2_AVX512VNNI)
-#define N2D2_AVX512VNNI 0
-#endif
-#if !defined(N2D2_AVXVNNI)
-#define N2D2_AVXVNNI 0
-#endif
-#if !defined(N2D2_AVX2)
-#define N2D2_AVX2 0
-#endif
-#if !defined(N2D2_SSE41)
-#define N2D2_SSE41 0
-#endif
-#if !defined(N2D2_SVE256)
-#define N2D2_SVE256 0
-#endif
-#if !defined(N2D2_NEON_I8MM)
-#define N2D2_NEON_I8MM 0
-#endif
-#if !defined(N2D2_NEON_DOT)
-#define N2D2_NEON_DOT 0
-#endif
-#if !defined(N2D2_NEON)
-#define N2D2_NEON 0
-#endif
-#if !defined(N2D2_RVV64)
-#define N2D2_RVV64 0
-#endif
-#if !defined(N2D2_SIMD128)
-#define N2D2_SIMD128 0
-#endif
-#if !defined(N2D2_MSA)
-#define N2D2_MSA 0
-#endif
-#if !defined(N2D2_MVE)
-#define N2D2_MVE 0
-#endif
-#if !defined(N2D2_DSP)
-#define N2D2_DSP 0
-#endif
-#if !defined(N2D2_RVV)
-#define N2D2_RVV 0
-#endif
-#if !defined(N2D2_RVM)
-#define N2D2_RVM 0
-#endif
+#define N2D2_AMX (N2D2_ISA == 1)
+#define N2D2_AVX512VNNI (N2D2_ISA >= 1 && N2D2_ISA < 3)
+#define N2D2_AVXVNNI (N2D2_ISA == 3)
+#define N2D2_AVX2 (N2D2_ISA >= 3 && N2D2_ISA < 5)
+#define N2D2_SSE41 (N2D2_ISA == 5)
+#define N2D2_SVE256 (N2D2_ISA == 6)
+#define N2D2_NEON_I8MM (N2D2_ISA >= 6 && N2D2_ISA < 8)
+#define N2D2_NEON_DOT (N2D2_ISA >= 6 && N2D2_ISA < 9)
+#define N2D2_NEON (N2D2_ISA >= 6 && N2D2_ISA < 10)
+#define N2D2_RVV64 (N2D2_ISA == 10)
+#define N2D2_SIMD128 (N2D2_ISA == 11)
+#define N2D2_MSA (N2D2_ISA == 12)
+#define N2D2_MVE (N2D2_ISA == 13)
+#define N2D2_DSP (N2D2_ISA >= 13 && N2D2_ISA < 15)
+#define N2D2_RVV (N2D2_ISA == 15)
+#define N2D2_RVM (N2D2_ISA == 16)
+#define N2D2_PANELS (N2D2_ISA >= 1 && N2D2_ISA < 13)
+#define N2D2_FLOAT_VECTORS (N2D2_ISA >= 1 && N2D2_ISA < 13)
 
 namespace n2d2 {
 

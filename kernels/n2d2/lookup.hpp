@@ -22,84 +22,69 @@ namespace n2d2 {
 // Elements of a tile: those whose results cores without vectors of tables have in registers.
 enum : int { LookupTile = N2D2_M_PROFILE || !N2D2_VECTOR_LOOPS ? 4 : 64 };
 
+// The entry of the table for an input.
 template <class Cfg>
-struct LookupReader {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output::Type Out;
-    enum : int { Packed = PlaneTraits<Input>::Packed, Shape = SameShape<Input, typename Cfg::Output>::value };
-
-    struct Source {
-        const unsigned char* in;
-        const Out* table;
-    };
-
-    const typename Input::Type* from;
-    const Out* table;
-
-    N2D2_INLINE LookupReader(const Source& source, int y) : from(line<Input>(source.in, y)), table(source.table) {}
-    N2D2_INLINE LookupReader pixel(int x) const {
-        LookupReader moved(*this);
-        moved.from += x * Input::Stride;
-        return moved;
-    }
-    N2D2_INLINE Out at(int i, int) const {
-        constexpr int first = std::numeric_limits<typename Input::Type>::min();
-        return table[static_cast<int>(from[i]) - first];
+struct TableEntry {
+    typedef typename Cfg::Output::Type Entry;
+    template <class In>
+    static N2D2_INLINE Entry of(In x, const Entry* table) {
+        return table[static_cast<int>(x) - std::numeric_limits<In>::min()];
     }
 };
 
-template <class Cfg, class Isa = typename Cfg::Isa>
-struct Lookup {
-    typedef LookupReader<Cfg> Reader;
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table,
+// The value between two knots.
+template <class Cfg>
+struct BetweenKnots {
+    typedef std::int32_t Entry;
+    template <class In>
+    static N2D2_INLINE typename Cfg::Output::Type of(In x, const Entry* knots) {
+        static_assert(sizeof(In) == 2 && 65536 % Cfg::Segments == 0, "16-bit inputs in equal pieces");
+        constexpr std::int32_t first = std::numeric_limits<In>::min(), width = 65536 / Cfg::Segments;
+        const std::int32_t position = static_cast<std::int32_t>(x) - first;
+        const std::int32_t piece = position / width, rest = position % width;
+        const std::int32_t result = (knots[piece] * (width - rest) + knots[piece + 1] * rest + 4096) >> 13;
+        return static_cast<typename Cfg::Output::Type>(held<Cfg::Low, Cfg::High>(result));
+    }
+};
+
+template <class Cfg, class Value>
+struct TableReader {
+    N2D2_PLANES(Cfg);
+    typedef typename Value::Entry Entry;
+    enum : int { Packed = PlaneTraits<Input>::Packed, Shape = SameShape<Input, Output>::value };
+
+    struct Source {
+        const unsigned char* in;
+        const Entry* table;
+    };
+
+    const In* from;
+    const Entry* table;
+
+    N2D2_INLINE TableReader(const Source& source, int y) : from(line<Input>(source.in, y)), table(source.table) {}
+    N2D2_INLINE TableReader pixel(int x) const {
+        TableReader moved(*this);
+        moved.from += x * Input::Stride;
+        return moved;
+    }
+    N2D2_INLINE Out at(int i, int) const { return Value::of(from[i], table); }
+};
+
+template <class Cfg, class Value>
+struct TableLayer {
+    typedef TableReader<Cfg, Value> Reader;
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Value::Entry* table,
                                 const Rows& rows = Rows::all<typename Cfg::Output>()) {
         const typename Reader::Source source = {in, table};
         pointwise<Cfg, Reader, false, LookupTile>(source, out, rows);
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void lookup(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table,
-                        const Lines&... rows) {
-    Lookup<Cfg>::run(in, out, table, rows...);
-}
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Lookup : TableLayer<Cfg, TableEntry<Cfg> > {};
 
-template <class Cfg>
-struct KnotReader {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output::Type Out;
-    enum : int { Packed = PlaneTraits<Input>::Packed, Shape = SameShape<Input, typename Cfg::Output>::value };
-
-    struct Source {
-        const unsigned char* in;
-        const std::int32_t* knots;
-    };
-
-    const typename Input::Type* from;
-    const std::int32_t* knots;
-
-    N2D2_INLINE KnotReader(const Source& source, int y) : from(line<Input>(source.in, y)), knots(source.knots) {}
-    N2D2_INLINE KnotReader pixel(int x) const {
-        KnotReader moved(*this);
-        moved.from += x * Input::Stride;
-        return moved;
-    }
-    N2D2_INLINE Out at(int i, int) const {
-        static_assert(sizeof(typename Input::Type) == 2 && 65536 % Cfg::Segments == 0, "16-bit inputs in equal pieces");
-        constexpr std::int32_t first = std::numeric_limits<typename Input::Type>::min(), width = 65536 / Cfg::Segments;
-        const std::int32_t position = static_cast<std::int32_t>(from[i]) - first;
-        const std::int32_t piece = position / width, rest = position % width;
-        const std::int32_t result = (knots[piece] * (width - rest) + knots[piece + 1] * rest + 4096) >> 13;
-        return static_cast<Out>(held<Cfg::Low, Cfg::High>(result));
-    }
-};
-
-template <class Cfg>
-N2D2_INLINE void interpolated(const unsigned char* in, unsigned char* out, const std::int32_t* knots,
-                              const Rows& rows = Rows::all<typename Cfg::Output>()) {
-    const typename KnotReader<Cfg>::Source source = {in, knots};
-    pointwise<Cfg, KnotReader<Cfg>, false, LookupTile>(source, out, rows);
-}
+N2D2_LAYER(lookup, Lookup<Cfg>)
+N2D2_LAYER(interpolated, TableLayer<Cfg, BetweenKnots<Cfg> >)
 
 }  // namespace n2d2
 

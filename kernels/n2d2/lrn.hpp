@@ -36,14 +36,13 @@ struct Lrn {
 
 template <class Cfg>
 N2D2_INLINE void lrn(const unsigned char* in, unsigned char* out) {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    static_assert(!std::numeric_limits<typename Input::Type>::is_integer, "a normalisation needs floating-point data");
+    N2D2_PLANES(Cfg);
+    static_assert(!std::numeric_limits<In>::is_integer, "a normalisation needs floating-point data");
     constexpr long root = 16;  // cost of one, in multiply-accumulates
     constexpr long work = root * static_cast<int>(Output::Channels) * static_cast<int>(Output::Width);
     Tasks<false, Output::Height, 1, work>::run([=](int y, int) N2D2_INLINE_LAMBDA {
-        const typename Input::Type* const from = line<Input>(in, y);
-        typename Output::Type* const to = line<Output>(out, y);
+        const In* const from = line<Input>(in, y);
+        Out* const to = line<Output>(out, y);
         for (int x = 0; x < Output::Width; ++x)
             Lrn<Cfg>::pixel(from + x * Input::Stride, to + x * Output::Stride);
     });

@@ -70,8 +70,7 @@ struct ChannelPacking {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct UnpackChannels {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef ChannelPacking<Cfg, Output, Input> Packing;
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
@@ -87,8 +86,7 @@ struct UnpackChannels {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PackChannels {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef ChannelPacking<Cfg, Input, Output> Packing;
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
@@ -102,15 +100,8 @@ struct PackChannels {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void unpackChannels(const unsigned char* in, unsigned char* out, const Lines&... rows) {
-    UnpackChannels<Cfg>::run(in, out, rows...);
-}
-
-template <class Cfg, class... Lines>
-N2D2_INLINE void packChannels(const unsigned char* in, unsigned char* out, const Lines&... rows) {
-    PackChannels<Cfg>::run(in, out, rows...);
-}
+N2D2_LAYER(unpackChannels, UnpackChannels<Cfg>)
+N2D2_LAYER(packChannels, PackChannels<Cfg>)
 
 }  // namespace n2d2
 

@@ -15,10 +15,7 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Padding {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
+    N2D2_PLANES(Cfg);
     enum : int { C = Output::Channels, W = Output::Width, InputWidth = Input::Width, InputHeight = Input::Height };
     static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
                   "padding keeps the number of channels");
@@ -45,10 +42,7 @@ struct Padding {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void padding(const unsigned char* in, unsigned char* out, const Lines&... rows) {
-    Padding<Cfg>::run(in, out, rows...);
-}
+N2D2_LAYER(padding, Padding<Cfg>)
 
 }  // namespace n2d2
 

@@ -23,6 +23,13 @@ namespace n2d2 {
 
 N2D2_OPTIONAL(int, LinePitch, Pitch, Class::Width* Class::Stride);
 
+// Input, Output: the planes of a layer; In, Out: their elements.
+#define N2D2_PLANES(Cfg)                 \
+    typedef typename Cfg::Input Input;   \
+    typedef typename Cfg::Output Output; \
+    typedef typename Input::Type In;     \
+    typedef typename Output::Type Out
+
 template <class Plane>
 struct PlaneTraits {
     typedef typename Plane::Type Type;
@@ -72,6 +79,21 @@ template <class Plane>
 N2D2_INLINE typename Plane::Type* line(unsigned char* base, int y) {
     return elementsOf<typename Plane::Type>(base + lineOffset<Plane>(y));
 }
+
+// The runs of elements of a plane that follow each other, in order: all of it, lines, or pixels.
+template <class Plane>
+struct PlaneRuns {
+    typedef PlaneTraits<Plane> Traits;
+    enum : int {
+        Line = Traits::Packed ? 1 : int(Traits::Width),  // runs of a line
+        Count = Traits::Whole ? 1 : Traits::Height * Line,
+        All = Traits::Height * Traits::Width * Traits::Channels,
+        Length = All / Count  // elements of a run
+    };
+    static N2D2_INLINE const typename Plane::Type* at(const unsigned char* base, int run) {
+        return line<Plane>(base, run / Line) + run % Line * Plane::Stride;
+    }
+};
 
 // rows[u]: line u of the window of output line y of a convolution, null outside the input.
 template <class Cfg>

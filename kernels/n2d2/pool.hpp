@@ -46,10 +46,10 @@ struct Span {
     N2D2_INLINE int count() const { return end > begin ? end - begin : 0; }
 };
 
-template <class Cfg>
+// Reducer::window<Count>(in, rows, columns, channel, out pixel) for every pixel and tile of channels.
+template <class Cfg, class Reducer>
 struct PoolWindows {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,
         Tile = C < 64 ? int(C) : 64,
@@ -59,9 +59,7 @@ struct PoolWindows {
     static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
                   "a pool keeps the number of channels");
 
-    // Reducer::window<Count>(in, rows, columns, channel, out pixel) for every pixel and tile of channels.
-    template <class Reducer>
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines = Rows::all<Output>()) {
         constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * static_cast<int>(Output::Width);
         typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, (Cfg::Reverse != 0),
                           (Cfg::Streamed != 0)>
@@ -191,10 +189,9 @@ namespace n2d2 {
 
 template <class Cfg, class Reducer>
 struct PoolLines {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Reducer::Partial Partial;
-    typedef PoolWindows<Cfg> Windows;
+    typedef PoolWindows<Cfg, Reducer> Windows;
     static_assert(int(Output::Height) == 1 && int(Output::Width) == 1 && int(Cfg::KernelHeight) == int(Input::Height) &&
                       int(Cfg::KernelWidth) == int(Input::Width),
                   "only a global pool takes its input line by line");
@@ -288,32 +285,15 @@ struct PoolMean {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void poolMean(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-    PoolWindows<Cfg>::template run<PoolMean<Cfg> >(in, out, rows);
-}
+N2D2_LAYER(poolMean, PoolWindows<Cfg, PoolMean<Cfg> >)
 
-template <class Cfg>
-N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-    PoolWindows<Cfg>::template run<PoolMax<Cfg> >(in, out, rows);
-}
+N2D2_LAYER(poolMax, PoolWindows<Cfg, PoolMax<Cfg> >)
 
-template <class Cfg>
-N2D2_INLINE void poolAverage(const unsigned char* in, unsigned char* out,
-                             const Rows& rows = Rows::all<typename Cfg::Output>()) {
-    PoolWindows<Cfg>::template run<PoolAverage<Cfg> >(in, out, rows);
-}
+N2D2_LAYER(poolAverage, PoolWindows<Cfg, PoolAverage<Cfg> >)
 
 // rows: lines of the input.
-template <class Cfg>
-N2D2_INLINE void poolMaxLines(const unsigned char* in, unsigned char* out, const Rows& rows) {
-    PoolLines<Cfg, PoolMax<Cfg, Portable> >::run(in, out, rows);
-}
-
-template <class Cfg>
-N2D2_INLINE void poolAverageLines(const unsigned char* in, unsigned char* out, const Rows& rows) {
-    PoolLines<Cfg, PoolAverage<Cfg, Portable> >::run(in, out, rows);
-}
+N2D2_LAYER(poolMaxLines, PoolLines<Cfg, PoolMax<Cfg, Portable> >)
+N2D2_LAYER(poolAverageLines, PoolLines<Cfg, PoolAverage<Cfg, Portable> >)
 
 }  // namespace n2d2
 

@@ -37,9 +37,8 @@ struct PoolAdd<T, true> {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolSum {
-    typedef typename Cfg::Input Input;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Other Other;
-    typedef typename Cfg::Output Output;
     typedef typename Input::Type T;
     enum : int {
         KH = Cfg::KernelHeight,
@@ -182,10 +181,7 @@ struct PoolSum {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void poolSum(const unsigned char* in, const unsigned char* other, unsigned char* out) {
-    PoolSum<Cfg>::run(in, other, out);
-}
+N2D2_LAYER(poolSum, PoolSum<Cfg>)
 
 }  // namespace n2d2
 

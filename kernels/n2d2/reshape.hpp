@@ -20,8 +20,7 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Reshape {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int {
         C = Output::Channels,
         H = Output::Height,
@@ -33,7 +32,6 @@ struct Reshape {
         ToVector = Flat && H * W == 1,
         ToImage = Flat && !ToVector && InputHeight * InputWidth == 1
     };
-    typedef typename Input::Type In;
     static_assert(C * H * W == static_cast<int>(Input::Channels) * InputHeight * InputWidth,
                   "a reshape keeps the number of elements");
 
@@ -74,10 +72,7 @@ struct Reshape {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void reshape(const unsigned char* in, unsigned char* out) {
-    Reshape<Cfg>::run(in, out);
-}
+N2D2_LAYER(reshape, Reshape<Cfg>)
 
 }  // namespace n2d2
 

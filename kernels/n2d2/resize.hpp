@@ -20,8 +20,7 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct ResizeNearest {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int { C = Output::Channels, H = Output::Height, W = Output::Width };
     static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
                   "resampling keeps the number of channels");
@@ -48,12 +47,9 @@ struct ResizeAxis {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct ResizeBilinear {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Sum Sum;
-    typedef typename Input::Type In;
     typedef ResizeAxis<typename Cfg::Weight> Axis;
-    typedef typename Output::Type Out;
     enum : int {
         C = Output::Channels,
         H = Output::Height,
@@ -117,16 +113,8 @@ struct ResizeBilinear {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void resizeNearest(const unsigned char* in, unsigned char* out, const Lines&... rows) {
-    ResizeNearest<Cfg>::run(in, out, rows...);
-}
-
-template <class Cfg, class... Lines>
-N2D2_INLINE void resizeBilinear(const unsigned char* in, unsigned char* out, const ResizeAxis<typename Cfg::Weight>& lines,
-                                const ResizeAxis<typename Cfg::Weight>& columns, const Lines&... rows) {
-    ResizeBilinear<Cfg>::run(in, out, lines, columns, rows...);
-}
+N2D2_LAYER(resizeNearest, ResizeNearest<Cfg>)
+N2D2_LAYER(resizeBilinear, ResizeBilinear<Cfg>)
 
 }  // namespace n2d2
 

@@ -15,8 +15,7 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Transpose {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int { C = Output::Channels, W = Output::Width, AxisC = Cfg::AxisC, AxisH = Cfg::AxisH, AxisW = Cfg::AxisW };
     static_assert((1 << AxisC | 1 << AxisH | 1 << AxisW) == 7, "the axes are a permutation");
 
@@ -38,10 +37,7 @@ struct Transpose {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void transpose(const unsigned char* in, unsigned char* out) {
-    Transpose<Cfg>::run(in, out);
-}
+N2D2_LAYER(transpose, Transpose<Cfg>)
 
 }  // namespace n2d2
 

@@ -21,10 +21,8 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Unpool {
-    typedef typename Cfg::Input Input;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Pooled Pooled;
-    typedef typename Cfg::Output Output;
-    typedef typename Output::Type Out;
     enum : int {
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
@@ -89,10 +87,7 @@ struct Unpool {
     }
 };
 
-template <class Cfg, class... Lines>
-N2D2_INLINE void unpool(const unsigned char* in, const unsigned char* pooled, unsigned char* out, const Lines&... rows) {
-    Unpool<Cfg>::run(in, pooled, out, rows...);
-}
+N2D2_LAYER(unpool, Unpool<Cfg>)
 
 }  // namespace n2d2
 

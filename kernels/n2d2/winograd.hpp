@@ -26,13 +26,10 @@
 
 namespace n2d2 {
 
-template <class Cfg, class Isa>
+template <class Cfg, class Isa = Native>
 struct Winograd;
 
-template <class Cfg, class Stored>
-N2D2_INLINE void winograd(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias) {
-    Winograd<Cfg, Native>::run(in, out, weights, bias);
-}
+N2D2_LAYER(winograd, Winograd<Cfg>)
 
 }  // namespace n2d2
 

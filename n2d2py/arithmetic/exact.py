@@ -51,7 +51,7 @@ def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, i
 
 _GATHERED = 1 << 20
 """Values of windows that are gathered at once."""
-_CACHED = 1 << 15
+_CACHED = 1 << 16
 """Values of channels of a depthwise convolution that are worked on at once."""
 
 
@@ -83,30 +83,31 @@ def conv_sums(
 def _depthwise_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
     """Return `conv_sums` of weights (C, 1, KH, KW), some channels at a time.
 
-    Every stride-th line and column make a plane, in which all values that meet the same weight lie one after the other.
+    With strides of 1, lines are as long as those of x: all values that meet the same weight then lie one after the other.
     """
     n, channels, h, w = x.shape
     oh, ow = (
         (size - (k - 1) * d - 1) // s + 1 for size, k, d, s in zip((h, w), weights.shape[2:], dilation, stride, strict=True)
     )
-    lines, pitch = -(-h // stride[0]), -(-w // stride[1])
-    count = (oh - 1) * pitch + ow
-    sums = np.zeros((n, channels, oh * pitch), x.dtype)
-    step = max(1, _CACHED // (lines * pitch))
-    planes = np.zeros((*stride, min(step, channels), lines, pitch), x.dtype)
-    factors, scratch = weights.reshape(channels, -1), np.empty((min(step, channels), count), x.dtype)
+    taps = [*product(*(range(0, k * d, d) for k, d in zip(weights.shape[2:], dilation, strict=True)))]
+    whole = stride == (1, 1)
+    pitch = w if whole else ow
+    count, step = (oh - 1) * pitch + ow, max(1, _CACHED // (h * w))
+    factors, result = weights.reshape(channels, -1), np.empty((n, channels, oh, ow), x.dtype)
+    sums, scratch = np.empty((min(step, channels), oh * pitch), x.dtype), np.empty((min(step, channels), count), x.dtype)
     for sample, first in product(range(n), range(0, channels, step)):
-        part = x[sample, first : first + step]
-        for phase in np.ndindex(stride):
-            values = part[:, phase[0] :: stride[0], phase[1] :: stride[1]]
-            planes[phase][: len(part), : values.shape[1], : values.shape[2]] = values
-        result = sums[sample, first : first + step, :count]
-        for index, tap in enumerate(np.ndindex(weights.shape[2:])):
-            (line, row), (column, left) = (divmod(k * d, s) for k, d, s in zip(tap, dilation, stride, strict=True))
-            begin = line * pitch + column
-            values = planes[row, left, : len(part)].reshape(len(part), -1)[:, begin : begin + count]
-            result += np.multiply(values, factors[first : first + step, index, None], out=scratch[: len(part)])
-    return np.ascontiguousarray(sums.reshape(n, channels, oh, pitch)[..., :ow])
+        part = np.ascontiguousarray(x[sample, first : first + step])
+        total, products = sums[: len(part), :count], scratch[: len(part)]
+        for index, (top, left) in enumerate(taps):
+            if whole:
+                values = part.reshape(len(part), h * w)[:, top * w + left :][:, :count]
+            else:
+                values = part[:, top :: stride[0], left :: stride[1]][:, :oh, :ow].reshape(len(part), count)
+            np.multiply(values, factors[first : first + step, index, None], out=products if index else total)
+            if index:
+                total += products
+        result[sample, first : first + step] = sums[: len(part)].reshape(-1, oh, pitch)[..., :ow]
+    return result
 
 
 BLOCK = 1 << 18

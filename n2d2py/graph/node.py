@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 OpT = TypeVar("OpT", bound="Op")
 
 
-TWICE, ONCE, INT8, UINT8, OTHER = "twice", "once", "int8", "uint8", "other"
-"""Rules of TFLite's kernels (`Node.rounding`): the product with a multiplier and its shift are rounded; the product alone; the
+TWICE, TWICE_UINT8, ONCE, INT8, UINT8, OTHER = "twice", "twice uint8", "once", "int8", "uint8", "other"
+"""Rules of TFLite's kernels (`Node.rounding`): the product with a multiplier and its shift are rounded; the same, of scales
+multiplied in float32; the product alone; the
 mean of stored int8, of stored uint8, ties away from 0; one that no layer has."""
 
 

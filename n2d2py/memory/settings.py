@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.errors import N2D2Error, suggest
+from n2d2py.errors import N2D2Error
 from n2d2py.ini import ExportParameters, Kind, ParametersT, Params, parameter
 from n2d2py.memory.plan import Memory
 
@@ -178,15 +178,7 @@ class Settings(ExportParameters, texts=_TEXTS):
         return not overridden and (self.strategy != DEFAULT_STRATEGY or not self.stream_input)
 
     def check(self) -> None:
-        """Raise E601 for an unknown strategy, E603 for a setting out of range, E608 for two that exclude each other."""
-        if self.strategy not in STRATEGIES:
-            what = f"MemoryManagerStrategy={self.strategy} is unknown"
-            raise N2D2Error("E601", what, where="MemoryManagerStrategy", remedy=suggest(self.strategy, STRATEGIES))
-        for key, value in (("MemoryAlignment", self.alignment), ("BufferAlignment", self.buffer_alignment)):
-            if value < 1:
-                raise N2D2Error("E603", f"{key}={value} is below 1", remedy="give 1, 2, 4, 8, ...")
-        if self.clock not in ("level", "op"):
-            raise N2D2Error("E603", f"memory clock {self.clock} is unknown", remedy="use level or op")
+        """Raise E608 for settings that exclude each other."""
         if self.by_strategy:
             if self.stream_input and self.strategy != "OptimizeStream":
                 raise _excluded("StreamInput=1", self.strategy, "use OptimizeStream, or remove MemoryManagerStrategy")

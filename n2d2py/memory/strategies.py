@@ -234,9 +234,8 @@ def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), **chang
     """Return the address of every tensor in the arena: the entrance to all planners. `changes` replace fields of the settings.
 
     Raises:
-        N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range, E606
-            for a strategy without its solver, E607 for a budget or memories that cannot be met, E608 for settings that exclude
-            each other.
+        N2D2Error: E602 for a graph that cannot be planned, E606 for a strategy without its solver, E607 for a budget or
+            memories that cannot be met, E608 for settings that exclude each other.
     """
     settings = replace(settings, **changes)
     settings.check()

@@ -312,7 +312,8 @@ class Convert(Op):
             if source.is_float:
                 return [x.astype(target.dtype)]
             exact = (x.astype(np.int64) - source.zero_point).astype(target.dtype)
-            return [exact * target.dtype.type(source.scale)]
+            with np.errstate(over="ignore"):  # the lowest float of a mask may become minus infinity
+                return [exact * target.dtype.type(source.scale)]
         values = np.where(np.isnan(x), 0, x) if source.is_float else x.astype(np.int64) - source.zero_point
         return [requantized(values, node.rescaling, node.limits, target)]
 

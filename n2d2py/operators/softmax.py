@@ -52,7 +52,7 @@ class Softmax(Op):
             raise self.error("E208", node, what)
         return [inputs[0]]
 
-    def _to_rows(self, x: np.ndarray) -> np.ndarray:
+    def to_rows(self, x: np.ndarray) -> np.ndarray:
         """Return the rows (N, outer, inner, size)."""
         return np.moveaxis(in_memory_order(x).reshape(-1, *self.rows(x.shape)), 2, 3)
 
@@ -61,7 +61,7 @@ class Softmax(Op):
         return of_memory_order(np.moveaxis(values, 3, 2).reshape(len(like), -1), like.shape)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [self._from_rows(by_lines(self._normalized, self._to_rows(inputs[0])), inputs[0])]
+        return [self._from_rows(by_lines(self._normalized, self.to_rows(inputs[0])), inputs[0])]
 
     def _normalized(self, x: np.ndarray) -> np.ndarray:
         highest = x.max(-1, keepdims=True)
@@ -83,7 +83,7 @@ class Softmax(Op):
             powers = powers_of(lines, form.powers, unmasked)
             return (shares(powers, factor, int(form.numerator[0]), low, high) + kind.zero_point).astype(kind.dtype)
 
-        x = self._to_rows(inputs[0])
+        x = self.to_rows(inputs[0])
         return [self._from_rows(normalized(x) if unmasked is not None else by_lines(normalized, x), inputs[0])]
 
     def unmasked(self, form: Exponentials, shape: Shape) -> np.ndarray | None:

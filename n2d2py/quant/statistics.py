@@ -17,6 +17,7 @@ from n2d2py.files import read_npz
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.quant.observe.scores import ScoreFloors
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.quant.types.recurrent_states import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.reference.engine import MOST_ELEMENTS, FloatEngine
@@ -170,7 +171,8 @@ class _Observer:
         self.graph, self.wanted = graph, calibrated_tensors(graph)
         self.recurrent = _observed_layers(graph, self.wanted)
         self.outputs = [name for name in graph.outputs if name not in self.wanted and not graph.kind(name)]
-        taps = [*self.wanted, *(name for node in self.recurrent for name in node.inputs)]
+        self.floors = ScoreFloors(graph)
+        taps = [*self.wanted, *(name for node in self.recurrent for name in node.inputs), *self.floors.taps]
         self.engine, self.several = FloatEngine.for_batches(graph, taps)
 
     def measure(self, batch: np.ndarray) -> Statistics:
@@ -182,8 +184,10 @@ class _Observer:
         for name in self.outputs:
             if np.isnan(values[name]).any():
                 raise _not_finite(name)
+        floors = self.floors.of(values)
         for name in self.wanted:
-            part.histograms[name] = _histogram(values.pop(name), name)
+            scores = values.pop(name)
+            part.histograms[name] = _histogram(np.maximum(scores, floors[name]) if name in floors else scores, name)
             if name in again:
                 part.histograms[name].merge(_histogram(again.pop(name), name))
         part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}

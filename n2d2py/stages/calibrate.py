@@ -13,6 +13,7 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, with_states
+from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, observe, observed_before, prepare
@@ -29,6 +30,9 @@ from n2d2py.stages.options import CalibrationOptions, target_limits
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Number of samples for the corrections by quality; more cost time and change little."""
+
+_INPUT_SAMPLES, _INPUT_ELEMENTS = (32, 288), 1_000_000
+"""Numbers of samples from which the types of inputs are chosen, the second for small ones, and limit of values between."""
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
@@ -143,7 +147,8 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
     if not allowed or not stimuli:
         return {}
     stimuli = _evenly_spaced(stimuli, options)
-    chosen = stimuli.sample_evenly(min(len(stimuli), _MOST_SAMPLES["best"]))
+    most = np.clip(_INPUT_ELEMENTS // sum(elements(graph.shape(name)) for name in graph.inputs), *_INPUT_SAMPLES)
+    chosen = stimuli.sample_evenly(min(len(stimuli), int(most)))
     scales_by_input = choose_float_inputs(graph, chosen.array(SAMPLE_BATCH), _ranges(graph, network))
     for name, scales in scales_by_input.items():
         how = f", with a scale for each of its {scales[0].size} channels" if scales.size else ""

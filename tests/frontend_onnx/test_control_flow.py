@@ -9,7 +9,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 
 STEP = "body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) { d = Identity (c) m = MatMul (s, w) t = Tanh (m) }"
-CONSTANTS = {"trips": np.array(3), "true": np.array(True), "one": np.array(1), "two": np.array(2)}
+CONSTANTS = {"trips": np.array(3), "most": np.array(2**63 - 1), "true": np.array(True), "one": np.array(1), "two": np.array(2)}
 FORMS = text_forms(f"""
 loop, 17: float[N,6] x => float[N,?] y
   y = Loop <{STEP}> (trips, true, x)
@@ -19,6 +19,8 @@ loop of no step, 17: float[N,6] x => float[N,?] y
   none = Sub (trips, trips) r = Loop <{STEP}> (none, true, x) y = Relu (r)
 loop that ends itself, 17: float[N,6] x => float[N,?] y
   y = Loop <body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) {{ d = Less (i, two) t = Tanh (s) }}> (, true, x)
+loop of the most steps that ends itself, 17: float[N,6] x => float[N,?] y
+  y = Loop <body = b (int64 i, bool c, float[N,6] s) => (bool d, float[N,6] t) {{ d = Less (i, two) t = Tanh (s) }}> (most, true, x)
 two branches of one text, 17: float[N,6] x => float[N,?] y
   a = If (true) <then_branch = p () => (float[N,6] t) {{ t = Tanh (x) }}, else_branch = o () => (float[N,6] t) {{ t = Neg (x) }}>
   y = If (true) <then_branch = p () => (float[N,6] t) {{ t = Relu (a) }}, else_branch = o () => (float[N,6] t) {{ t = Neg (a) }}>

@@ -73,6 +73,22 @@ def test_weighted_sums(code, scale, step, target, tmp_path):
 
 
 @every("target", TARGETS)
+@every("code", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_the_scales_of_uint8_convolutions_are_multiplied_in_float32(code, target, tmp_path):
+    """In float64 their product is below the power of two times the step that makes every odd accumulator a tie."""
+    made = Small((1, 4, 4, 8), (0.1, 117), np.uint8)
+    values = made.rng.integers(98, 103, (8, 1, 1, 8) if code == "CONV_2D" else (1, 1, 1, 8)).astype(np.uint8)
+    w = made.tensor("w", values.shape, (0.05, 100), np.uint8, values)
+    product = np.float32(0.1) * np.float32(0.05)
+    bias = made.tensor("b", (8,), (product, 0), np.int32, made.rng.integers(-40, 41, 8).astype(np.int32))
+    fields = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    options = "Conv2DOptions" if code == "CONV_2D" else "DepthwiseConv2DOptions"
+    output = made.add(code, [made.x, w, bias], (1, 4, 4, 8), (2 * product, 120), options, np.uint8, **fields)
+    found = _stored(made, made.write(tmp_path, output), made.rng.integers(0, 256, (40, 4, 4, 8)), target)
+    assert found.layers and found.same == found.elements, found.counts
+
+
+@every("target", TARGETS)
 def test_outputs_without_weights(target, tmp_path):
     """The largest bias of a file, that of a channel whose weights are zeros, costs no other channel its rounding."""
     made, output = _layer("CONV_2D", 0.003, 0.9, -20, 1)

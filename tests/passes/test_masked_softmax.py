@@ -76,6 +76,35 @@ def test_masks_are_part_of_the_softmax(form, guard):
     assert (shares[:, :, ~softmax.params["mask"]] == typed.type(softmax.output).zero_point).all()
 
 
+AT_RUN_TIME = {
+    "-10000": ("far = Mul (masks, value) masked = Add (scores, far)", -1e4),
+    "the least float": ("far = Mul (masks, value) masked = Add (scores, far)", LOWEST),
+    "with a bias": ("far = Mul (masks, value) both = Add (bias, far) masked = Add (scores, both)", LOWEST),
+    "minus infinity, put": ("is = Cast <to = 9> (masks) masked = Where (is, value, scores)", -np.inf),
+}
+
+
+@every("form", AT_RUN_TIME)
+def test_masks_of_each_sample_leave_the_steps_to_the_other_scores(form):
+    """One of the samples is masked as a whole, where floating point has equal shares."""
+    nodes, value = AT_RUN_TIME[form]
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.normal(0, 0.8, (48, HEADS, ROWS, WIDTH)), rng.random((48, HEADS, ROWS, 1)) < 0.3], -1).astype(
+        np.float32
+    )
+    x[:, :, 1, -1] = 0
+    x[5, :, :, -1] = float(value == LOWEST)
+    body = f"""
+        v, last = Split <axis = 3> (x, sizes) y = Transpose <perm = [0, 1, 3, 2]> (v) scores = MatMul (v, y)
+        masks = Transpose <perm = [0, 1, 3, 2]> (last) {nodes} shares = Softmax <axis = -1> (masked) r = MatMul (shares, v)
+    """
+    constants = {"sizes": np.array([WIDTH, 1]), "value": np.float32(value), "bias": BIAS[None].astype(np.float32)}
+    ends = (f"float[1,{HEADS},{ROWS},{width}]" for width in (WIDTH + 1, WIDTH))
+    file = text_model("{} x => {} r".format(*ends), body, constants).SerializeToString()
+    typed = quantized_on(integer_graph(file), x)
+    assert decibels(integer_results(typed, x), onnx_results(file, x)) > 32
+
+
 NO_MASK = {
     "a bias": adds(BIAS),
     "far below in one line, all of it": adds(np.where(np.arange(ROWS)[:, None] == 2, -1e4, 0) + np.zeros((ROWS, ROWS))),

@@ -87,7 +87,7 @@ def test_lines_of_positive_numbers_are_unsigned(tmp_path):
 
 def test_a_concat_of_integers_gets_16_bits_only_where_ranges_differ(tmp_path):
     bits = []
-    for gain in (1.0, joins.WIDE):
+    for gain in (0.25, joins.WIDE):
         net = joins.Joins()
         net.boxes = net.conv("x", 4, 4, gain)
         typed, _, _ = quantized(net, joins.integers(net), tmp_path)

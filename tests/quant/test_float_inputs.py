@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from support.onnx_models import text_model
+from support.onnx_models import onnx_results, text_model
 from support.ops import Activation, Affine, Conv, ElemWise, Fc, MemoryView, Reshape, Transpose
 
+import n2d2py
 from n2d2py.contracts.functions import Log, Logistic
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -234,6 +235,19 @@ def test_other_inputs_keep_their_integers_or_at_least_their_function(data):
     np.testing.assert_allclose(run_graph(found, x)["y"], run_graph(graph, x)["y"], rtol=1e-4, atol=1e-3)
     if data is not SAME["constants"]:
         assert not found.float_inputs
+
+
+def test_an_input_of_a_layer_without_integer_form_is_not_rounded():
+    """An LSTM with peepholes, after a transposition: results are those of ONNX Runtime, not of an input of 8 bits."""
+    rng = np.random.default_rng(6)
+    sizes = {"w": (1, 12, 5), "r": (1, 12, 3), "b": (1, 24), "p": (1, 9)}
+    constants = {name: rng.normal(size=size).astype(np.float32) for name, size in sizes.items()}
+    body = "t = Transpose <perm = [1, 0, 2]> (x) every, h = LSTM <hidden_size = 3> (t, w, r, b, , , , p) y = Squeeze (h)"
+    model = text_model("float[1,7,5] x => float[3] y", body, constants)
+    x = rng.normal(size=(32, 7, 5)).astype(np.float32)
+    loaded = n2d2py.load(model)
+    found = np.asarray(n2d2py.quantize(loaded, n2d2py.calibrate(loaded, x))(x))
+    np.testing.assert_allclose(found.reshape(len(x), 3), onnx_results(model.SerializeToString(), x), atol=1e-5)
 
 
 def test_pictures_keep_their_bytes():

@@ -222,9 +222,7 @@ constexpr int greatestDivisor(int a, int b) { return b == 0 ? a : greatestDiviso
 
 template <class Cfg>
 struct ColumnsOf {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef PlaneTraits<Input> In;
+    N2D2_PLANES(Cfg);
     enum : int {
         Bytes = !Cfg::WordInput || int(Input::Channels) % 4 != 0,
         Inputs = (int(Cfg::KernelHeight) * int(Input::Channels) + 1) / 2 * 2,
@@ -265,8 +263,7 @@ struct LaneConvolution : Convolution<Cfg, Portable> {};
 
 template <class Cfg>
 struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef lanes::ColumnsOf<Cfg> Layout;
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,

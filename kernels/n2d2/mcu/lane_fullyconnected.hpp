@@ -66,14 +66,12 @@ struct LaneFullyConnected : FullyConnected<Cfg, Portable> {};
 
 template <class Cfg>
 struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
+    typedef PlaneRuns<Input> Runs;
     enum : int {
-        C = Input::Channels,
-        Pixels = int(Input::Height) * int(Input::Width),
-        K = Pixels * C,
+        K = Runs::All,
         O = Output::Channels,
-        Whole = PlaneTraits<Input>::Whole && Cfg::WordInput,
+        Whole = int(Runs::Count) == 1 && Cfg::WordInput,
         Wide = sizeof(typename Output::Type) > 1,
         Direct = !Wide && O % 4 == 0 && Cfg::WordOutput
     };
@@ -94,9 +92,8 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
         const unsigned char* from = reinterpret_cast<const unsigned char*>(line<Input>(in, 0));
         if (!Whole) {
             unsigned char* to = reinterpret_cast<unsigned char*>(gathered);
-            for (int i = 0; i < Pixels; ++i, to += C)
-                copyBytes(to, line<Input>(in, i / Input::Width) + i % Input::Width * Input::Stride,
-                          static_cast<std::size_t>(C));
+            for (int i = 0; i < Runs::Count; ++i, to += Runs::Length)
+                copyBytes(to, Runs::at(in, i), static_cast<std::size_t>(Runs::Length));
             from = reinterpret_cast<const unsigned char*>(gathered);
         }
         lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed, Cfg::Rounding>(

@@ -239,8 +239,7 @@ struct MveConvolution : LaneConvolution<Cfg> {};
 
 template <class Cfg>
 struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,
         O = Output::Channels,

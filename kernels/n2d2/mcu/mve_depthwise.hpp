@@ -124,8 +124,7 @@ struct MveDepthwise : PairDepthwise<Cfg> {};
 
 template <class Cfg>
 struct MveDepthwise<Cfg, typename Exists<Cfg::Vectors>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,
         Wide = C == 8 && int(Cfg::StrideWidth) == 1 && int(Output::Width) % 2 == 0 && int(PlaneTraits<Output>::Packed) ? 8 : 16,

@@ -13,28 +13,16 @@ struct MveFullyConnected : LaneFullyConnected<Cfg> {};
 
 template <class Cfg>
 struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    enum : int {
-        C = Input::Channels,
-        Pixels = int(Input::Height) * int(Input::Width),
-        K = (Pixels * C + mve::Bytes - 1) / mve::Bytes * mve::Bytes,
-        O = Output::Channels,
-        Whole = PlaneTraits<Input>::Whole
-    };
+    N2D2_PLANES(Cfg);
+    typedef PlaneRuns<Input> Runs;
+    enum : int { K = (Runs::All + mve::Bytes - 1) / mve::Bytes * mve::Bytes, O = Output::Channels };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                 const typename Cfg::Sum*) {
         constexpr std::uint32_t turn = mve::turnOf<typename Input::Type>();
         unsigned char window[K];
-        if (Whole) {
-            mve::copy(reinterpret_cast<const unsigned char*>(line<Input>(in, 0)), window, Pixels * C, turn);
-        } else {
-            for (int i = 0; i < Pixels; ++i)
-                mve::copy(reinterpret_cast<const unsigned char*>(line<Input>(in, i / Input::Width)) +
-                              i % Input::Width * Input::Stride,
-                          window + i * C, C, turn);
-        }
+        for (int i = 0; i < Runs::Count; ++i)
+            mve::copy(reinterpret_cast<const unsigned char*>(Runs::at(in, i)), window + i * Runs::Length, Runs::Length, turn);
         mve::Single work = {window, reinterpret_cast<const signed char*>(weights),          int(K) / int(mve::Bytes),
                             O,      reinterpret_cast<unsigned char*>(line<Output>(out, 0)), mve::resultsOf<Cfg>()};
         if (sizeof(typename Output::Type) == 1)

@@ -12,32 +12,25 @@ struct OutputFullyConnected : FullyConnected<Cfg, Portable> {};
 
 template <class Cfg>
 struct OutputFullyConnected<Cfg, typename Exists<Cfg::Outputs>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    enum : int {
-        C = Input::Channels,
-        Pixels = int(Input::Height) * int(Input::Width),
-        K = Pixels * C,
-        Whole = PlaneTraits<Input>::Whole,
-        Signed = std::numeric_limits<typename Input::Type>::is_signed
-    };
+    N2D2_PLANES(Cfg);
+    typedef PlaneRuns<Input> Runs;
+    enum : int { Whole = int(Runs::Count) == 1, Signed = std::numeric_limits<typename Input::Type>::is_signed };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                 const typename Cfg::Sum*) {
-        unsigned char gathered[Whole ? 1 : int(K)];
+        unsigned char gathered[Whole ? 1 : int(Runs::All)];
         const unsigned char* from = reinterpret_cast<const unsigned char*>(line<Input>(in, 0));
         if (!Whole) {
-            for (int i = 0; i < Pixels; ++i)
-                outputs::copy(reinterpret_cast<const unsigned char*>(line<Input>(in, i / Input::Width)) +
-                                  i % Input::Width * Input::Stride,
-                              gathered + i * C, C);
+            for (int i = 0; i < Runs::Count; ++i)
+                outputs::copy(reinterpret_cast<const unsigned char*>(Runs::at(in, i)), gathered + i * Runs::Length,
+                              Runs::Length);
             from = gathered;
         }
         typedef outputs::Kernels<Cfg::Rounding> Kernels;
         outputs::Work work;
         work.stream = elementsOf<std::int32_t>(weights);
         work.outputs = Output::Channels;
-        work.inputs = K;
+        work.inputs = Runs::All;
         work.round = Kernels::round(Cfg::VectorZero);
         work.low = Cfg::VectorLow;
         work.high = Cfg::VectorHigh;

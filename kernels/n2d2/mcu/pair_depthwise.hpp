@@ -62,8 +62,7 @@ struct PairDepthwise : Depthwise<Cfg, Portable> {};
 
 template <class Cfg>
 struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int { Taps = Cfg::KernelHeight * Cfg::KernelWidth };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,

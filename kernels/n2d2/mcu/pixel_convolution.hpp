@@ -143,8 +143,7 @@ struct PixelConvolution : Convolution<Cfg, Portable> {};
 
 template <class Cfg>
 struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,
         O = Output::Channels,

@@ -443,8 +443,7 @@ struct RowPairDepthwise : PairDepthwise<Cfg> {};
 
 template <class Cfg>
 struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 &&
                       Cfg::StrideWidth <= 2,
                   "3 x 3 windows side by side, stride 1 or 2 along a line");

@@ -111,8 +111,7 @@ struct TileConvolution : LaneConvolution<Cfg> {};
 
 template <class Cfg>
 struct TileConvolution<Cfg, typename Exists<Cfg::Transformed>::Type> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&
                       Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 && Cfg::Groups == 1 && !Cfg::Streamed,
                   "3 x 3 windows of one group, stride 1, whole");

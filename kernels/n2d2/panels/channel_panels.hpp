@@ -20,12 +20,9 @@ namespace n2d2 {
 // Group: channels of a task; Most: pixels whose sums have registers.
 template <class Cfg, int Group, int Most>
 struct ChannelPanels {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
     typedef typename Cfg::Weight Weight;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     static_assert(sizeof(In) <= 2 && sizeof(Weight) <= 2 && sizeof(typename Cfg::Sum) == 4,
                   "8 or 16-bit inputs and weights, 32-bit sums");
 

@@ -12,8 +12,7 @@ namespace n2d2 {
 template <class Cfg>
 struct Depthwise<Cfg, RealVectors> {
     typedef Depthwise<Cfg, Portable> Scalar;
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Weight Weight;  // float or Half
     typedef typename Cfg::Epilogue Epilogue;
     static_assert(int(Cfg::InputZero) == 0, "floating point has no zero point");
@@ -27,8 +26,7 @@ struct Depthwise<Cfg, RealVectors> {
         Lanes = floats::Lanes,
         Whole = C / Lanes,  // vectors of channels
         Rest = C % Lanes,
-        Blocks = Whole + (Rest > 0 ? 1 : 0),
-        Extent = (KW - 1) * Cfg::DilationWidth + 1
+        Blocks = Whole + (Rest > 0 ? 1 : 0)
     };
 
     struct Constants {
@@ -61,21 +59,13 @@ struct Depthwise<Cfg, RealVectors> {
     }
 
     static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const Weight* weights, const float* bias) {
-        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = OW;
-        constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
-        constexpr int begin = least(pixels, pad > 0 ? (pad + stride - 1) / stride : 0);
-        constexpr int end = largest(begin, least(pixels, last < 0 ? 0 : last / stride + 1));
-        bool inside = true;  // no line of the window is padding
-        for (int u = 0; u < KH; ++u)
-            inside = inside && rows[u];
         const Constants constants(weights + channel, bias + channel);
-        const int innerBegin = inside ? begin : pixels, innerEnd = inside ? end : pixels;
-        for (int x = 0; x < innerBegin; ++x)
-            pixel<false>(rows, constants, x, channel, out);
-        for (int x = innerBegin; x < innerEnd; ++x)
-            pixel<true>(rows, constants, x, channel, out);
-        for (int x = innerEnd; x < pixels; ++x)
-            pixel<false>(rows, constants, x, channel, out);
+        Scalar::pixels(rows, [&](int x, bool inside) N2D2_INLINE_LAMBDA {
+            if (inside)
+                pixel<true>(rows, constants, x, channel, out);
+            else
+                pixel<false>(rows, constants, x, channel, out);
+        });
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const float* bias,

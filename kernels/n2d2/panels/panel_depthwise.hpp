@@ -14,10 +14,7 @@ namespace n2d2 {
 
 template <class Cfg>
 struct PanelDepthwise {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
+    N2D2_PLANES(Cfg);
     static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
                   "8-bit inputs and weights, 32-bit sums");
 

@@ -33,27 +33,17 @@ struct SinglePanels {
 template <class Cfg, class Given>
 struct PanelFullyConnected {
     typedef typename ForWeights<Cfg, Given>::Type Microkernel;
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
-    typedef PlaneTraits<Input> Traits;
+    typedef PlaneRuns<Input> Runs;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
     static_assert(sizeof(Sum) == 4 && (sizeof(Weight) <= 2 || !std::numeric_limits<In>::is_integer),
                   "weights of 8 or 16 bits and 32-bit sums, or float");
 
-    enum : int {
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        K = H * W * C,
-        Each = WordOf<In, Weight>::Each,
-        Words = (K + Each - 1) / Each
-    };
+    enum : int { K = Runs::All, Each = WordOf<In, Weight>::Each, Words = (K + Each - 1) / Each };
     typedef typename Microkernel::template Windows<In, Words> Windows;
     enum : int {
         Size = Windows::Size,  // by which the place of an input grows
@@ -63,13 +53,9 @@ struct PanelFullyConnected {
         Group = least(int(Panels), Microkernel::singlePanels()),
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
-        InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
-        Run = Traits::Whole  ? int(K) :
-              Traits::Packed ? W * C :
-                               int(C),  // contiguous inputs
-        LineRuns = Traits::Packed ? 1 : int(W),
-        Runs = Traits::Whole ? 1 : H * LineRuns,
-        Direct = int(Runs) == 1 || int(Run) % Windows::Unit == 0,
+        InPlace = int(Runs::Count) == 1 && bool(Windows::Plain) && K % Each == 0,
+        Run = Runs::Length,
+        Direct = int(Runs::Count) == 1 || int(Run) % Windows::Unit == 0,
         WindowBytes = (Windows::Bytes + 127) / 64 * 64,
         BufferBytes = WindowBytes + (Direct ? 0 : Words * 4 + 64)
     };
@@ -100,8 +86,8 @@ struct PanelFullyConnected {
     // Step: by how many bytes the place of an input grows.
     template <class Form, int Step>
     static N2D2_INLINE void copy(const unsigned char* in, std::uint8_t* to) {
-        for (int i = 0; i < Runs; ++i)
-            Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Step);
+        for (int i = 0; i < Runs::Count; ++i)
+            Form::template copy<Run>(Runs::at(in, i), to + i * Run * Step);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias) {

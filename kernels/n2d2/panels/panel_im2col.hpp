@@ -11,9 +11,7 @@ namespace n2d2 {
 
 template <class Cfg, class Microkernel>
 struct PanelIm2col {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef typename Input::Type In;
+    N2D2_PLANES(Cfg);
 
     enum : int {
         KH = Cfg::KernelHeight,

@@ -31,11 +31,8 @@ template <class Cfg, class Microkernel>
 struct PanelTiles {
     typedef PanelIm2col<Cfg, Microkernel> Im2col;
     typedef typename Im2col::Windows Windows;
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef PackedWeights<Cfg> Packing;

@@ -28,11 +28,8 @@ namespace n2d2 {
 
 template <class Cfg, class Microkernel>
 struct PanelWinograd {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename Microkernel::Sums Sums;
     typedef typename Microkernel::Stored Stored;
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&

@@ -46,10 +46,8 @@ template <class Cfg>
 struct TileProduct {
     typedef PanelIm2col<Cfg, Form> Im2col;
     typedef typename Im2col::Windows Windows;
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef PackedWeights<Cfg> Packing;

@@ -90,10 +90,7 @@ typedef ShuffledTable<Bytes512> Table512;
 
 template <class Cfg, class Table>
 struct ByteLookup {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef typename Output::Type Out;
-    typedef typename Input::Type In;
+    N2D2_PLANES(Cfg);
     static_assert(sizeof(In) == 1 && sizeof(Out) == 1, "bytes to bytes");
     enum : int {
         Length = static_cast<int>(Output::Width) * static_cast<int>(Output::Channels),

@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale
 from n2d2py.arithmetic.rescale import MAX_SHIFT
-from n2d2py.graph import INT8, ONCE, TWICE, Node
+from n2d2py.graph import INT8, ONCE, TWICE, TWICE_UINT8, Node
 
 _MOST_SUM = 2**30
 _MOST_CONSTANT = 2**12
@@ -49,9 +49,9 @@ def sums_rescale(node: Node, factors: np.ndarray, bound: int, limits: tuple[int,
         bound: largest magnitude of an accumulator.
         limits: smallest and largest result, without zero point.
     """
-    if node.rounding not in (TWICE, ONCE):
+    if node.rounding not in (TWICE, TWICE_UINT8, ONCE):
         return None
-    rescale = doubling(factors) if node.rounding == TWICE else _rescale_rounded_once(factors, limits)
+    rescale = _rescale_rounded_once(factors, limits) if node.rounding == ONCE else doubling(factors)
     left = 0 if rescale is None else max(0, -int(rescale.shifts.min()))
     return rescale if bound << left < _MOST_SUM else None
 
@@ -63,10 +63,10 @@ def with_small_constants(
 
     Channels that training has switched off have tiny scales, which would make their biases the largest numbers of the layer.
     """
-    if node.rounding == TWICE:
-        constants = doubling(factors).apply(bias, -_MOST_CONSTANT, _MOST_CONSTANT, axis=0)
-    else:
+    if node.rounding == ONCE:
         constants = np.clip(_round_away(bias * factors), -_MOST_CONSTANT, _MOST_CONSTANT).astype(np.int64)
+    else:
+        constants = doubling(factors).apply(bias, -_MOST_CONSTANT, _MOST_CONSTANT, axis=0)
     return np.where(weighted, bias, 8 * constants), np.where(weighted, factors, 0.125)
 
 

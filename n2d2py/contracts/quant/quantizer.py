@@ -20,7 +20,7 @@ from n2d2py.contracts.functions import ChannelClip, Clip
 from n2d2py.contracts.quant.file_rounding import sums_rescale, with_small_constants
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Form, Node, QuantGraph, QuantNode, Shape, Weighted
+from n2d2py.graph import TWICE_UINT8, Form, Node, QuantGraph, QuantNode, Shape, Weighted
 from n2d2py.graph.forms import Aligned, Dequantized, Exponentials, Interpolated, Moved, Rescaled, Table
 from n2d2py.registry import Registry
 
@@ -420,7 +420,8 @@ class WeightedQuantizer(Quantizer):
         clamp, small = file_clamp(node, types.output), np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
         exact, limits = None, (clamp[0] - types.output.zero_point, clamp[1] - types.output.zero_point)
         if self.has_file_weights(node) and types.follows_file(node) and small.all():
-            wanted = np.float64(x.scale) * scales.astype(np.float64) / np.float64(types.output.scale)
+            products = steps if node.rounding == TWICE_UINT8 else np.float64(x.scale) * scales.astype(np.float64)
+            wanted = products.astype(np.float64) / np.float64(types.output.scale)
             wanted = factors.astype(np.float64) if self.real_factors else wanted
             bias, exact = with_small_constants(node, bias, wanted, np.asarray(rows.any(axis=1)))
             factors = exact.astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from n2d2py.contracts.cpp import InstructionSet, isa
@@ -17,21 +18,26 @@ ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 """Headers below `kernels/` that are generated from the table."""
 
 
+def _number_condition(true: Sequence[bool]) -> str:
+    """Return the preprocessor condition on N2D2_ISA, the number of a set from 1 on, for the sets that are `true`; "0" for none."""
+    edges = [number for number, (a, b) in enumerate(pairwise((False, *true, False)), 1) if a != b]
+    ranges = zip(edges[::2], edges[1::2], strict=True)
+    tests = [f"N2D2_ISA == {a}" if b == a + 1 else f"N2D2_ISA >= {a} && N2D2_ISA < {b}" for a, b in ranges]
+    return f"({' || '.join(tests)})" if tests else "0"
+
+
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
     """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
     sets = isa.instruction_sets() if chosen is None else chosen
-    return (
-        templates("cpp")
-        .get_template(f"kernels/{header}.j2")
-        .render(
-            sets=sets,
-            portable=isa.PORTABLE,
-            extended=isa.extended,
-            tagged=[row for row in isa.tags().values() if row in sets],
-            panels=[row for row in sets if isa.reads_panels(row)],
-            floats=[row for row in sets if isa.FLOATS in row.has],
-        )
-    )
+    macros = {base.macro: [base in (row, *isa.extended(row)) for row in sets] for base in isa.instruction_sets()}
+    macros = {name: true for name, true in macros.items() if any(true)} | {
+        "N2D2_PANELS": [isa.reads_panels(row) for row in sets],
+        "N2D2_FLOAT_VECTORS": [isa.FLOATS in row.has for row in sets],
+    }
+    macros = {name: _number_condition(true) for name, true in macros.items()}
+    tagged = [row for row in isa.tags().values() if row in sets]
+    template = templates("cpp").get_template(f"kernels/{header}.j2")
+    return template.render(sets=sets, portable=isa.PORTABLE, macros=macros, tagged=tagged)
 
 
 def write_isa_headers(folder: Path) -> None:

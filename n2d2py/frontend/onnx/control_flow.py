@@ -20,6 +20,8 @@ SEQUENCES = (
 )
 _MAX_STEPS = 1024
 """Largest number of steps of a loop; each adds its layers to the network."""
+_NO_LIMIT = (2**31 - 1, 2**63 - 1)
+"""Numbers of steps of loops that their conditions end, as tf2onnx writes them."""
 _UNKNOWN = "its number of steps is computed at run time"
 
 
@@ -39,7 +41,7 @@ def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
         for name, most in zip(parts.inputs[:2], (np.inf, True), strict=True)
     )
     step, states, outputs = 0, parts.inputs[2:], parts.outputs
-    _check_steps(trips if parts.has(0) and trips is not None else 0)
+    _check_steps(0 if not parts.has(0) or trips is None or trips in _NO_LIMIT else trips)
     scanned: list[list[str]] = [[] for _ in outputs[len(states) :]]
     while trips is not None and condition is not None and step < trips and condition:
         _check_steps(step)

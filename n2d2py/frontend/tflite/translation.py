@@ -21,15 +21,16 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.variables import Variables
-from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, UINT8
+from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, TWICE_UINT8, UINT8
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import FreshNames
 from n2d2py.registry import Registry
 
 OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 _ROUNDING = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN", "ADD", "SUB", "MUL", "QUANTIZE"), TWICE),
+    **dict.fromkeys((*_CONVOLUTIONS, "MEAN", "ADD", "SUB", "MUL", "QUANTIZE"), TWICE),
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "PRELU"), TWICE),
     "FULLY_CONNECTED": ONCE,
     "SOFTMAX": OTHER,
@@ -378,6 +379,8 @@ class Translation:
         rule = _ROUNDING.get(operator.code, "")
         if operator.code in ("AVERAGE_POOL_2D", "RESIZE_BILINEAR"):
             rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.inputs[0]).dtype.name, OTHER)
+        elif operator.code in _CONVOLUTIONS and self.tensor(operator.inputs[1]).dtype == np.uint8:
+            rule = TWICE_UINT8
         ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
         return OTHER if rule and np.int16 in ends else rule
 

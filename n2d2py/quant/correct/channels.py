@@ -58,10 +58,10 @@ class _Scalable:
         return self.node.activation is None
 
     def by_channel(self, values: np.ndarray) -> np.ndarray:
-        """Return the consumed values (n, ...) as (rows, C)."""
+        """Return the consumed values (n, ...) by channel, (N, C, positions)."""
         if isinstance(self.node.op, Normalize):
-            return in_memory_order(values).reshape(-1, self.node.op.size)
-        rows = np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
+            return in_memory_order(values).reshape(-1, self.node.op.size, 1)
+        rows = values.reshape(*values.shape[:2], -1)
         return rows if self.read == self.node.output else rows[:, np.argsort(self.readers[0][1])]
 
     def scale(self, factors: np.ndarray) -> None:
@@ -158,9 +158,11 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
         figures = []
         for index, one in enumerate(measured):
             rows = one.by_channel(values.pop(one.read) if last[one.read] == index else values[one.read])
-            power = np.einsum("nc,nc->c", rows, rows).astype(np.float64)
-            largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)) if one.is_signed else rows.max(axis=0)
-            figures.append((largest.astype(np.float64), power, len(rows), np.count_nonzero(rows, axis=0)))
+            power = np.einsum("ncp,ncp->c", rows, rows).astype(np.float64)
+            largest = rows.max(axis=(0, 2))
+            largest = np.maximum(largest, -rows.min(axis=(0, 2))) if one.is_signed else largest
+            active = np.count_nonzero(rows, axis=(0, 2))
+            figures.append((largest.astype(np.float64), power, rows[:, 0].size, active))
         return figures
 
     parts = list(ordered_map(measure, batches if several else each_sample(batches), several))

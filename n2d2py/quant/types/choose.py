@@ -34,7 +34,7 @@ from n2d2py.quant.types.ranges import (
 )
 from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
 from n2d2py.quant.types.spectra import spectrum_tensors
-from n2d2py.quant.types.widths import decoding_tensors, feeds_output_softmax, is_spoiled_output, width
+from n2d2py.quant.types.widths import averaged_tensors, decoding_tensors, feeds_output_softmax, is_spoiled_output, width
 
 _HEADROOM = 2.0
 """Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
@@ -245,7 +245,7 @@ class _Facts:
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
         spoiled = [] if options.output_bits == 8 else [name for name in graph.outputs if self._is_spoiled(name)]
         decodes = options.wide_concats and options.output_bits != 8
-        decoding = decoding_tensors(graph, spoiled) - self.final if decodes else frozenset()
+        decoding = decoding_tensors(graph, spoiled) - self.final | averaged_tensors(graph) if decodes else frozenset()
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
         asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()

@@ -6,13 +6,14 @@ weights multiply its output: 16-bit products are slower. In that case a warning 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
@@ -81,16 +82,17 @@ def choose_concat_types(
     source: Mapping[str, str],
     types: dict[str, NumType],
     positive: set[str],
-    seen: Mapping[str, float],
+    seen: Mapping[str, Histogram],
     options: QuantOptions,
 ) -> list[CoarseConcat]:
     """Give each Concat the widest range of its inputs, and the same type to inputs of a similar range.
 
-    `seen` holds the largest value of each tensor. An 8-bit Concat does not inherit the headroom of 16-bit inputs. A network
+    `seen` holds the histograms of tensors. An 8-bit Concat does not inherit the headroom of 16-bit inputs. A network
     output whose inputs differ widely in range has no headroom, which would cost steps of the narrowest input. If it holds
     scores, no step crosses one half. Returns the Concats that remain too coarse for one of their inputs.
     """
-    coarse, zero = [], {name for name, largest in seen.items() if largest == 0}
+    peaks = {name: histogram.largest for name, histogram in seen.items()}
+    coarse, zero = [], {name for name, largest in peaks.items() if largest == 0}
     parts: dict[str, dict[str, float]] = {}
     for node in graph.nodes:
         if not is_real_concat(node) or node.output in types:
@@ -104,7 +106,7 @@ def choose_concat_types(
         magnitude = max(magnitudes.values())
         finest = min((value for name, value in magnitudes.items() if name not in zero), default=magnitude)
         is_output = any(name in graph.outputs for name in copies)
-        ends = max(min(value, seen.get(name) or value) for name, value in magnitudes.items())
+        ends = max(min(value, peaks.get(name) or value) for name, value in magnitudes.items())
         if is_output and _is_coarse(NumType(8), finest / magnitude):
             magnitude = ends
         bits = requested_bits(graph, copies)
@@ -115,10 +117,12 @@ def choose_concat_types(
             kind = replace(kind, bits=16)
         if kind.bits == 8:
             magnitude = max(min(value, ends) if types[name].bits == 16 else value for name, value in magnitudes.items())
-        step = magnitude / kind.qmax
-        if is_output and any(_are_scores(name, positive, seen) for name in magnitudes):
-            step = _step_beside_half(step)
-        kind = _concat_type(kind.with_scale(step), [types[origin] for origin in origins], graph, copies, options)
+        intervals = [_interval(types[name], seen.get(name)) for name in magnitudes]
+        low, high = min(interval[0] for interval in intervals), max(interval[1] for interval in intervals)
+        readers = [reader for name in copies for reader in graph.consumers(name)]
+        kind = finer_type(kind.with_scale(magnitude / kind.qmax), low, high, readers, options)
+        if is_output and any(_are_scores(name, positive, peaks) for name in magnitudes):
+            kind = kind.with_scale(_step_beside_half(kind.scale))
         types[node.output] = kind
         if _is_coarse(kind, finest / magnitude):
             coarse.append(_describe_coarse(node, kind, magnitudes, zero))
@@ -132,9 +136,14 @@ def _is_near(part: NumType, kind: NumType) -> bool:
     return same and _interval_width(part) >= _JOIN_RATIO * _interval_width(kind)
 
 
-def _are_scores(name: str, positive: set[str], seen: Mapping[str, float]) -> bool:
+def _are_scores(name: str, positive: set[str], peaks: Mapping[str, float]) -> bool:
     """True if all values of a tensor lie in [0, 1] and some exceed one half."""
-    return name in positive and 0.5 < seen.get(name, 0.0) <= 1
+    return name in positive and 0.5 < peaks.get(name, 0.0) <= 1
+
+
+def _interval(kind: NumType, seen: Histogram | None) -> tuple[float, float]:
+    """Return the interval of an 8-bit type, and that of the values seen of a 16-bit tensor, without its headroom."""
+    return kind.interval if kind.bits == 8 or seen is None else (seen.minimum, seen.maximum)
 
 
 def _step_beside_half(step: float) -> float:
@@ -147,16 +156,6 @@ def _step_beside_half(step: float) -> float:
 def _interval_width(kind: NumType) -> float:
     low, high = kind.interval
     return high - low
-
-
-def _concat_type(
-    symmetric: NumType, parts: Sequence[NumType], graph: Graph, copies: Sequence[str], options: QuantOptions
-) -> NumType:
-    """Return the type of a Concat: with a zero point if that makes its steps clearly finer, otherwise symmetric."""
-    if any(name in graph.outputs for name in copies):
-        return symmetric
-    low, high = min(kind.interval[0] for kind in parts), max(kind.interval[1] for kind in parts)
-    return finer_type(symmetric, low, high, (reader for name in copies for reader in graph.consumers(name)), options)
 
 
 def _is_coarse(kind: NumType, share: float) -> bool:

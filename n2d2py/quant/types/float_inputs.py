@@ -2,6 +2,7 @@
 
     x, Log(x + 0.001), Conv               x and the logarithm stay in floating point; the result of Log is quantized
     x > 0.5, MatMul                       x stays in floating point: quantized values near 0.5 could change the comparison
+    x, LSTM with peepholes                x stays in floating point, as the layer does, which has no integer form
     x, Fc; channels of different units    x stays in floating point, each channel is scaled to [-1, 1], and the weights undo it
 
 "First layers" are the element-wise layers after an input: gains, shifts, functions. Two errors at their results are compared
@@ -19,6 +20,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import LEAST_RANGE
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.operator import Op
+from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.operators.arrays.map import ArrayMap
@@ -61,7 +63,18 @@ def input_layers(graph: Graph) -> set[str]:
             while (node := graph.producer(node.inputs[0])) is not None:
                 names.add(node.name)
         names |= _last_products(graph, name, {})
+        if _goes_to_float(graph, name):
+            names |= set(_moving_layers(graph, name))
     return names
+
+
+def _goes_to_float(graph: Graph, tensor: str) -> bool:
+    """True if only layers without integer form, such as an LSTM with peepholes, consume a tensor or copies of it."""
+    return graph.feeds_only(tensor, lambda node: refused(node) is not None, _is_moving)
+
+
+def _is_moving(node: Node) -> bool:
+    return node.op.moves_values and node.activation is None
 
 
 def is_requantized_input(graph: Graph, tensor: str) -> bool:
@@ -81,7 +94,7 @@ def _first_layers(graph: Graph, tensor: str) -> Iterator[Node]:
     for reader in graph.consumers(tensor):
         if _is_elementwise(reader):
             yield reader
-        if _is_elementwise(reader) or (reader.op.moves_values and reader.activation is None):
+        if _is_elementwise(reader) or _is_moving(reader):
             yield from _first_layers(graph, reader.output)
 
 
@@ -94,9 +107,7 @@ def _last_products(graph: Graph, tensor: str, known: dict[str, set[str]]) -> set
             combines = _combines(reader)
             if combines and graph.is_last(reader.output):
                 names |= {reader.name, *_moving_layers(graph, reader.output)}
-            elif (combines or (reader.op.moves_values and reader.activation is None)) and (
-                after := _last_products(graph, reader.output, known)
-            ):
+            elif (combines or _is_moving(reader)) and (after := _last_products(graph, reader.output, known)):
                 names |= {reader.name, *after}
     return known[tensor]
 
@@ -112,7 +123,7 @@ def _combines(node: Node) -> bool:
 
 
 def _moving_layers(graph: Graph, tensor: str) -> Iterator[str]:
-    for reader in graph.consumers(tensor):
+    for reader in filter(_is_moving, graph.consumers(tensor)):
         yield from (reader.name, *_moving_layers(graph, reader.output))
 
 
@@ -146,7 +157,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
         scales = None if result is None or not np.isfinite(result).all() else _channel_scales(graph, scaled, result)
         if scales is not None:
             scales_by_input[name] = scales
-        elif _last_products(graph, name, {}) or _is_better_in_float(graph, name, x, results):
+        elif _goes_to_float(graph, name) or _last_products(graph, name, {}) or _is_better_in_float(graph, name, x, results):
             scales_by_input[name] = np.zeros((2, 0))
     return scales_by_input
 

@@ -18,6 +18,8 @@ from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.pointwise import Activation, AddConstants, Affine
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
 from n2d2py.quant.types.spectra import is_magnitude
@@ -69,7 +71,7 @@ def width(
     return options.bits
 
 
-_DECODERS = (Activation, AddConstants, Affine, ArrayMap, Concat, ElemWise)
+_DECODERS = (Activation, AddConstants, Affine, ArrayMap, Concat, ElemWise, Normalize)
 _WORK_OF_ELEMENT = 750
 """Multiply-accumulates of the network for each element that gets 16 bits: 2 % of the instructions of a detector on x86."""
 
@@ -100,6 +102,32 @@ def decoding_tensors(graph: Graph, spoiled: Collection[str]) -> frozenset[str]:
         if left >= 0 and 2 * counts[name] <= largest:
             chosen.add(name)
     return frozenset(chosen)
+
+
+_MOST_READING = 0.02
+"""Share of the multiply-accumulates of a network that the layers after averages of 16 bits may have."""
+
+
+def averaged_tensors(graph: Graph) -> frozenset[str]:
+    """Return the averages of whole maps that only the last layers consume, if these are a small part of the work.
+
+    An average is more precise than the values it is taken of, so 8 bits may be the largest error of a classifier.
+    """
+    work = {node.name: layer_macs(graph, node) for node in graph.nodes}
+    limit = _MOST_READING * sum(work.values())
+
+    def reads(node: Node) -> bool:
+        is_last = graph.is_last(node.output) or feeds_output_softmax(graph, node.output)
+        return isinstance(node.op, (Conv, Fc)) and is_last and work[node.name] <= limit
+
+    averages = (node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Average")
+    return frozenset(
+        name
+        for name in averages
+        if elements(graph.shape(name)) == graph.shape(name)[1]
+        and name not in graph.outputs
+        and graph.feeds_only(name, reads, lambda node: node.op.moves_values)
+    )
 
 
 def _decodes(node: Node) -> bool:
@@ -153,7 +181,7 @@ def _is_residual_stream(graph: Graph, name: str, visited: set[str]) -> bool:
     visited.add(name)
     producer = graph.producer(name)
     if producer is None or not (
-        _is_sum_or_concat(producer) or isinstance(producer.op, (ArrayMatMul, Conv)) or producer.op.moves_values
+        _is_sum_or_concat(producer) or isinstance(producer.op, (ArrayMatMul, Conv, Convert)) or producer.op.moves_values
     ):
         return False
     return name not in graph.outputs and graph.feeds_only(name, lambda node: _continues_stream(graph, node, visited))
@@ -181,15 +209,25 @@ def _are_scores(graph: Graph, name: str) -> bool:
     return elements(shape) == shape[1] or _are_hidden_states(graph, producer.inputs[0])
 
 
+_HALF = 127 / 256
+"""127 steps of an 8-bit probability."""
+
+
 def is_spoiled_output(graph: Graph, name: str, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> bool:
-    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part; probabilities of a
+    """True if 8 bits leave too little of an output, such as depths or spectra, or of its widest part.
+
+    Probabilities of a Softmax have steps of 1 / 256. They keep them if any is above one half.
+    """
+    """True if 8 bits leave too little of an output, such as depths, spectra, or boxes next to scores; probabilities of a
     Softmax keep 8 bits."""
     producer = graph.producer(name)
     if producer is not None and isinstance(producer.op, Softmax):
-        return False
+        measured = histograms.get(name)
+        return measured is not None and measured.largest < _HALF and needs_16_bits(_HALF, measured.deviation**2)
     measured = [one for part in _joined_parts(graph, name, source) if (one := histograms.get(part)) is not None]
-    widest = max(measured, key=lambda one: one.largest, default=None)
-    return widest is not None and needs_16_bits(widest.largest, widest.deviation**2)
+    count = sum(one.count for one in measured)
+    within = sum(one.count * one.deviation**2 for one in measured) / max(count, 1)
+    return count > 0 and needs_16_bits(max(one.largest for one in measured), within)
 
 
 def _joined_parts(graph: Graph, name: str, source: Mapping[str, str]) -> list[str]:
