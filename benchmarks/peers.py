@@ -19,7 +19,7 @@ and ncnn quantize what this tool exports in floating point: static int8 by MinMa
 not in ncnn's package. Both give the first output. MNN's quantizer is left out: mnnquant of MNN 3.6.1 aborts before it opens a model, and
 its command installs packages of its own.
 
-A peer that this interpreter lacks runs in PYTHON, an interpreter with numpy, jinja2, tqdm, flatbuffers, pillow, onnx, onnxruntime
+A peer that this interpreter lacks runs in PYTHON, an interpreter with numpy, configobj, jinja2, tqdm, flatbuffers, pillow, onnx, onnxruntime
 and the peers: nncf, openvino, ncnn, ai-edge-quantizer, ai-edge-litert. Who is missing there too, and a method that does not run on a network, is
 named with the reason.
 """

@@ -133,79 +133,35 @@ def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, o
     values: dict[str, Any] = {key.name: key.default for key in schema.keys}
     if path is None:
         return Params(schema, values, {}, {})
-    sections, headers = _read_sections(Path(path))
-    places: dict[str, Location] = {f"[{layer}]": where for layer, where in headers.items()}
+    text = _ParameterFile(lexer.read_lines(Path(path)), str(path))
+    places: dict[str, Location] = {}
     errors: list[N2D2Error] = []
     ignored = IgnoredKeys()
     foreign: list[str] = []
-    for name, item in sections.pop("").items():
-        where = places[name] = item.where
+    for name, written in text.scalars().items():
+        places[name] = text.where(name)
         try:
             if (key := schema.key(name)) is not None:
-                values[name] = _read(key, name, item.value, where)
+                values[name] = _read(key, name, written, places[name])
             elif (entry := schema.accepts(name)) is not None:
-                ignored.add(entry, name, where)
+                ignored.add(entry, name, places[name])
             elif (key := others().key(name)) is not None:
-                foreign += [name] if _read(key, name, item.value, where) != key.default else []
+                foreign += [name] if _read(key, name, written, places[name]) != key.default else []
             else:
-                _warn_unknown(schema, name, where)
+                _warn_unknown(schema, name, places[name])
         except Unreadable as problem:
-            errors.append(problem.error(where))
-    for items in sections.values():
-        for key in (key for key in layer_schema.keys if key.name in items):
+            errors.append(problem.error(places[name]))
+    layers = text.sections()
+    for layer in layers:
+        places[f"[{layer}]"] = text.where_layer(layer)
+        for key in (key for key in layer_schema.keys if key.name in layers[layer]):
             try:
-                key.read(key.name, items[key.name].value)
+                key.read(key.name, layers[layer][key.name])
             except Unreadable as problem:
-                errors.append(problem.error(items[key.name].where))
+                errors.append(problem.error(text.where(key.name, layer)))
     ErrorList.raise_if(errors)
     ignored.warn()
-    layers = {layer: {name: item.value for name, item in items.items()} for layer, items in sections.items()}
     return Params(schema, values, layers, places, tuple(foreign))
-
-
-def _read_sections(path: Path) -> tuple[dict[str, dict[str, lexer.Assignment]], dict[str, Location]]:
-    """Return the assignments of a file by section and name, "" for those before the first section, and the place of each section.
-
-    Raises:
-        N2D2Error: as `read_params`, for the text; an ErrorList for several.
-    """
-    sections: dict[str, dict[str, lexer.Assignment]] = {"": {}}
-    headers: dict[str, Location] = {}
-    errors: list[N2D2Error] = []
-    section = ""
-    for line in lexer.join_lines(lexer.read_lines(path)):
-        try:
-            item = lexer.parse_line(line, section or None)
-            if isinstance(item, lexer.Header):
-                section = item.name
-                sections.setdefault(section, {})
-                _check_header(item, lexer.strip_comment(line.text), headers.get(section))
-                headers[section] = item.where
-            elif item is not None:
-                _add_assignment(item, sections[section])
-        except N2D2Error as error:
-            errors.append(error)
-    ErrorList.raise_if(errors)
-    return sections, headers
-
-
-def _check_header(header: lexer.Header, text: str, first: Location | None) -> None:
-    """Raise E106 for a section that is declared at `first` too, E121 unless `text` is [name]."""
-    if first is not None:
-        what = f"section [{header.name}] is declared twice (first at {first.file}:{first.line})"
-        raise N2D2Error("E106", what, where=header.where, remedy="rename or remove one of them")
-    if header.name.startswith("[") or header.template or header.bases:
-        raise N2D2Error("E121", f"'{text[:60]}' is not a section header", where=header.where, remedy="write [layer]")
-
-
-def _add_assignment(item: lexer.Assignment, section: dict[str, lexer.Assignment]) -> None:
-    """Add an assignment; warn W101 if it replaces another one."""
-    name = lexer.unquote(item.name)
-    if name in section:
-        first = section[name].where
-        what = f"'{name}' is given twice (first at {first.file}:{first.line}); the last value is used"
-        log.warning("W101", what, where=item.where, remedy="remove one of them")
-    section[name] = item
 
 
 def _read(key: Key, name: str, written: str, where: Location) -> Any:
@@ -287,3 +243,82 @@ class Params:
                 what = f"layer '{layer}' does not exist in the network"
                 remedy = suggest(layer, known)
                 log.warning("W107", what, where=self._places[f"[{layer}]"], remedy=remedy)
+
+
+class _ParameterFile:
+    """The file as read by configobj; lines and comments follow the rules of the INI language."""
+
+    def __init__(self, lines: list[lexer.SourceLine], file: str):
+        from configobj import ConfigObj, ConfigObjError
+
+        self._file = file
+        self._lines: list[str] = [""] * len(lines)
+        self._keys: dict[tuple[str | None, str], int] = {}
+        self._sections: dict[str, int] = {}
+        self._scan(lines)
+        try:
+            read = ConfigObj(list(self._lines), list_values=False, interpolation=False, raise_errors=True)
+        except ConfigObjError as error:
+            raise self._malformed(error) from None
+        self._config: dict[str, Any] = read.dict()
+
+    def scalars(self) -> dict[str, str]:
+        """Return the values outside of sections, without quotes."""
+        return {name: lexer.unquote(value) for name, value in self._config.items() if not isinstance(value, dict)}
+
+    def sections(self) -> dict[str, dict[str, str]]:
+        """Return the values of each section, without quotes."""
+        return {
+            name: {key: lexer.unquote(value) for key, value in one.items()}
+            for name, one in self._config.items()
+            if isinstance(one, dict)
+        }
+
+    def _scan(self, lines: list[lexer.SourceLine]) -> None:
+        """Store each line without comment, and the line of each key and section."""
+        errors = []
+        section: str | None = None
+        for line in lexer.join_lines(lines):
+            try:
+                item = lexer.parse_line(line, section)
+                self._lines[line.line - 1] = lexer.strip_comment(line.text)
+                if isinstance(item, lexer.Header):
+                    section = item.name
+                    self._add_section(item)
+                elif item is not None:
+                    self._add_key(section, item)
+            except N2D2Error as error:
+                errors.append(error)
+        ErrorList.raise_if(errors)
+
+    def _add_section(self, header: lexer.Header) -> None:
+        line = header.where.line or 0
+        if header.name in self._sections:
+            what = f"section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})"
+            raise N2D2Error("E106", what, where=header.where, remedy="rename or remove one of them")
+        self._sections[header.name] = line
+        if header.name.startswith("[") or header.template or header.bases:
+            what = f"'{self._lines[line - 1][:60]}' is not a section header"
+            raise N2D2Error("E121", what, where=header.where, remedy="write [layer]")
+
+    def _add_key(self, section: str | None, item: lexer.Assignment) -> None:
+        name, line = lexer.unquote(item.name), item.where.line or 0
+        first = self._keys.get((section, name))
+        if first is not None:
+            what = f"'{name}' is given twice (first at {self._file}:{first}); the last value is used"
+            log.warning("W101", what, where=item.where, remedy="remove one of them")
+            self._lines[first - 1] = ""
+        self._keys[section, name] = line
+
+    def _malformed(self, error: Any) -> N2D2Error:
+        where = Location(self._file, error.line_number)
+        line = (error.line or "").strip()
+        return N2D2Error("E121", f"'{line[:60]}' is not a valid line", where=where, remedy="write name=value, or [layer]")
+
+    def where(self, name: str, layer: str | None = None) -> Location:
+        """Return the place of an export parameter, in the section of `layer` if given."""
+        return Location(self._file, self._keys.get((layer, name)), layer)
+
+    def where_layer(self, layer: str) -> Location:
+        """Return the place of the section of a layer."""
+        return Location(self._file, self._sections.get(layer), layer)

@@ -12,7 +12,7 @@ from n2d2py.graph import Graph, Node, QuantGraph, TargetForm
 from n2d2py.operators.quantize import Convert, is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.float_inputs import input_layers
-from n2d2py.quant.types.guards import divisor_layers, mask_layers
+from n2d2py.quant.types.guards import divisor_layers
 from n2d2py.quant.types.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
 from n2d2py.report.text import Figures, column_csv, column_text
@@ -53,7 +53,6 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
     work = max(totals(rows).macs, 1)
     size = max(sum(row.parameter_bytes + row.activation_bytes for row in rows), 1)
     power, divisors, inputs, quantized = power_layers(real), divisor_layers(real), input_layers(real), is_quantized(real)
-    masks = mask_layers(real)
     layers: list[FloatLayer] = []
     for node, row in zip(graph.nodes, rows, strict=True):
         if graph.is_integer(node) or isinstance(node.op, Convert) or graph.sums_integers(node):
@@ -72,8 +71,6 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
             why = "the power of a spectrum, of which a logarithm or root is made"
         elif not asked and reason is None and node.name in divisors:
             why = "a division or logarithm uses it: integer steps are too coarse near zero"
-        elif not asked and reason is None and node.name in masks:
-            why = "a mask computed at run time is far below its scores"
         share = (row.parameter_bytes + row.activation_bytes) / size
         if quantized:
             first = source is None or source.params.get("weights", _NONE).ndim < 2

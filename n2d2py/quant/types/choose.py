@@ -384,8 +384,7 @@ def choose_types(
     for name in facts.tensors_to_choose():
         rules[name], types[name] = next((rule, kind) for rule, choose in RULES.items() if (kind := choose(facts, name)))
     thresholds = {name: types[name].max_abs for name in rules if name not in facts.real}
-    peaks = {name: histogram.largest for name, histogram in histograms.items()}
-    coarse = [*facts.coarse, *choose_concat_types(graph, source, types, facts.positive, peaks, facts.options)]
+    coarse = [*facts.coarse, *choose_concat_types(graph, source, types, facts.positive, histograms, facts.options)]
     types.update(facts.states.types_of_states(types))
     for name, origin in source.items():
         types[name] = types[origin]

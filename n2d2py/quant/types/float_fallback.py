@@ -2,7 +2,7 @@
 
 These layers fall back to floating point:
 - layers with `Quantize=0`, and layers without an integer form;
-- the power spectrum up to its logarithm (spectra.py), divisors, and masks of attention with their softmax (guards.py);
+- the power spectrum up to its logarithm (spectra.py), and divisors (guards.py);
 - the first layers after a float input (float_inputs.py), and layers that the target runs in floating point (float_regions.py);
 - layers between float layers that only move values or compute exactly (maximum, product, sum of two);
 - a Concat with a float producer or consumer: one integer scale for boxes and scores of a detector would spoil the scores.
@@ -32,7 +32,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Convert
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.types.float_inputs import input_layers
-from n2d2py.quant.types.guards import divisor_layers, mask_layers
+from n2d2py.quant.types.guards import divisor_layers
 from n2d2py.quant.types.spectra import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
@@ -49,8 +49,7 @@ def float_layers(graph: Graph) -> set[str]:
     added too, with the layers that move its result: the parts of its result are then quantized one by one.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _is_float_on_target(graph, node)}
-    chosen |= _without_integer_form(graph) | power_layers(graph) | divisor_layers(graph) | mask_layers(graph)
-    chosen |= input_layers(graph)
+    chosen |= _without_integer_form(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
     concats: set[str] = set()
     while chosen:
         between = _between_float_layers(graph, chosen)

@@ -1,4 +1,4 @@
-"""Divisions, logarithms and attention masks that stay in floating point.
+"""Divisions and logarithms that stay in floating point.
 
 One integer scale cannot serve loud and quiet inputs of a divisor, and a guard against zero, such as epsilon in
 x / (deviation + epsilon) or log(x + epsilon), is smaller than one step.
@@ -6,33 +6,24 @@ x / (deviation + epsilon) or log(x + epsilon), is smaller than one step.
 The float layers reach from the division back to the last weighted layer: added constants, limits, functions, products,
 reductions, and differences from a mean. A dividend that is a reduction, such as a dot product, is included. A logarithm or
 negative power falls back only if a constant guards its input.
-
-A mask that is computed at run time pushes scores far below the others before a Softmax: one integer scale for both would leave
-no steps to the scores that count. The layers from the mask to the Softmax stay in floating point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.map import ArrayMap, divisor_tensor, function_name
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pointwise import Activation, AddConstants, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.types.spectra import copied_from, is_to_float
 
 _DEEPEST = 24
 """Longest chain of layers that computes a divisor, including layers that only move values."""
-_FAR, _FAR_FACTOR = 64.0, 1000.0
-"""Magnitude of a constant that masks a score, and of a factor of truth values that makes one."""
 EXACT_FUNCTIONS = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
 """Functions whose float results have the same bits on every machine."""
 
@@ -40,49 +31,6 @@ EXACT_FUNCTIONS = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
 def divisor_layers(graph: Graph) -> set[str]:
     """Return the layers that compute divisors and guarded logarithms in floating point; no chain that contains `Quantize=1`."""
     return {one.name for layers in _division_chains(graph) for one in layers}
-
-
-def mask_layers(graph: Graph) -> set[str]:
-    """Return the layers from masks computed at run time to the softmax of the scores; no chain that contains `Quantize=1`."""
-    names: set[str] = set()
-    if not is_quantized(graph):
-        for node in (one for one in graph.nodes if isinstance(one.op, Softmax)):
-            layers = _masking_layers(graph, node.inputs[0])
-            if layers and not any(graph.precision(one).quantize for one in (*layers, node)):
-                names |= {node.name, *(one.name for one in layers)}
-    return names
-
-
-def _masking_layers(graph: Graph, scores: str) -> list[Node]:
-    """Return the layers that compute a mask and apply it to scores; none if no mask is applied."""
-    node = graph.producer(scores)
-    if node is None or graph.kind(scores):
-        return []
-    if _is_mask(node):
-        return [node]
-    if _is_sum(node):
-        chains = (_chain(graph, name, {}) for name in node.inputs)
-        masks = [one for chain in chains if any(map(_is_mask, chain)) for one in chain]
-        return [*masks, node] if masks else []
-    scaled = len(node.inputs) == 1 and isinstance(node.op, (AddConstants, Affine, ArrayMap))
-    if scaled or node.op.moves_values or isinstance(node.op, ArrayGather):
-        layers = _masking_layers(graph, node.inputs[0])
-        return [*layers, node] if layers else []
-    return []
-
-
-def _is_mask(node: Node) -> bool:
-    """True if a layer chooses constants far below scores, or scales truth values to them."""
-    op = node.op
-    if isinstance(op, (Affine, ElemWise)):
-        factors = node.params["weights"] if isinstance(op, Affine) else np.array(op.weights)
-        return bool((np.abs(factors) >= _FAR_FACTOR).any())
-    if not isinstance(op, ArrayMap) or op.result or op.function not in ("Where", "Mul"):
-        return False
-    operands = [node.params[f"operand{index}"] for index, slot in enumerate(op.slots) if slot < 0]
-    if op.function == "Mul":
-        return any((np.abs(values) >= _FAR_FACTOR).any() for values in operands)
-    return op.slots[0] >= 0 and any((values <= -_FAR).any() for values in operands)
 
 
 def coarse_tensors(graph: Graph) -> set[str]:
