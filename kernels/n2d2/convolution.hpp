@@ -118,47 +118,6 @@ struct Convolution {
         return buffer;
     }
 
-#if N2D2_SCALAR_TILES
-    // With other weights or sums than bytes and words.
-    template <int Count, class W, class S>
-    static N2D2_INLINE int quads(const In* const*, int, int, Out*, const W*, const S*) {
-        return 0;
-    }
-
-    // Outputs [output, output + Count) of as many pixels of a line as are a multiple of four, which it returns.
-    template <int Count>
-    static N2D2_INLINE int quads(const In* const* rows, int channel, int output, Out* out, const std::int8_t* w,
-                                 const std::int32_t* bias) {
-        if (sizeof(Element) != 1)
-            return 0;
-        constexpr int whole = Count / 4 * 4;
-        alignas(4) alignas(Element) Element buffer[InPlace ? 1 : 4 * K];
-        Sum sums[4][4];
-        int x = 0;
-        for (; x + 4 <= Pixels; x += 4) {
-            const Element* const first = window(rows, x, channel, buffer);
-            if (!InPlace)
-                for (int p = 1; p < 4; ++p)
-                    window(rows, x + p, channel, buffer + p * K);
-            Out* const to = out + x * Output::Stride + output;
-            for (int o = 0; o < whole; o += 4) {
-                dots4x4<Sum, K, InPlace ? int(Cfg::StrideWidth) * int(Input::Stride) : int(K)>(
-                    first, w + o * K, bias + output + o, sums[0], sums[1], sums[2], sums[3]);
-                for (int p = 0; p < 4; ++p)
-                    store<Epilogue, 4>(sums[p], output + o, to + p * Output::Stride + o);
-            }
-            for (int o = whole; o < Count; ++o) {
-                for (int p = 0; p < 4; ++p) {
-                    Sum sum = bias[output + o];
-                    dots<Sum, 1>(K, window(rows, x + p, channel, buffer + (InPlace ? 0 : p * K)), w + o * K, K, &sum);
-                    store<Epilogue, 1>(&sum, output + o, to + p * Output::Stride + o);
-                }
-            }
-        }
-        return x;
-    }
-#endif
-
     typedef WeightRows<Packing, int(Cfg::Groups) * int(O), K> AllWeights;
 
     // Outputs [output, output + Count) of all pixels of a line.
@@ -168,9 +127,6 @@ struct Convolution {
         const WeightRows<Packing, Count, K> unpacked(weights, output);
         const Weight* const w = unpacked.first;
         int x = 0;
-#if N2D2_SCALAR_TILES
-        x = quads<Count>(rows, channel, output, out, w, bias);
-#endif
         alignas(4) alignas(Element) Element buffer[InPlace ? 1 : 2 * K];
         Sum sums[Count], sumsY[Count];
         for (; x + 2 <= Pixels; x += 2) {

@@ -79,7 +79,7 @@
 #define N2D2_KEEP_LOOP
 #endif
 
-// A core without vectors whose registers hold the sums of four outputs of four pixels.
+// A core without vectors whose registers hold the sums of eight outputs.
 #if defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector) && defined(__GNUC__)
 #define N2D2_SCALAR_TILES 1
 #else

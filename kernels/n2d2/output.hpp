@@ -102,14 +102,6 @@ template <class Epilogue, bool Varying>
 struct ElementRun {
     template <int Count, class Sum>
     static N2D2_INLINE void run(const Sum* sums, int index, typename Epilogue::Type* out) {
-#if N2D2_SCALAR_TILES
-        if (Count == 4) {
-            N2D2_UNROLL
-            for (int i = 0; i < 4; ++i)
-                out[i] = Epilogue::apply(sums[i], Varying ? index + i : index);
-            return;
-        }
-#endif
         for (int i = 0; i < Count; ++i)
             out[i] = Epilogue::apply(sums[i], Varying ? index + i : index);
     }

@@ -16,6 +16,8 @@ _BLOCK = 1 << 17
 _FACTORS = np.linspace(-2, 2, 5)
 _WEIGHTS = np.exp(-np.square(_FACTORS) / 2) / np.exp(-np.square(_FACTORS) / 2).sum()
 """Nodes of a normal distribution, in standard deviations, and their shares."""
+_DEVIATIONS = 8
+"""Deviations of the logarithm that other samples do not exceed."""
 _BANDWIDTH, _TAIL = 2.3, 2.4
 """Deviations of one value and one sample, of which N leave N^(-1/2); in units of the tail index for samples."""
 _ASSUMED_TAIL, _HEAVIEST_TAIL = 0.2, 0.5
@@ -150,16 +152,20 @@ class Histogram:
         low, high = (max(min(end * factors[-1], limit), abs(end)) for end in (-min(self.minimum, 0.0), max(self.maximum, 0.0)))
         result = Histogram(self.limit, min(-low, self.minimum), max(high, self.maximum), self.count, self.zeros)
         result._grow(float(2.0 ** (np.floor(np.log2(max(low, high))) + 1)))
-        places = (np.arange(BINS) + 0.5) * (self.limit / result.limit)
 
         def spread(counts: np.ndarray, end: float) -> np.ndarray:
-            last = int(end / result.limit * BINS)
+            used, last = np.flatnonzero(counts), int(end / result.limit * BINS)
+            places, counts = (used + 0.5) * (self.limit / result.limit), counts[used]
             moved = [np.minimum((places * factor).astype(np.intp), last) for factor in factors]
             parts = [np.bincount(each, counts * weight, BINS) for each, weight in zip(moved, _WEIGHTS, strict=True)]
             return np.sum(parts, axis=0)
 
         result.positive, result.negative = spread(self.positive, high), spread(self.negative, low)
         return result
+
+    def headroom(self, most: float) -> float:
+        """Return the factor by which values of other samples may exceed the largest one: eight deviations, `most` at most."""
+        return min(most, float(np.exp(_DEVIATIONS * self._spread()))) if self.peaks.any() else most
 
     def _spread(self) -> float:
         """Return the deviation of the logarithm of a value on other samples.

@@ -17,20 +17,15 @@ _FINE = 24
 _KL_BINS = 2048
 
 
-def activation_threshold(
-    histogram: Histogram, mode: str, levels: int, quantile: float = 0.9999, limit: float = np.inf
-) -> float:
+def activation_threshold(histogram: Histogram, mode: str, levels: int, quantile: float = 0.9999) -> float:
     """Return the clipping threshold of a tensor; `levels` is the largest stored value (127, 255, ...).
 
-    Only "MSE" exceeds the largest magnitude seen, up to `limit`: it has the least error expected on other samples. 1 for a
-    tensor that is always zero.
+    "MSE" has the least error on other samples for the histogram expected of these. 1 for a tensor that is always zero.
     """
     if histogram.largest == 0.0:
         return 1.0
     if mode == "None":
         return histogram.largest
-    if mode == "MSE":
-        histogram = histogram.expected(limit)
     counts, edges = histogram.magnitudes()
     if mode == "MSE":
         threshold = mse_threshold(counts, edges, histogram.largest, levels)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n2d2py.arithmetic.digest import LARGE, digest
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph import Graph, Node, Shape
@@ -36,6 +37,7 @@ class OnnxWriter:
         self.nodes: list[NodeProto] = []
         self.initializers: list[TensorProto] = []
         self.fresh = FreshNames(graph.tensors, first=1)
+        self._large: dict[tuple[str, tuple[int, ...], bytes] | None, str] = {}
 
     def emit(self, op_type: str, inputs: Iterable[str], output: str | None = None, **attributes) -> str:
         """Add a node; return its output, a fresh name unless given."""
@@ -60,10 +62,15 @@ class OnnxWriter:
         return self.exact(np.ascontiguousarray(array), stem)
 
     def exact(self, values: np.ndarray, stem: str = "constant") -> str:
-        """Add an initializer of the array's own type."""
+        """Add an initializer of the array's own type; layers share a large one of the same values."""
         from onnx import numpy_helper
 
+        key = (values.dtype.str, values.shape, digest(values)) if values.nbytes >= LARGE else None
+        if key in self._large:
+            return self._large[key]
         name = self.fresh(stem)
+        if key is not None:
+            self._large[key] = name
         self.initializers.append(numpy_helper.from_array(values, name))
         return name
 

@@ -182,10 +182,11 @@ def tensor_ranges(data: ReportData) -> list[TensorRange]:
     def one(name: str) -> TensorRange:
         histogram = data.histograms[name]
         kind = data.typed.type(name)
+        by_mode = {mode: histogram.expected() if mode == "MSE" else histogram for mode in CLIPPING_MODES}
         candidates = (
             {}
             if kind.is_float
-            else {mode: activation_threshold(histogram, mode, kind.qmax, quantile) for mode in CLIPPING_MODES}
+            else {mode: activation_threshold(given, mode, kind.qmax, quantile) for mode, given in by_mode.items()}
         )
         threshold, mode = _threshold(data, name, candidates)
         edges, counts = folded(histogram)

@@ -119,6 +119,27 @@ def test_the_simulator_reads_the_weights_of_the_kernels(integer, all_big, tmp_pa
     assert refused(r"E806: .*fc_weights.bin is missing", read_graph, out / GRAPH_FILE)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"WeightsFile": True}, {"WeightsFormat": "once"}], ids=["inline", "apart", "once"])
+def test_layers_with_one_tensor_of_weights_share_it(parameters, request, tmp_path):
+    if "WeightsFormat" in parameters:
+        request.getfixturevalue("all_big")
+        parameters = {}
+    build = Builder("shared", (1, 32, 6, 6), True, 3)
+    one = build.weighted("one", Conv(pads=(1, 1, 1, 1)), "env", (32, 32, 3, 3), U8)
+    two = build.weighted("two", Conv(pads=(1, 1, 1, 1)), one, (32, 32, 3, 3), U8)
+    first, second = build.graph.nodes[:2]
+    first.bound = second.bound = max(first.bound, second.bound)
+    second.form, second.rescale = first.form, first.rescale
+    graph = build.finish(build.weighted("fc", Fc(), two, (5, 1152), S8, fixed=True))
+    made, out = exported(tmp_path, graph, **parameters)
+    text = "".join(path.read_text(encoding="utf-8") for path in (out / "dnn").rglob("*.?pp"))
+    assert "one_weights" in text and "two_weights" not in text
+    read = read_graph(out / GRAPH_FILE)
+    assert all(np.array_equal(node.params["weights"], first.params["weights"]) for node in read.nodes[:2])
+    make(out, "OPT=-O1")
+    compare_outputs(out, graph, list(made.stimuli.inputs))
+
+
 @x86
 @pytest.mark.slow
 @pytest.mark.parametrize("integer", [True, False])

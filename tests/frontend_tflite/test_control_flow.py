@@ -79,6 +79,7 @@ def _loop(folder: Path, body: Body, states: int, every_step: bool, steps: int = 
             for part in parts:
                 m.file._tensors[part].shapeSignature = np.array([-1, -1, -1], np.int32)
             row = m.add("CONCATENATION", [parts[0], row, parts[1]], (steps, batch, HIDDEN), None, "ConcatenationOptions")
+            row = m.add("CAST", [row], (steps, batch, HIDDEN), None)  # of a type to itself
         return [after, row, x, *new]
 
     graphs = [_graph(folder, "condition", shapes, condition), _graph(folder, "step", shapes, step)]

@@ -17,7 +17,7 @@ from support.programs import run_command
 from n2d2py.contracts.cpp.layer import layer_code
 from n2d2py.exports.cpp.tune import tile_constants
 
-WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
+WORST = ("-O0", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
 
 
 def grouped_cases(seed: int) -> list[harness.Case]:

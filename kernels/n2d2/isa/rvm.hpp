@@ -1,4 +1,4 @@
-// The kernels for RV32IM; layers without a form for them have the portable ones, shaped for its registers.
+// The kernels for RV32IM; layers without a form for them have the portable ones.
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/pixel_convolution.hpp"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from n2d2py.arithmetic.digest import LARGE, digest
 from n2d2py.contracts.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.contracts.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen, substituted
@@ -201,6 +204,19 @@ class LayerCode:
         selection = replace(self.selection, winograd=form)
         return replace(self, calls=calls, structs=structs, arrays=tuple(own), selection=selection)
 
+    def interned(self, known: dict[bytes, np.ndarray]) -> LayerCode:
+        """Return the layer with the arrays in `known`, by digest, for its large ones of the same bytes; adds the others."""
+
+        def one(values: np.ndarray) -> np.ndarray:
+            found = values if values.nbytes < LARGE else known.setdefault(digest(values), values)
+            return found if found.dtype == values.dtype else values
+
+        def of(array: Array) -> Array:
+            forms = tuple(replace(form, values=one(form.values)) for form in array.forms)
+            return replace(array, values=one(array.values), forms=forms)
+
+        return replace(self, arrays=tuple(map(of, self.arrays)))
+
     def portable(self) -> LayerCode:
         """Return the layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
@@ -233,14 +249,24 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
     return template.render(tensor=comment(tensor), name=identifier, type=quant.type.cpp, sizes=sizes, plane=plane, wrap=wrap)
 
 
-def share_constants(codes: Sequence[LayerCode]) -> list[LayerCode]:
-    """Return the layers with one array for all of the same values and conditions, such as those of one layer in several strips."""
+def share_constants(codes: Sequence[LayerCode], alike: bool, copied: Collection[str] = ()) -> list[LayerCode]:
+    """Return the layers with one array for all of the same values and conditions.
+
+    Parts of one layer, such as strips, are `alike` and share all arrays, others large ones if they have the same weights.
+    Layers that read copies of the arrays `copied` keep those.
+    """
+    least = 0 if alike else LARGE
+    weights = [_content(code.weights) for code in codes if code.weights is not None and code.weight_bytes >= least]
+    if not alike and len(set(weights)) == len(weights):
+        return list(codes)
     known: dict[Hashable, Array] = {}
-    return [
-        code.borrowing({array.name: known.setdefault(_content(array), array) for array in code.constants}) for code in codes
-    ]
+
+    def shared(array: Array) -> Array:
+        return array if array.bytes < least or array.name in copied else known.setdefault(_content(array), array)
+
+    return [code.borrowing({array.name: shared(array) for array in code.constants}) for code in codes]
 
 
 def _content(array: Array) -> Hashable:
-    forms = tuple((form.sets, form.values.tobytes()) for form in array.forms)
-    return array.ctype, array.where, array.values.tobytes(), forms
+    forms = tuple((form.sets, digest(form.values)) for form in array.forms)
+    return array.ctype, array.where, array.typed, digest(array.values), forms

@@ -129,8 +129,8 @@ class Array:
         if values.ndim != 1 or not values.size:
             raise InternalError(f"array {self.name}: {values.shape} is not one dimension of elements")
         dtype = np.dtype(_DTYPES[self.ctype])
-        stored = values.astype(dtype)
-        if dtype.kind != "f" and not np.array_equal(stored, values):
+        stored = values.astype(dtype, copy=False)
+        if stored is not values and dtype.kind != "f" and not np.array_equal(stored, values):
             raise InternalError(f"array {self.name}: its values do not fit {self.ctype}")
         return stored
 

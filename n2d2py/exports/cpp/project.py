@@ -145,8 +145,7 @@ class Project(ProjectView):
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
         (folder / "dnn/parameters").mkdir(exist_ok=True)
         for array in own:
-            for name, data in array.files.items():
-                (folder / "dnn/parameters" / name).write_bytes(data)
+            array.write_files(folder / "dnn/parameters")
         return self._rendered("dnn/parameters/layer.cpp", values) if own else ""
 
     def _rendered(self, template: str, values: dict[str, Any]) -> str:

@@ -245,9 +245,9 @@ class ProjectView:
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
         views = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
-        if not self.graph.pieces:
-            return views
-        shared = iter(share_constants([layer.code for layer in views if layer.code is not None]))
+        copied = [constant.name for constant in self.plan.copies.values()]
+        codes = [layer.code for layer in views if layer.code is not None]
+        shared = iter(share_constants(codes, bool(self.graph.pieces), copied))
         return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in views]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.contracts.cpp import Array, ExportChoices, LayerCode, layer_code, scratch_needs
 from n2d2py.contracts.cpp.arrays import is_string
@@ -78,11 +80,11 @@ class CppTarget(Target[Project]):
         ]
         codes: dict[str, LayerCode] = {}
         if not problems:
-            identifiers, choices = Identifiers(graph), self.choices(own)
+            identifiers, choices, arrays = Identifiers(graph), self.choices(own), dict[bytes, np.ndarray]()
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, choices)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, choices).interned(arrays)
                         problems += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     problems.append(problem)

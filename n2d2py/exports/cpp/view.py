@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -124,22 +125,26 @@ def arena_of(plane: Plane) -> str:
     return f"memory_{plane.memory.lower()}" if plane.memory else "arena"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Written:
-    """Form of written values: `text` right of the equals sign, or a file of the bytes `data`; `length` counts the zero that ends a string."""
+    """Form of written values: `text` right of the equals sign, or a file of `values`; `length` counts the zero that ends a string."""
 
     length: int
     text: str
     is_string: bool = False
-    data: bytes = b""
+    values: np.ndarray | None = None
 
     @staticmethod
     def of(values: np.ndarray, weights_format: str) -> Written:
         """By the export parameter WeightsFormat, or "inline" for its choice without files."""
         if is_file(values, weights_format):
-            return Written(values.size, "", data=file_bytes(values))
+            return Written(values.size, "", values=values)
         as_string = is_string(values, weights_format)
         return Written(values.size + as_string, initializer(values, as_string), as_string)
+
+    @property
+    def is_file(self) -> bool:
+        return self.values is not None
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,7 @@ class FormView:
         written = Written.of(form.values, weights_format)
         families = {row.family for row in dispatched() if row.name in form.sets}
         where = " || ".join(f"({one.condition})" for one in FAMILIES if one.name in families)
-        return FormView(form.where, written, where, f"form_{number}", f"{name}_{number}.bin" if written.data else "")
+        return FormView(form.where, written, where, f"form_{number}", f"{name}_{number}.bin" if written.is_file else "")
 
 
 @dataclass(frozen=True)
@@ -189,14 +194,19 @@ class ArrayView:
             return ArrayView(array.name, array.ctype, Written(array.values.size, ""), apart=True)
         written = Written.of(array.values, weights_format)
         forms = (FormView.of(form, weights_format, array.name, number) for number, form in enumerate(array.forms, 1))
-        file = f"{array.name}.bin" if written.data else ""
+        file = f"{array.name}.bin" if written.is_file else ""
         return ArrayView(array.name, array.ctype, written, tuple(forms), array.where, file, array.derivation)
 
     @property
-    def files(self) -> dict[str, bytes]:
-        """The bytes of its files by name, but for those that the build derives."""
+    def files(self) -> dict[str, np.ndarray]:
+        """The values of its files by name, but for those that the build derives."""
         own = () if self.derivation else (self,)
-        return {one.file: one.written.data for one in (*own, *self.forms) if one.file}
+        return {one.file: one.written.values for one in (*own, *self.forms) if one.written.values is not None}
+
+    def write_files(self, folder: Path) -> None:
+        """Write its files."""
+        for name, values in self.files.items():
+            (folder / name).write_bytes(file_bytes(values))
 
     @property
     def is_string(self) -> bool:

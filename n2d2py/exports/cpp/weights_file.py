@@ -85,8 +85,10 @@ class WeightsFile:
 def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph, apart: WeightsFile | None) -> StoredRows | None:
     """Where the weights of a layer lie in a file of the export, `apart` its weights file; None where no file has them unchanged."""
     weights = node.params.get("weights")
-    array = code.weights
-    if weights is None or array is None or array.borrowed or weights.ndim not in (2, 4):
+    if weights is None or weights.ndim not in (2, 4):
+        return None
+    array = code.weights or next((one for one in code.arrays if one.borrowed and one.values.size == weights.size), None)
+    if array is None:
         return None
     shape = weights.shape
     if weights.ndim == 2:

@@ -98,8 +98,7 @@ class VulkanProject(Project):
         views = [ArrayView.of(array, self.weights_format) for array in self.device_arrays]
         (folder / "dnn/parameters").mkdir(exist_ok=True)
         for view in views:
-            for name, data in view.files.items():
-                (folder / "dnn/parameters" / name).write_bytes(data)
+            view.write_files(folder / "dnn/parameters")
         text = self._rendered("dnn/parameters/layer.cpp", {"layer": {"name": "the device"}, "own": views})
         (folder / "dnn/parameters/device_constants.cpp").write_text(text, encoding="utf-8", newline="\n")
 

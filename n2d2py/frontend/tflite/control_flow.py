@@ -5,6 +5,7 @@ Keras writes an LSTM or GRU as a WHILE over its steps. Values that depend only o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
@@ -62,6 +63,11 @@ class _FlatGraph:
                 raise DamagedFile(f"{operator.code} has {len(operator.outputs)} results, its graph {len(results)}")
             places.update(zip(operator.outputs, results, strict=True))
             return
+        if depth and operator.code == "CAST" and len(inputs) == len(operator.outputs) == 1:
+            (output,) = operator.outputs
+            if self._tensors[inputs[0]].dtype == self._tensors[places[output]].dtype:
+                places[output] = inputs[0]
+                return
         operator = replace(operator, inputs=inputs, outputs=tuple(places[index] for index in operator.outputs))
         values = self._fold(operator)
         if values is not None:
@@ -71,6 +77,7 @@ class _FlatGraph:
         elif operator.code == "CONCATENATION":
             self._merge_concat(operator)
         elif not (operator.code == "SLICE" and self._replace_slice(operator)):
+            self._size_moved(operator)
             self._append(operator)
 
     def file(self, main: TfliteFile, outputs: tuple[int, ...]) -> TfliteFile:
@@ -186,6 +193,21 @@ class _FlatGraph:
         fits = results is not None and (output.is_open or results.shape == output.shape)
         return np.asarray(results, output.dtype) if fits else None
 
+    def _size_moved(self, operator: TfliteOperator) -> None:
+        """Set the shape of a TRANSPOSE or EXPAND_DIMS, whose open batch may be after the first axis."""
+        move = {"TRANSPOSE": np.transpose, "EXPAND_DIMS": np.expand_dims}.get(operator.code)
+        if move is not None and len(operator.inputs) == 2:
+            source, axes = (self._tensors[index] for index in operator.inputs)
+            if axes.values is not None and not source.is_open:
+                with suppress(ValueError):
+                    self._size(operator, move(np.broadcast_to(np.False_, source.shape), tuple(axes.values.reshape(-1))).shape)
+
+    def _size(self, operator: TfliteOperator, shape: tuple[int, ...]) -> None:
+        """Set the shape of the result of an operator if the file leaves it open."""
+        output = self._tensors[operator.outputs[0]]
+        if output.is_open:
+            self._tensors[operator.outputs[0]] = replace(output, shape=shape, is_open=False)
+
     def _merge_concat(self, operator: TfliteOperator) -> None:
         """Merge a CONCATENATION with inputs that are concatenations along the same axis, and drop empty inputs."""
         shape = self._tensors[operator.inputs[0]].shape if operator.inputs else ()
@@ -200,6 +222,10 @@ class _FlatGraph:
         if not parts or any(self._tensors[index].is_quantized for index in (*parts, operator.outputs[0])):
             return self._append(operator)
         self._parts[operator.outputs[0]] = (operator, axis, parts)
+        tensors = [self._tensors[index] for index in parts]
+        if not any(tensor.is_open for tensor in tensors):
+            size = sum(tensor.shape[axis] for tensor in tensors)
+            self._size(operator, (*tensors[0].shape[:axis], size, *tensors[0].shape[axis + 1 :]))
         return self._append(replace(operator, inputs=tuple(parts)))
 
     def _replace_slice(self, operator: TfliteOperator) -> bool:

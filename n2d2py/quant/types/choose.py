@@ -37,7 +37,7 @@ from n2d2py.quant.types.spectra import spectrum_tensors
 from n2d2py.quant.types.widths import averaged_tensors, decoding_tensors, feeds_output_softmax, is_spoiled_output, width
 
 _HEADROOM = 2.0
-"""Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
+"""Largest range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
 
 
 @dataclass(frozen=True)
@@ -333,8 +333,10 @@ def _sixteen_bit_type(facts: _Facts, name: str) -> NumType | None:
     kind, producer = facts.kind(name), facts.graph.producer(name)
     if kind.bits != 16:
         return None
-    largest = max(facts.histograms[_tensor_of_histogram(facts.graph, name)].largest, facts.state_ranges.tensors.get(name, 0.0))
-    limit = 1.0 if name in facts.state_ranges.hidden and largest <= 1 else _HEADROOM * largest or 1.0
+    histogram, state = facts.histograms[_tensor_of_histogram(facts.graph, name)], facts.state_ranges.tensors.get(name)
+    largest = max(histogram.largest, state or 0.0)
+    headroom = histogram.headroom(_HEADROOM) if state is None and name not in facts.states.wide else _HEADROOM
+    limit = 1.0 if name in facts.state_ranges.hidden and largest <= 1 else headroom * largest or 1.0
     limit = recurrent_range(producer, limit) if name in facts.states.wide else limit
     return facts.scaled(name, kind, min(limit, 1.0) if _is_softmax_output(producer) else limit)
 
@@ -345,7 +347,8 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
     histogram = facts.histograms[_tensor_of_histogram(facts.graph, name)]
     whole, limit = facts.is_edge(name) or _is_softmax_output(producer), _activation_limit(producer)
     clipping = "None" if producer is None else options.act_clipping  # inputs may be bytes, which one step holds exactly
-    threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile, limit)
+    expected = histogram if producer is None else histogram.expected(limit)
+    threshold = activation_threshold(expected if clipping == "MSE" else histogram, clipping, kind.qmax, options.quantile)
     known = histogram.largest if whole else facts.state_ranges.tensors.get(name, 0.0)
     symmetric = facts.scaled(name, kind, max(threshold, known))
     is_end = producer is None or name in facts.final
@@ -353,7 +356,6 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
     if (whole and not is_end) or limited or facts.padding.get(name) or not histogram.largest:
         return symmetric
     seen = (histogram.minimum, histogram.maximum) if is_end else None
-    expected = histogram if producer is None else histogram.expected(limit)
     return _least_error_type(expected, symmetric, facts.readers.get(name, ()), options, seen)
 
 

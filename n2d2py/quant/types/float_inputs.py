@@ -43,9 +43,6 @@ _SQNR = 35.0
 _FEWEST_VALUES = 1000
 """Clipping at the largest of so many normally distributed values costs 35 dB."""
 
-_CACHED = 1 << 16
-"""Number of values that are quantized at once."""
-
 InputScales = Mapping[str, np.ndarray]
 """By input: gains and shifts (2, ...) that broadcast to it, such as (2, 1, C) for (1, T, C); (2, 0) without scaling."""
 
@@ -238,12 +235,8 @@ def _quantized(x: np.ndarray) -> np.ndarray:
 
 
 def _squared_error(channels: np.ndarray) -> np.ndarray:
-    """Return the mean squared error (C) of quantized channels (C, N), by parts that fit the cache."""
-    kind, sums = _type(channels, 16 if _needs_16_bits(channels) else 8), np.zeros(len(channels))
-    for first in range(0, channels.shape[1], step := max(1, _CACHED // len(channels))):
-        part = channels[:, first : first + step]
-        sums += np.square(kind.dequantize(kind.quantize(part)) - part).sum(axis=1)
-    return sums / channels.shape[1]
+    """Return the mean squared error (C) of quantized channels (C, N)."""
+    return np.square(_quantized(channels) - channels).mean(axis=1)
 
 
 def _quantized_to(x: np.ndarray, bits: int) -> np.ndarray:

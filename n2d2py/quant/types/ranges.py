@@ -66,11 +66,14 @@ class ValueCounts:
 
     def error(self, kind: NumType) -> float:
         """Return the sum of squared quantization errors of a type, at the tensor or at the results of `readers`."""
-        restored = np.clip(np.rint(self.x / kind.scale), kind.qmin - kind.zero_point, kind.qmax - kind.zero_point) * kind.scale
+        lowest, highest = kind.qmin - kind.zero_point, kind.qmax - kind.zero_point
+        steps = self.x / kind.scale
+        np.clip(np.rint(steps, out=steps), lowest, highest, out=steps)
         if not self.readers:
-            return float(np.dot(self.p, np.square(self.x - restored)))
+            return float(np.dot(self.p, np.square(self.x - steps * kind.scale)))
+        values, index = np.arange(lowest, highest + 1) * kind.scale, (steps - lowest).astype(np.intp)
         with np.errstate(all="ignore"):
-            lost = sum(np.square(np.nan_to_num(y - f(restored))) for f, y in zip(self.readers, self._results, strict=True))
+            lost = sum(np.square(np.nan_to_num(y - f(values)[index])) for f, y in zip(self.readers, self._results, strict=True))
         return float(np.dot(self.p, lost))
 
 
