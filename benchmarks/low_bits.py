@@ -1,11 +1,12 @@
 """Measures weights of few bits without training, on the shared networks, as a Markdown table.
 
-    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [-budget | -steps] [NETWORK ...]
+    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [-budget | -steps | -stimuli 50,100] [NETWORK ...]
 
 Top-1 of the float network and of the simulated integers (8-bit activations), agreement of the two, SQNR of the outputs. Stimuli that
 calibrate are not measured. With -nearest weights are rounded to the nearest too, for comparison; with -thorough up to
 256 stimuli round them in place of 64, as with the command. With -budget instead: 4 bits in all layers, and the widths that -flash-budget
 chooses at as many bytes. With -steps instead: all layers of so many bits, rounded with some of the steps alone.
+With -stimuli instead: weights rounded with so many stimuli (256 at most); each quarter is measured with weights of the others.
 """
 
 from __future__ import annotations
@@ -107,24 +108,31 @@ def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.nd
 class Measured:
     """One network with its calibration, and what quantized graphs of it give on the stimuli that are measured."""
 
-    def __init__(self, name: str, thorough: bool):
-        given, self.x, self.labels = NETWORKS[name]()
+    def __init__(self, name: str, thorough: bool, sets: Sets | None = None):
+        given, self.x, self.labels = sets or NETWORKS[name]()
         self.name = name
         self.net = n2d2py.load(_model(name))
         self.calibrated = n2d2py.calibrate(self.net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=thorough))
         engine = FloatEngine(self.net.graph)
         self.real = _in_batches(lambda part: engine.run(part)[self.net.graph.outputs[0]], self.x)
-        print(f"| {name} | float | | {100 * (self.real.argmax(1) == self.labels).mean():.1f} | | | |", flush=True)
+        if sets is None:
+            print(f"| {name} | float | | {100 * (self.real.argmax(1) == self.labels).mean():.1f} | | | |", flush=True)
 
     def quantized(self, **options) -> n2d2py.QuantizedModel:
         return n2d2py.quantize(self.net, self.calibrated, options=n2d2py.QuantizationOptions(**options))
 
-    def tell(self, graph, what: str, way: str, last: str) -> None:
+    def results(self, graph) -> np.ndarray:
         stored = simulate_all(graph, quantize_inputs(graph, [self.x]), 25)[graph.outputs[0]]
-        found = graph.type(graph.outputs[0]).dequantize(stored).reshape(self.real.shape)
-        decibels = 10 * np.log10(np.square(self.real).sum() / np.square(found - self.real).sum())
-        top, agreed = (100 * (found.argmax(1) == other).mean() for other in (self.labels, self.real.argmax(1)))
-        print(f"| {self.name} | {what} | {way} | {top:.1f} | {agreed:.1f} | {decibels:.1f} | {last} |", flush=True)
+        return graph.type(graph.outputs[0]).dequantize(stored).reshape(self.real.shape)
+
+    def tell(self, graph, what: str, way: str, last: str) -> None:
+        print_line(self.name, what, way, self.results(graph), self.real, self.labels, last)
+
+
+def print_line(name: str, what: str, way: str, found: np.ndarray, real: np.ndarray, labels: np.ndarray, last: str) -> None:
+    decibels = 10 * np.log10(np.square(real).sum() / np.square(found - real).sum())
+    top, agreed = (100 * (found.argmax(1) == other).mean() for other in (labels, real.argmax(1)))
+    print(f"| {name} | {what} | {way} | {top:.1f} | {agreed:.1f} | {decibels:.1f} | {last} |", flush=True)
 
 
 def measure(name: str, bits: list[int], ways: list[str], thorough: bool = False) -> None:
@@ -135,6 +143,28 @@ def measure(name: str, bits: list[int], ways: list[str], thorough: bool = False)
             start = time.perf_counter()
             graph = measured.quantized(weight_bits=width, rounding=way).graph
             measured.tell(graph, f"w{width}a8", way, f"{time.perf_counter() - start:.1f}")
+
+
+def measure_stimuli(name: str, bits: list[int], counts: list[int]) -> None:
+    """Prints what rounding with so many stimuli gives; each quarter of those measured is rounded with others, drawn from the rest."""
+    given, x, labels = NETWORKS[name]()
+    quarters, order = np.arange(len(x)) % 4, np.random.default_rng(0).permutation(len(x) + len(given))
+    for width in bits:
+        for count in counts:
+            parts = []
+            for quarter in range(4):
+                known = [i for i in order if i >= len(x) or quarters[i] != quarter][:count]
+                pool, own = np.concatenate([x, given])[known], quarters == quarter
+                measured = Measured(name, True, (pool, x[own], labels[own]))
+                parts.append(
+                    (
+                        measured.results(measured.quantized(weight_bits=width, rounding="adaptive").graph),
+                        measured.real,
+                        measured.labels,
+                    )
+                )
+            found, real, targets = (np.concatenate(each) for each in zip(*parts, strict=True))
+            print_line(name, f"w{width}a8, {count} stimuli", "adaptive", found, real, targets, "")
 
 
 def measure_budget(name: str, thorough: bool = False) -> None:
@@ -203,12 +233,15 @@ def main() -> None:
     parser.add_argument("-bits", default="8,4,3,2")
     for flag in ("nearest", "thorough", "budget", "steps"):
         parser.add_argument(f"-{flag}", action="store_true")
+    parser.add_argument("-stimuli", default="")
     chosen = parser.parse_args()
     ways = (["nearest"] if chosen.nearest else []) + ["adaptive"]
     print("| network | | rounding | top-1 | agreement | SQNR dB | s |\n|---|---|---|---:|---:|---:|---:|")
     for name in chosen.networks or NETWORKS:
         bits = [int(each) for each in chosen.bits.split(",")]
-        if chosen.budget:
+        if chosen.stimuli:
+            measure_stimuli(name, bits, [int(each) for each in chosen.stimuli.split(",")])
+        elif chosen.budget:
             measure_budget(name, chosen.thorough)
         elif chosen.steps:
             measure_steps(name, bits, chosen.thorough)
