@@ -32,4 +32,10 @@ struct EpilogueRun<Epilogue, Varying, Native> : mve::Run<Epilogue, Varying> {};
 N2D2_KERNEL(Elemwise, MveElemwise<Cfg>)
 #endif
 
+#if defined(N2D2_BIND_POOL)
+#undef N2D2_BIND_POOL
+#include "n2d2/mcu/mve_pool.hpp"
+N2D2_KERNEL(PoolAverage, QuadPoolAverage<Cfg, mve::AddPixels>)
+#endif
+
 #include "n2d2/isa/dsp.hpp"

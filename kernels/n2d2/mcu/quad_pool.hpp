@@ -8,30 +8,33 @@ namespace n2d2 {
 namespace quads {
 
 // Adds the four channels of `count` pixels, `stride` bytes apart, to `sums`.
-template <class T>
-N2D2_MCU_FAST void addPixels(const T* from, int stride, int count, std::int32_t* sums) {
-    std::int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    for (; count > 0; --count, from += stride) {
-        a += from[0];
-        b += from[1];
-        c += from[2];
-        d += from[3];
+struct AddPixels {
+    template <class T>
+    static N2D2_MCU_FAST void run(const T* from, int stride, int count, std::int32_t* sums) {
+        std::int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+        for (; count > 0; --count, from += stride) {
+            a += from[0];
+            b += from[1];
+            c += from[2];
+            d += from[3];
+        }
+        sums[0] = a;
+        sums[1] = b;
+        sums[2] = c;
+        sums[3] = d;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-}
+};
 
 }  // namespace quads
 
 // Channels by four of bytes, sums in 32 bits; the others have the portable sums.
-template <class Cfg, bool Bytes = sizeof(typename Cfg::Input::Type) == 1 &&
-                                  std::is_same<typename Cfg::Sum, std::int32_t>::value && int(Cfg::Input::Channels) % 4 == 0>
+template <class Cfg, class Add = quads::AddPixels,
+          bool Bytes = sizeof(typename Cfg::Input::Type) == 1 && std::is_same<typename Cfg::Sum, std::int32_t>::value &&
+                       int(Cfg::Input::Channels) % 4 == 0>
 struct QuadPoolAverage : PoolAverage<Cfg, Portable> {};
 
-template <class Cfg>
-struct QuadPoolAverage<Cfg, true> : PoolAverage<Cfg, Portable> {
+template <class Cfg, class Add>
+struct QuadPoolAverage<Cfg, Add, true> : PoolAverage<Cfg, Portable> {
     typedef PoolAverage<Cfg, Portable> Other;
     typedef typename Cfg::Input Input;
     typedef PlaneTraits<Input> Traits;
@@ -48,7 +51,7 @@ struct QuadPoolAverage<Cfg, true> : PoolAverage<Cfg, Portable> {
         for (int v = rows.begin; v < rows.begin + lines; ++v) {
             const typename Input::Type* const from = line<Input>(in, v) + columns.begin * Input::Stride + channel;
             for (int i = 0; i < Count; i += 4)
-                quads::addPixels(from + i, Input::Stride, pixels, sums + i);
+                Add::run(from + i, Input::Stride, pixels, sums + i);
         }
         Other::template finish<Count>(sums, rows.count() * columns.count(), channel, out);
     }
