@@ -45,7 +45,7 @@ N2D2_INLINE Eight<T> constants(const T* from, int first, int second) {
 }
 
 // The epilogue of Count <= 8 sums: element by element, or one product in floating point (rescale.hpp).
-template <class Epilogue, int Count>
+template <class Epilogue, int Count, bool Narrow = sizeof(typename Epilogue::Type) <= 2>
 struct Finish {
     int first, second;
     N2D2_INLINE Finish(int a, int b) : first(a), second(b) {}
@@ -71,7 +71,7 @@ struct Addends<Fraction<Fractions, Size>, Count> {
 
 template <class T, const float* Factors, int Size, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero,
           int Count>
-struct Finish<Requantized<T, FloatRescale<Factors, Size, Bounded, Addend>, Low, High, Zero>, Count> {
+struct Finish<Requantized<T, FloatRescale<Factors, Size, Bounded, Addend>, Low, High, Zero>, Count, true> {
     Eight<float> factors, addends;
 
     N2D2_INLINE Finish(int first, int second)

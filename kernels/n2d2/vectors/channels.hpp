@@ -35,8 +35,8 @@ N2D2_INLINE typename Eight<T>::Type constants(const T* from, int first, int seco
     return x;
 }
 
-// The epilogue of Count <= 8 sums: element by element, or one product in floating point (rescale.hpp).
-template <class Epilogue, int Count>
+// The epilogue of Count <= 8 sums: element by element, or one product in floating point (rescale.hpp) for results below 2^22.
+template <class Epilogue, int Count, bool Narrow = sizeof(typename Epilogue::Type) <= 2>
 struct EightFinish {
     int first, second;
     N2D2_INLINE EightFinish(int a, int b) : first(a), second(b) {}
@@ -61,7 +61,7 @@ struct EightAddend<Fraction<Fractions, FractionCount>, Count> {
 
 template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
           int Zero, int Count>
-struct EightFinish<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count> {
+struct EightFinish<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count, true> {
     Floats factors;
     EightAddend<Addend, Count> addend;
 
