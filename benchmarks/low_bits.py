@@ -156,13 +156,8 @@ def measure_stimuli(name: str, bits: list[int], counts: list[int]) -> None:
                 known = [i for i in order if i >= len(x) or quarters[i] != quarter][:count]
                 pool, own = np.concatenate([x, given])[known], quarters == quarter
                 measured = Measured(name, True, (pool, x[own], labels[own]))
-                parts.append(
-                    (
-                        measured.results(measured.quantized(weight_bits=width, rounding="adaptive").graph),
-                        measured.real,
-                        measured.labels,
-                    )
-                )
+                graph = measured.quantized(weight_bits=width, rounding="adaptive").graph
+                parts.append((measured.results(graph), measured.real, measured.labels))
             found, real, targets = (np.concatenate(each) for each in zip(*parts, strict=True))
             print_line(name, f"w{width}a8, {count} stimuli", "adaptive", found, real, targets, "")
 

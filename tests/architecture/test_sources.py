@@ -1,4 +1,4 @@
-"""What holds for every file: typed functions, no path of a machine, LF."""
+"""Rules of every file: typed functions, no path of a machine, LF."""
 
 import ast
 import re

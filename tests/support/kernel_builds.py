@@ -14,7 +14,7 @@ from support.programs import need
 
 _AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
 FLAGS = {"amx": (*_AVX512, "-mamx-tile", "-mamx-int8"), "avx512": _AVX512, "avx2": ("-mavx2", "-mfma"), "sse4": ("-msse4.1",)}
-"""What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
+"""Options that n2d2/isa.hpp needs for the set; without -march, which would allow other instructions of the machine too."""
 _NEEDED_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}
 NEEDED = {
     "amx": {*_NEEDED_AVX512, "amx_tile", "amx_int8"},

@@ -63,4 +63,5 @@ def _is_softmax(node: Node) -> bool:
 def _least_maximum(node: Node[Softmax], scores: np.ndarray) -> float:
     """Return the least of the largest scores of the rows that are not masked as a whole; minus infinity without such a row."""
     largest = node.op.to_rows(scores).max(-1)
-    return float(largest.min(initial=np.inf, where=largest > _WITHOUT_DIGITS)) if (largest > _WITHOUT_DIGITS).any() else -np.inf
+    counted = largest[largest > _WITHOUT_DIGITS]
+    return float(counted.min()) if counted.size else -np.inf
