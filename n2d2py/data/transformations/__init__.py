@@ -4,7 +4,6 @@ from n2d2py.data.transformations import (
     audio,
     color,
     crops,
-    equalize,
     filters,
     geometry,
     labels,

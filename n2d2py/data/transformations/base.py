@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, Location, N2D2Error, nearest
+from n2d2py.errors import InternalError, Location, N2D2Error, nearest, require
 from n2d2py.ini import COVERED, Ignored, Key, Kind, Schema, Section, Values, fields_by_key
 from n2d2py.registry import Registry, dataclass_transform
 
@@ -76,6 +76,12 @@ class Transformation:
     schema: ClassVar[Schema]
     expands_labels: ClassVar[bool] = False
     """True for a transformation that gives every pixel the label of its stimulus."""
+    always_opencv: ClassVar[bool] = False
+
+    @property
+    def needs_opencv(self) -> bool:
+        """True if OpenCV computes the transformation."""
+        return self.always_opencv
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -174,6 +180,34 @@ def require_one_channel(image: np.ndarray) -> None:
         raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", remedy)
 
 
+def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return reals in a type: integers rounded to even and clipped."""
+    if dtype.kind == "f":
+        return values.astype(dtype)
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
+
+
+def by_channel(
+    image: np.ndarray, operate: Callable[..., np.ndarray], *values: Iterable[float], dtype: np.dtype | None = None
+) -> np.ndarray:
+    """Return an image (H, W, C) computed by OpenCV in float64, in `dtype`, by default its own type.
+
+    `operate`: function from a channel (H, W), and one of each `values`, to a channel.
+
+    Raises:
+        Inapplicable: for an image that OpenCV refuses.
+    """
+    import cv2
+
+    planes = np.ascontiguousarray(image.transpose(2, 0, 1), np.float64)
+    try:
+        result = np.stack([operate(*each) for each in zip(planes, *values, strict=True)], axis=2)
+    except cv2.error as error:
+        raise Inapplicable(f"OpenCV refuses the image: {error.err}", "correct the keys, or give smaller images") from None
+    return saturate_cast(result, dtype or image.dtype)
+
+
 def read_interval(values: Values, key: str) -> tuple[float, float]:
     """Return the smallest and largest value of a key with two numbers.
 
@@ -226,9 +260,11 @@ _UNSUPPORTED = {
 
 @dataclass_transform(frozen_default=True)
 def transformation(
-    name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = ()
+    name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = (), needs_opencv: bool = False
 ) -> Callable[[type[TransformationT]], type[TransformationT]]:
     """Make the class of Type=<name>Transformation a frozen dataclass; its section has the fields by `parameter` and these keys.
+
+    `needs_opencv`: OpenCV computes it.
 
     Raises:
         InternalError: if the type is registered.
@@ -237,7 +273,8 @@ def transformation(
     def add(kind: type[TransformationT]) -> type[TransformationT]:
         kind = dataclass(frozen=True)(kind)
         kind.type = f"{name}{_SUFFIX}"
-        kind.schema = Schema(kind.type, (*fields_by_key(kind), *keys), accepted, doc)
+        kind.schema = Schema(kind.type, (*fields_by_key(kind), *keys), accepted, doc + " Requires OpenCV." * needs_opencv)
+        kind.always_opencv = needs_opencv
         _TYPES.add(kind.type, kind)
         return kind
 
@@ -265,8 +302,8 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     None, too, if only training needs it.
 
     Raises:
-        N2D2Error: E405 an unknown type, E406 an unsupported or random one that applies to inference, E417 for its parameters,
-            and the errors of reading.
+        N2D2Error: E320 OpenCV is required and missing, E405 an unknown type, E406 an unsupported or random one that applies to
+            inference, E417 for its parameters, and the errors of reading.
     """
     if not section.has("Type"):
         raise section.missing("Type", section.location)
@@ -292,4 +329,6 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     if inference and isinstance(transformation, RandomTransformation):
         what = f"{name} {transformation.draws}, and applies to the data of inference"
         raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
+    if transformation.needs_opencv:
+        require("cv2", name, "opencv", section.location)
     return transformation

@@ -1,11 +1,17 @@
-"""Linear filters: any kernel, gradients, the Wallis filter."""
+"""Linear filters by OpenCV: N2D2's kernels, gradients, the Wallis filter."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, transformation
-from n2d2py.data.transformations.borders import add_border, saturate_cast
+from n2d2py.data.transformations.base import (
+    Inapplicable,
+    Range,
+    Transformation,
+    UnsupportedTransformation,
+    by_channel,
+    transformation,
+)
 from n2d2py.ini import ON_LABELS, Ignored, Key, Kind, Values, parameter
 
 
@@ -60,20 +66,6 @@ _KERNELS = ("*", "Gaussian", "LoG", "LaplacianOfGaussian", "DoG", "DifferenceOfG
 _SIGMA = float(np.sqrt(2.0))
 
 
-def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneReflectBorder") -> np.ndarray:
-    """Return the sum of each pixel's neighbours times the kernel (h, w), float64, channel by channel.
-
-    The kernel is not mirrored; its centre is at (w // 2, h // 2), as in OpenCV's filter2D.
-    """
-    height, width = kernel.shape
-    top, left = height // 2, width // 2
-    padded = add_border(image.astype(np.float64), (top, height - 1 - top, left, width - 1 - left), border)
-    result = np.zeros(image.shape)
-    for row, column in zip(*np.nonzero(kernel), strict=True):
-        result += kernel[row, column] * padded[row : row + image.shape[0], column : column + image.shape[1]]
-    return result
-
-
 @transformation(
     "Filter",
     Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=_KERNELS),
@@ -99,6 +91,7 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
         ),
     ),
     doc="Filter with a kernel, as OpenCV's filter2D.",
+    needs_opencv=True,
 )
 class Filter(Transformation):
     """Correlation with a kernel (rows of numbers), with reflected borders, in the image's type."""
@@ -113,7 +106,9 @@ class Filter(Transformation):
         return cls(tuple(tuple(map(float, row)) for row in matrix), name)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return saturate_cast(correlate(image, np.array(self.kernel)), image.dtype)
+        import cv2
+
+        return by_channel(image, lambda plane: cv2.filter2D(plane, -1, np.array(self.kernel)))
 
     def map_range(self, bounds: Range) -> Range:
         values = np.array(self.kernel)
@@ -156,37 +151,12 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
     return kernel if values["Kernel.Positive"] else -kernel
 
 
-def _derivative(size: int, order: int = 0) -> np.ndarray:
-    """Return one axis of a Sobel kernel: `order` differences of a binomial row."""
-    row = np.ones(1)
-    for sign in (1.0,) * (size - order - 1) + (-1.0,) * order:
-        row = np.convolve(row, [sign, 1.0])
-    return row
-
-
-def _gradient_kernels(name: str, size: int) -> tuple[np.ndarray, ...]:
-    """Return the kernels of the gradient: in x and y, or the Laplacian."""
-    if name == "Scharr":
-        across = np.outer([3.0, 10.0, 3.0], [-1.0, 0.0, 1.0])
-        return across, across.T
-    if name == "Sobel":
-        if size == 1:
-            return np.array([[-1.0, 0.0, 1.0]]), np.array([[-1.0], [0.0], [1.0]])
-        across = np.outer(_derivative(size), _derivative(size, 1))
-        return across, across.T
-    if size == 1:
-        return (np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]),)
-    if size == 3:
-        return (np.array([[2.0, 0.0, 2.0], [0.0, -8.0, 0.0], [2.0, 0.0, 2.0]]),)
-    second = np.outer(_derivative(size), _derivative(size, 2))
-    return (second + second.T,)
-
-
 @transformation(
     "GradientFilter",
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
     accepted=ON_LABELS.for_keys("InvThreshold", "Threshold", "Label", "GradientScale"),
     doc="Compute the strength of edges. The result is float.",
+    needs_opencv=True,
 )
 class GradientFilter(Transformation):
     """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values divided by their type's largest one.
@@ -213,17 +183,25 @@ class GradientFilter(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         unit = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
-        parts = [
-            np.abs(self.scale * correlate(image / unit, kernel) + self.delta)
-            for kernel in _gradient_kernels(self.filter, self.size)
-        ]
-        return np.asarray(sum(parts) / len(parts), np.float32)
+        return by_channel(image / unit, self._strength, dtype=np.dtype(np.float32))
+
+    def _strength(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
+
+        if self.filter == "Laplacian":
+            return abs(cv2.Laplacian(plane, -1, ksize=self.size, scale=self.scale, delta=self.delta))
+        size = -1 if self.filter == "Scharr" else self.size
+        orders = ((1, 0), (0, 1))
+        across, down = (cv2.Sobel(plane, -1, *one, ksize=size, scale=self.scale, delta=self.delta) for one in orders)
+        return (abs(across) + abs(down)) / 2
 
     def map_range(self, bounds: Range) -> Range | None:
         return None
 
 
-@transformation("WallisFilter", doc="Normalize the contrast locally or globally. The result is float.")
+@transformation(
+    "WallisFilter", doc="Normalize the contrast locally or globally. The result is float. With a Size, it requires OpenCV."
+)
 class WallisFilter(Transformation):
     """(x - m) / s, m and s the mean and deviation of the surrounding size x size pixels, by channel.
 
@@ -235,12 +213,14 @@ class WallisFilter(Transformation):
     deviation: float = parameter("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0.")
     per_channel: bool = parameter("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately.")
 
+    @property
+    def needs_opencv(self) -> bool:
+        return self.size > 0
+
     def apply(self, image: np.ndarray) -> np.ndarray:
-        wide = image.astype(np.float64)
         if self.size:
-            mean = _box_mean(wide, self.size)
-            variance = np.maximum(_box_mean(wide * wide, self.size) - mean * mean, 1e-6)
-            return ((wide - mean) / np.sqrt(variance)).astype(np.float32)
+            return by_channel(image, self._normalize_locally, dtype=np.dtype(np.float32))
+        wide = image.astype(np.float64)
         axes = (0, 1) if self.per_channel else (0, 1, 2)
         deviation = wide.std(axis=axes)
         if not np.all(deviation > 0):
@@ -251,8 +231,9 @@ class WallisFilter(Transformation):
     def map_range(self, bounds: Range) -> Range | None:
         return None
 
+    def _normalize_locally(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
 
-def _box_mean(image: np.ndarray, size: int) -> np.ndarray:
-    """Return the mean of the size x size pixels around each pixel, with replicated borders."""
-    row = np.full((1, size), 1.0 / size)
-    return correlate(correlate(image, row, "ReplicateBorder"), row.T, "ReplicateBorder")
+        size = (self.size, self.size)
+        mean, square = (cv2.blur(each, size, borderType=cv2.BORDER_REPLICATE) for each in (plane, plane * plane))
+        return (plane - mean) / np.sqrt(np.maximum(square - mean * mean, 1e-6))

@@ -12,10 +12,11 @@ from n2d2py.data.transformations.base import (
     RandomTransformation,
     Range,
     Transformation,
+    by_channel,
     read_interval,
     transformation,
 )
-from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad, sample, sample_labels
+from n2d2py.data.transformations.borders import BORDER_KEYS, OPENCV_BORDERS, border_values, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.ini import Key, Kind, Values, field_of, parameter
 
@@ -117,7 +118,7 @@ class PadCrop(Transformation):
     "SliceExtraction",
     Key("RandomOffsetX", Kind.BOOL, False, "Training only: draw the left edge."),
     Key("RandomOffsetY", Kind.BOOL, False, "Training only: draw the top edge."),
-    Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center."),
+    Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center. Requires OpenCV."),
     Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Range of the rotation in degrees, clockwise."),
     Key("RandomScaling", Kind.BOOL, False, "Training only: draw the size of the slice before rescaling."),
     Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
@@ -189,26 +190,32 @@ class RotatedSlice(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         part = self.part
-        result = part.apply(image) if self.angle == 0 else self._turned(image)
+        if self.angle == 0:
+            result = part.apply(image)
+        else:
+            part.beyond(image)
+            fills = border_values(image, part.border, part.value).tolist()
+            result = by_channel(image, lambda plane, fill: self._rotate(plane, "INTER_LINEAR", part.border, fill), fills)
         return resize_bilinear(result, self.height, self.width)
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        result = self.part.apply_to_map(labels) if self.angle == 0 else sample_labels(labels, *self._positions())
+        if self.angle == 0:
+            result = self.part.apply_to_map(labels)
+        else:
+            result = self._rotate(labels.astype(np.float64), "INTER_NEAREST", "ConstantBorder", -1.0).astype(np.int64)
         return resize_labels(result, self.height, self.width)
 
-    def _turned(self, image: np.ndarray) -> np.ndarray:
-        self.part.beyond(image)
-        return sample(image, *self._positions(), self.part.border, self.part.value)
+    def _rotate(self, plane: np.ndarray, interpolation: str, border: str, fill: float) -> np.ndarray:
+        """Return the rotated part of a channel (H, W), before it is rescaled."""
+        import cv2
 
-    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and columns of the image (part.height, part.width) for the pixels of the rotated part."""
-        part, turn = self.part, np.deg2rad(self.angle)
-        down, across = np.mgrid[: part.height, : part.width].astype(np.float64)
-        down -= (part.height - 1) / 2
-        across -= (part.width - 1) / 2
-        rows = part.offset_y + (part.height - 1) / 2 + down * np.cos(turn) - across * np.sin(turn)
-        columns = part.offset_x + (part.width - 1) / 2 + across * np.cos(turn) + down * np.sin(turn)
-        return rows, columns
+        part = self.part
+        centre = part.offset_x + (part.width - 1) / 2, part.offset_y + (part.height - 1) / 2
+        matrix = cv2.getRotationMatrix2D(centre, -self.angle, 1.0)
+        matrix[:, 2] -= part.offset_x, part.offset_y
+        mode = getattr(cv2, OPENCV_BORDERS.get(border, "BORDER_CONSTANT"))
+        size = (part.width, part.height)
+        return cv2.warpAffine(plane, matrix, size, flags=getattr(cv2, interpolation), borderMode=mode, borderValue=fill)
 
 
 @dataclass(frozen=True)
@@ -226,6 +233,10 @@ class RandomSlice(RandomTransformation):
     turned: tuple[float, float] | None = None
     scaled: tuple[float, float] | None = None
     type: ClassVar[str] = SliceExtraction.type
+
+    @property
+    def needs_opencv(self) -> bool:
+        return self.turned is not None
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         fixed, (rows, columns) = self.fixed, image.shape[:2]

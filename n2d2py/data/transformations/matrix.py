@@ -16,8 +16,7 @@ import numpy as np
 
 from n2d2py.data.decode import read_stimulus
 from n2d2py.data.text import read_bytes
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.borders import saturate_cast
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, saturate_cast, transformation
 from n2d2py.data.transformations.values import OPERATORS
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Kind, Values, parameter, resolve_path

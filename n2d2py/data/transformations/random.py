@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +10,12 @@ from n2d2py.data.transformations.base import (
     Inapplicable,
     RandomTransformation,
     Transformation,
+    by_channel,
     read_interval,
     require_bytes,
+    saturate_cast,
     transformation,
 )
-from n2d2py.data.transformations.borders import sample, sample_labels, saturate_cast
-from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE, RotatedSlice, SliceExtraction
 from n2d2py.ini import Key, Kind, Values, parameter
 
@@ -33,22 +32,21 @@ class _Displacement(Transformation):
     unlabelled: bool = True
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return sample(image, *self._inside(*self._positions()), "ReplicateBorder")
+        return by_channel(image, lambda plane: self._move(plane, "INTER_LINEAR", "BORDER_REPLICATE"))
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        positions = self._positions()
-        return sample_labels(labels, *(positions if self.unlabelled else self._inside(*positions)))
+        border = "BORDER_CONSTANT" if self.unlabelled else "BORDER_REPLICATE"
+        return self._move(labels.astype(np.float64), "INTER_NEAREST", border).astype(np.int64)
 
-    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
+    def _move(self, plane: np.ndarray, interpolation: str, border: str) -> np.ndarray:
+        import cv2
+
         rows, columns = np.mgrid[: self.down.shape[0], : self.down.shape[1]]
-        return rows - self.down, columns - self.across
-
-    def _inside(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        height, width = self.down.shape
-        return np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)
+        places = (columns - self.across).astype(np.float32), (rows - self.down).astype(np.float32)
+        return cv2.remap(plane, *places, getattr(cv2, interpolation), borderMode=getattr(cv2, border), borderValue=-1)
 
 
-@transformation("Distortion", doc="Training only: distort, scale and rotate each image at random.")
+@transformation("Distortion", doc="Training only: distort, scale and rotate each image at random.", needs_opencv=True)
 class Distortion(RandomTransformation):
     """Elastic displacement, stretching and rotation about the centre, as Simard et al., ICDAR 2003.
 
@@ -94,10 +92,11 @@ class Distortion(RandomTransformation):
 
     def _smooth(self, noise: np.ndarray) -> np.ndarray:
         """Return the noise (H, W), 0 outside, filtered with the weights exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2)."""
+        import cv2
+
         offsets = np.arange(self.size) - self.size // 2
         weights = np.exp(-(offsets * offsets) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
-        down = correlate(noise[:, :, None], weights[:, None], "ConstantBorder")
-        return correlate(down, weights[None], "ConstantBorder")[:, :, 0]
+        return cv2.sepFilter2D(noise, -1, weights, weights, borderType=cv2.BORDER_CONSTANT)
 
 
 @dataclass(frozen=True)
@@ -249,21 +248,18 @@ class _JpegRoundTrip(Transformation):
     quality: int
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        from PIL import Image
+        import cv2
 
         require_bytes(image, 1, 3)
-        buffer = io.BytesIO()
-        picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image[:, :, ::-1]))
-        picture.save(buffer, "JPEG", quality=self.quality)
-        buffer.seek(0)
-        read = np.asarray(Image.open(buffer, formats=["JPEG"]))
-        return read[:, :, None] if read.ndim == 2 else read[:, :, ::-1]
+        _, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, self.quality])
+        return cv2.imdecode(data, cv2.IMREAD_UNCHANGED).reshape(image.shape)
 
 
 @transformation(
     "CompressionNoise",
     Key("CompressionRange", Kind.FLOATS, (0.0, 100.0), "Range of 100 minus the JPEG quality.", minimum=0, maximum=100),
     doc="Training only: add the artifacts of JPEG compression.",
+    needs_opencv=True,
 )
 class CompressionNoise(RandomTransformation):
     """The image of bytes encoded and decoded as a JPEG of random quality."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from n2d2py.data.transformations.borders import saturate_cast
+from n2d2py.data.transformations.base import saturate_cast
 
 _ONE = 2048
 

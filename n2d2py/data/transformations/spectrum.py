@@ -7,7 +7,6 @@ All sums are in float64, the result is float32.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -44,25 +43,11 @@ def window(name: str, size: int, parameter: float | None = None) -> np.ndarray:
     return np.kaiser(size, parameter)
 
 
-@lru_cache(maxsize=64)
 def fast_size(size: int) -> int:
-    """Return the smallest number >= size with no prime factors other than 2, 3 and 5."""
-    while True:
-        rest = size
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return size
+    """Return the smallest number >= size with no prime factors other than 2, 3 and 5: the numbers that divide a power of 30."""
+    while pow(30, 32, size):
         size += 1
-
-
-def _padded_channel(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return the only channel of an image, float64 (rows, columns), zero-padded at the bottom and right."""
-    require_one_channel(image)
-    result = np.zeros((rows, columns))
-    result[: image.shape[0], : image.shape[1]] = image[:, :, 0]
-    return result
+    return size
 
 
 @transformation(
@@ -111,6 +96,12 @@ class _Transform(Transformation):
     def map_range(self, bounds: Range) -> None:
         return None
 
+    def padded(self, image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+        """Return the only channel of an image, float64 (rows, columns), zero-padded at the bottom and right."""
+        require_one_channel(image)
+        missing = ((0, rows - image.shape[0]), (0, columns - image.shape[1]))
+        return np.pad(image[:, :, 0].astype(np.float64), missing)
+
 
 @transformation(
     "DFT",
@@ -125,36 +116,28 @@ class DFT(_Transform):
     """
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        padded = _padded_channel(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
+        padded = self.padded(image, *map(fast_size, image.shape[:2]))
         result = np.fft.fft2(padded) if self.two_dimensional else np.fft.fft(padded, axis=1)
         return np.stack([result.real, result.imag], axis=2).astype(np.float32)
 
 
 @transformation(
-    "DCT", doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c."
+    "DCT",
+    doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c.",
+    needs_opencv=True,
 )
 class DCT(_Transform):
-    """The orthonormal discrete cosine transform (type II), with OpenCV's sizes.
+    """The orthonormal discrete cosine transform (type II).
 
     The image is zero-padded, right and below, to even sizes with the factors 2, 3 and 5.
     """
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
-        result = _padded_channel(image, rows, columns) @ _cosine_matrix(columns).T
-        if self.two_dimensional:
-            result = _cosine_matrix(rows) @ result
-        return result[:, :, None].astype(np.float32)
+        import cv2
 
-
-@lru_cache(maxsize=16)
-def _cosine_matrix(size: int) -> np.ndarray:
-    """Return the matrix of the orthonormal cosine transform: row k is frequency k."""
-    index = np.arange(size)
-    matrix = np.cos(np.pi * (2 * index[None, :] + 1) * index[:, None] / (2 * size))
-    matrix *= np.sqrt(2 / size)
-    matrix[0] = np.sqrt(1 / size)
-    return matrix
+        padded = self.padded(image, *(2 * fast_size((size + 1) // 2) for size in image.shape[:2]))
+        result = cv2.dct(padded, flags=0 if self.two_dimensional else cv2.DCT_ROWS)
+        return result.astype(np.float32).reshape(*padded.shape, 1)
 
 
 @transformation(

@@ -1,11 +1,11 @@
-"""Transformations of values: affine maps, normalization, clipping, thresholds."""
+"""Transformations of values: affine maps, normalization, clipping, thresholds, equalization."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.borders import saturate_cast
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, saturate_cast, transformation
+from n2d2py.data.transformations.color import convert
 from n2d2py.ini import Kind, Values, parameter
 
 OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
@@ -134,16 +134,22 @@ class Threshold(Transformation):
     """
 
     threshold: float = parameter("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high.")
-    otsu: bool = parameter("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method.")
+    otsu: bool = parameter("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method. Requires OpenCV.")
     operation: str = parameter("Operation", Kind.ENUM, "Binary", "Result for high and low values.", choices=_THRESHOLDS)
     maximum: float = parameter("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values.")
+
+    @property
+    def needs_opencv(self) -> bool:
+        return self.otsu
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         threshold, maximum = self.threshold, self.maximum
         if self.otsu:
             if image.dtype != np.uint8 or image.shape[2] != 1:
                 raise Inapplicable("Otsu's method is defined on 8-bit images of one channel", "convert the image before")
-            threshold = otsu_threshold(image)
+            import cv2
+
+            threshold, _ = cv2.threshold(image, 0, 255, cv2.THRESH_OTSU)
         if image.dtype.kind != "f":
             limits = np.iinfo(image.dtype)
             threshold, maximum = float(np.floor(threshold)), float(saturate_cast(np.array(maximum), image.dtype))
@@ -169,13 +175,34 @@ class Threshold(Transformation):
         return min(0.0, bounds[0]), max(0.0, bounds[1])
 
 
-def otsu_threshold(image: np.ndarray) -> float:
-    """Return the (first) byte t that maximizes the variance between the classes x <= t and x > t."""
-    counts = np.bincount(image.reshape(-1), minlength=256) / image.size
-    below = np.cumsum(counts)
-    moment = np.cumsum(counts * np.arange(256))
-    above = 1 - below
-    valid = (below > _TINY) & (above > _TINY)
-    divisor = np.where(valid, below * above, 1.0)
-    between = np.where(valid, (moment[-1] * below - moment) ** 2 / divisor, 0.0)
-    return float(np.argmax(between))
+@transformation("Equalize", doc="Equalize the histogram of 8-bit images.", needs_opencv=True)
+class Equalize(Transformation):
+    """Histogram equalization of a gray image, or of the lightness (CIELab) of a colour image."""
+
+    method: str = parameter(
+        "Method", Kind.ENUM, "Standard", "Standard: the whole image. CLAHE: adaptively.", choices=("Standard", "CLAHE")
+    )
+    clip: float = parameter("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0)
+    grid: int = parameter("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024)
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        require_bytes(image, 1, 3, 4)
+        if image.shape[2] == 1:
+            return self._equalize(image[:, :, 0])[:, :, None]
+        lab = convert(image, "BGR2Lab")
+        lab[:, :, 0] = self._equalize(lab[:, :, 0])
+        return convert(lab, "Lab2BGR")
+
+    def _equalize(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
+
+        plane = np.ascontiguousarray(plane)
+        if self.method == "Standard":
+            return cv2.equalizeHist(plane)
+        if min(plane.shape) < self.grid:
+            what = f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}"
+            raise Inapplicable(what, "give a smaller CLAHE_GridSize")
+        return cv2.createCLAHE(self.clip, (self.grid, self.grid)).apply(plane)
+
+    def map_range(self, bounds: Range) -> Range:
+        return 0.0, 255.0
