@@ -78,7 +78,6 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
 
 
 def _open(read: Callable[[Path], ArraysT], path: Path, name: str) -> ArraysT:
-    """Return what `read` gives for a file; `name`: its name in messages."""
     try:
         return read(path)
     except OSError as error:

@@ -120,7 +120,6 @@ def _batch_sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
 
 
 def _as_batch(item: Any) -> dict[str, np.ndarray]:
-    """Return an item of an iterable as a batch, arrays by name."""
     parts = list(item) if isinstance(item, (tuple, list)) else [item]
     if not 1 <= len(parts) <= 2:
         raise N2D2Error("E414", f"an item of the iterator has {len(parts)} parts", remedy="give x, or (x, y)")

@@ -189,7 +189,6 @@ def _read_rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str
 
 
 def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
-    """True if a first line names columns: neither an image nor a number."""
     return not label.isdigit() and Path(name).suffix.lower() not in PICTURES + SOUNDS and name not in known
 
 
@@ -206,7 +205,6 @@ def _index_files(files: list[str]) -> dict[str, str]:
 def _assign_ids(
     path: Path, texts: dict[str, tuple[int, str]], class_names: Sequence[str]
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the id of each image, and the class names."""
     labels = {label for _, label in texts.values()}
     if all(label.isascii() and label.isdigit() and len(label) < 7 for label in labels):
         return {name: int(label) for name, (_, label) in texts.items()}, tuple(class_names)

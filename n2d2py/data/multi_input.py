@@ -78,7 +78,6 @@ def open_multi_input(
 
 
 def _open_singles(data: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _ToReal) -> Stimuli:
-    """Return the stimuli of a folder with an .npz file for each."""
     path = data.path
     singles = sorted(path.glob("*.npz"))
     if not singles:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -16,9 +17,8 @@ from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipeline import Pipeline, TracePoint
-from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
+from n2d2py.data.pipelines import STIMULI_DATA, Pipelines, read_pipelines
 from n2d2py.data.preprocessing import find_pixels
-from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.data.transformations.audio import AudioFeatures
@@ -48,29 +48,22 @@ class StimuliProvider:
 
     source: FrameSource | None = None
 
-    def __init__(
-        self,
-        database: Database,
-        pipelines: dict[str, Pipeline],
-        batch_size: int = 1,
-        statistics: Mapping[str, ImageStatistics] | None = None,
-        logs: Mapping[str, dict[str, list[str]]] | None = None,
-    ):
-        """`pipelines` for "Validation" and "Test", and for "Learn" if it is trained on; else Learn uses that of Validation."""
+    def __init__(self, database: Database, pipelines: Pipelines, batch_size: int = 1):
+        """Without a pipeline of "Learn", that set is transformed as "Validation"."""
         self.database = database
         self.batch_size = batch_size
-        self.statistics = dict(statistics or {})
-        self._logs = dict(logs or {})
+        self.statistics = pipelines.statistics
         self.labels = database.label_names
-        self.shape = pipelines["Test"].shape
-        self._learning = pipelines.get("Learn", pipelines["Validation"])
-        self._pipelines = {**pipelines, "Learn": pipelines["Validation"]}
-        self._traces: dict[str, list[TracePoint] | None] = {}
+        self.shape = pipelines.by_set["Test"].environment.shape
+        self._logs = pipelines.logs
+        self._learning = pipelines.by_set.get("Learn", pipelines.by_set["Validation"])
+        self._pipelines = {**pipelines.by_set, "Learn": pipelines.by_set["Validation"]}
+        self._traces: dict[str, list[TracePoint]] = {}
         self._normalized: set[np.dtype] = set()
 
     def with_database(self, database: Database) -> StimuliProvider:
         """Return a provider with the same pipelines and other data."""
-        other = StimuliProvider(database, {**self._pipelines, "Learn": self._learning}, self.batch_size)
+        other = StimuliProvider(database, Pipelines({**self._pipelines, "Learn": self._learning}), self.batch_size)
         return other if self.source is None else other.with_frames(self.source)
 
     def with_frames(self, source: FrameSource) -> StimuliProvider:
@@ -85,11 +78,11 @@ class StimuliProvider:
             takes_frames = step.transformation.type in _FRAME_TRANSFORMATIONS
             if not problem and (not takes_frames or getattr(step.transformation, "keep_ratio", False)):
                 problem = f"{step.transformation} is not one of them"
-        if not problem and (contract.pixels is None or self._pipelines["Test"].levels is not None):
+        if not problem and (contract.pixels is None or self._pipelines["Test"].environment.levels is not None):
             problem = "together they are more, or the images do not have 8 bits"
         if problem:
             what = f"-input-format requires a Rescale to the input, colors, and an affine map of the bytes: {problem}"
-            where = steps[-1].where if steps else self._pipelines["Test"].where
+            where = steps[-1].where if steps else self._pipelines["Test"].environment.where
             raise N2D2Error("E417", what, where=where, remedy="remove -input-format, or the transformation")
         other = copy(self)
         other.source, other.__dict__["contract"] = source, replace(contract, source=source)
@@ -128,16 +121,12 @@ class StimuliProvider:
         Raises:
             N2D2Error: errors of reading and transforming the first stimulus of the set.
         """
-
-        def random(index: int) -> np.random.Generator:
-            return np.random.Generator(np.random.PCG64([seed, epoch, index]))
-
-        return self._stimuli("Learn", self.database.sets["Learn"], self._learning, random)
+        positions = self.database.sets["Learn"]
+        return self._stimuli("Learn", positions, self._learning, lambda index: np.random.default_rng([seed, epoch, index]))
 
     def _stimuli(
         self, set_name: str, positions: np.ndarray, pipeline: Pipeline, random: Callable[[int], np.random.Generator | None]
     ) -> Stimuli:
-        """Return the stimuli at database positions by a pipeline; `random` returns the generator of a position."""
         items, maps, read = self.database.items, self.database.maps, self._reader(set_name, pipeline)
 
         def load(position: int) -> np.ndarray:
@@ -164,7 +153,6 @@ class StimuliProvider:
         return stimuli.from_raw(lambda position: ColorSpace("RGB").apply(read(int(positions[position]))))
 
     def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
-        """Return the stimulus of an image that becomes a frame."""
         pixels, (channels, high, wide) = self.contract.pixels, self.shape
         assert pixels is not None  # of_frames
         made = source.convert(source.frame(ColorSpace("RGB").apply(image)), image.shape[1], (channels, high, wide), name)
@@ -172,21 +160,25 @@ class StimuliProvider:
 
     def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:
         """Return a function that reads the image at a database index; all images of a set have the type of its first one."""
-        trace, items = self._trace(set_name), self.database.items
+        trace, items = self.describe(set_name), self.database.items
         dtype = trace[0].image.dtype if trace else None
 
         def read(index: int) -> np.ndarray:
             image = items.read(index)
             if image.dtype != dtype:
                 what = f"sample {items.name(index)} has type {image.dtype}, but the first one has {dtype}"
-                raise N2D2Error("E415", what, where=pipeline.where, remedy="store all samples in one type")
+                raise N2D2Error("E415", what, where=pipeline.environment.where, remedy="store all samples in one type")
             return image
 
         return read
 
     def describe(self, set_name: str = "Test") -> list[TracePoint]:
         """Return the first stimulus of a set as read and after each step; [] for an empty set."""
-        return self._trace(set_name) or []
+        if set_name not in self._traces:
+            trace = self.trace(set_name, 0) if len(self.database.sets[set_name]) else []
+            self._report_normalization(set_name, trace)
+            self._traces[set_name] = trace
+        return self._traces[set_name]
 
     def trace(self, set_name: str, position: int) -> list[TracePoint]:
         """Return the stimulus at a position of a set, as read and after each step.
@@ -213,10 +205,10 @@ class StimuliProvider:
     @cached_property
     def contract(self) -> InputContract:
         """Return the accepted images of the Test pipeline: the byte map if it is uniform, else the last color space."""
-        trace, shape = self._trace("Test") or self._trace("Validation"), self.shape
+        trace, shape = self.describe("Test") or self.describe("Validation"), self.shape
         size = (shape[2], shape[1]) if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 1 else None
         steps = [step.transformation for step in self._pipelines["Test"].steps]
-        if len(steps) == 1 and isinstance(steps[0], AudioFeatures) and self._pipelines["Test"].levels is None:
+        if len(steps) == 1 and isinstance(steps[0], AudioFeatures) and self._pipelines["Test"].environment.levels is None:
             return InputContract(classes=tuple(self.labels), source=steps[0].source)
         if not trace:
             return InputContract(size=size, classes=tuple(self.labels))
@@ -239,27 +231,15 @@ class StimuliProvider:
             return None
         return min(low for low, _ in bounds), max(high for _, high in bounds)
 
-    def _trace(self, set_name: str) -> list[TracePoint] | None:
-        """Return the first stimulus of a set along its pipeline; None for an empty set."""
-        if set_name not in self._traces:
-            self._traces[set_name] = None
-            if len(self.database.sets[set_name]):
-                trace = self.trace(set_name, 0)
-                self._report_normalization(set_name, trace)
-                self._traces[set_name] = trace
-        return self._traces[set_name]
-
     def _report_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
         """Report the normalization of integers, as N2D2 does, once for each type."""
         pipeline = self._pipelines[set_name]
-        index = next((index for index, point in enumerate(trace) if point.title.startswith("implicit normalization")), 0)
-        if not index:
-            return
-        dtype = trace[index - 1].image.dtype
-        if dtype not in self._normalized:
+        last = [point.image.dtype for point in trace if point.image.dtype.kind != "f"][-1:]
+        normalizes = any(point.title.startswith("implicit normalization") for point in trace)
+        for dtype in last if normalizes and last[0] not in self._normalized else ():
             self._normalized.add(dtype)
             text = "normalizing the stimuli (%s) in the [%d;1] range"
-            log.notice(text, dtype, -1 if pipeline.signed or dtype.kind == "i" else 0)
+            log.notice(text, dtype, -1 if pipeline.environment.signed or dtype.kind == "i" else 0)
 
 
 def provider_schemas() -> list[Schema]:
@@ -289,4 +269,50 @@ def build_provider(
     if section is not None:
         section.set_automatic("_EpochSize", len(database.sets["Learn"]))
     pipelines = read_pipelines(document, environment, database, cache, learning=learning)
-    return StimuliProvider(database, pipelines.by_set, environment.batch_size, pipelines.statistics, pipelines.logs)
+    return StimuliProvider(database, pipelines, environment.batch_size)
+
+
+def write_pre_samples(provider: StimuliProvider, position: int, folder: Path) -> list[Path]:
+    """Write `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's pipeline (-pre-samples); return the files
+    in order.
+
+    Bytes of 1, 3 or 4 channels are images. Other values are exact arrays (H, W, C), and for 1 or 3 channels also images, with
+    their range stretched to black and white.
+
+    Raises:
+        N2D2Error: E416 for a missing stimulus, and the errors of reading and transforming it.
+    """
+    count = provider.sizes()["Test"]
+    if not 0 <= position < count:
+        what = f"stimulus {position} does not exist in the test set of {count}"
+        remedy = f"give -pre-samples from 0 to {count - 1}" if count else "add a [database] with a test set"
+        raise N2D2Error("E416", what, remedy=remedy)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    red_first = False
+    for step, point in enumerate(provider.trace("Test", position)):
+        if isinstance(point.transformation, ColorSpace):
+            red_first = point.transformation.order == "RGB"
+        name = re.sub(r"\W+", "_", point.title.split("(")[0].strip()).strip("_")  # "Rescale", "channel_0_Flip"
+        written += _write_point(point.image, folder / f"{position}_{step:02d}_{name}", red_first)
+    return written
+
+
+def _write_point(image: np.ndarray, path: Path, red_first: bool) -> list[Path]:
+    from PIL import Image
+
+    channels, written = image.shape[2], []
+    if image.dtype != np.uint8 or channels not in (1, 3, 4):
+        written.append(path.with_name(f"{path.name}.npy"))
+        np.save(written[-1], image, allow_pickle=False)
+        if channels not in (1, 3):
+            return written
+        low, high = float(np.nanmin(image)), float(np.nanmax(image))
+        scale = 255 / (high - low) if high > low else 0.0
+        image = np.rint((np.nan_to_num(image.astype(np.float64), nan=low) - low) * scale)
+        image = np.clip(image, 0, 255).astype(np.uint8)
+    if channels > 1 and not red_first:
+        image = image[:, :, [2, 1, 0, 3][:channels]]
+    written.append(path.with_name(f"{path.name}.png"))
+    Image.fromarray(image[:, :, 0] if channels == 1 else np.ascontiguousarray(image)).save(written[-1])
+    return written

@@ -93,7 +93,7 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
         items = ArrayItems(path.name, x)
     indices = np.arange(len(items))
     sets = {"Validation": indices, "Test": indices} if (labels >= 0).all() else {"Validation": indices}
-    return Database("", items, labels, names, sets)
+    return Database(items, labels, names, sets)
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,6 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
 
 
 def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = "image") -> list[str]:
-    """Return the images of a folder and its sub-folders, or other files, by name."""
     files = list_directory(folder, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
     if not files:
         others = {"-audio to convert the sounds": SOUNDS, "-sensor to convert the recordings": RECORDINGS}
@@ -299,7 +298,6 @@ def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = 
 
 
 def _picture_labels(data: InputData, count: int) -> np.ndarray:
-    """Return the label of each image, in name order: -1 without labels."""
     if data.labels is None:
         return np.full(count, -1, np.int64)
     return label_ids(data.labels, np.empty((count, 1)), data.path)

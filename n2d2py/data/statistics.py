@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.data.database.base import FileItems, Items
 from n2d2py.files import DamagedArray, read_npz
 
-Size = tuple[int, ...]
+Size = Sequence[int]
 MIN_CACHED = 1000
 """Number of stimuli from which on the statistics are cached."""
 
@@ -104,30 +104,15 @@ def load_statistics(file: Path, key: str) -> ImageStatistics | None:
     """Return the cached statistics of this key; None if there are none, or the file is damaged or has another key."""
     try:
         stored = read_npz(file)
-        if str(stored["key"]) != key:
+        if str(stored.pop("key")) != key:
             return None
-        figures = stored["figures"].tolist()
-        sizes = stored["sizes"].tolist()
-    except (OSError, DamagedArray, KeyError):
+        return ImageStatistics(**{name: data if data.ndim == 3 else data.tolist() for name, data in stored.items()})
+    except (OSError, DamagedArray, KeyError, TypeError):
         return None
-    if len(sizes) != 7 or len(figures) != 4:
-        return None
-    matrices = [stored.get(name) for name in ("mean", "deviation")]
-    return ImageStatistics(sizes[0], tuple(sizes[1:4]), tuple(sizes[4:7]), *figures, *matrices)
 
 
 def save_statistics(file: Path, key: str, statistics: ImageStatistics) -> None:
-    """Write the statistics; other content of the folder stays."""
+    """Write the statistics, an array for each attribute; other content of the folder stays."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    matrices = {
-        name: data
-        for name, data in (("mean", statistics.mean_data), ("deviation", statistics.deviation_data))
-        if data is not None
-    }
-    np.savez(
-        file,
-        key=np.array(key),
-        sizes=np.array([statistics.count, *statistics.smallest, *statistics.largest]),
-        figures=np.array([statistics.minimum, statistics.maximum, statistics.mean, statistics.deviation]),
-        **matrices,  # pyright: ignore[reportArgumentType]  (to NumPy's stub a name could be allow_pickle)
-    )
+    arrays = {name: np.array(value) for name, value in vars(statistics).items() if value is not None}
+    np.savez(file, key=np.array(key), **arrays)  # pyright: ignore[reportArgumentType]  (to NumPy's stub a name could be allow_pickle)

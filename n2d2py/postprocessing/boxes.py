@@ -153,7 +153,6 @@ def _fits_anchors(outputs: Sequence[TensorInfo], size: tuple[int, int], names: t
 
 
 def _cells(size: tuple[int, int]) -> int:
-    """Return the cells of the grids of 8, 16 and 32 pixels."""
     return sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
 
 

@@ -85,7 +85,6 @@ def _bind(
 
 
 def _references(path: Path, size: int) -> tuple[int, ...]:
-    """Return the unit vectors of a file, one after the other."""
     vectors = real_array(path, "references").astype(np.float64)
     if vectors.ndim != 2 or vectors.shape[1] != size:
         raise misfit(f"the references {path} are not vectors of {size} values", "save embeddings of this model, a row each")

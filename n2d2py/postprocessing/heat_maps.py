@@ -137,7 +137,6 @@ def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], score
 
 
 def _image(info: TensorInfo) -> tuple[int, ...]:
-    """Return the channels, rows and columns of an output."""
     if len(info.stored) != 4 or (info.port and info.port.image_axes != (0, 1, 2)):
         shape = "x".join(map(str, info.shape))
         raise misfit(f"the output '{info.name}' of {shape} has no maps", "choose another by -outputs")

@@ -81,7 +81,6 @@ def _draw_plots(home: Path, score: Score, tag: str) -> None:
 
 
 def _sample_records(score: Score) -> list[dict]:
-    """Return number, name and result of each sample."""
     records = []
     for i, name in enumerate(score.names):
         one: dict = {"stimulus": int(score.indices[i]), "name": name}

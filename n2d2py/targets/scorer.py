@@ -64,7 +64,6 @@ class StoredTensors:
         return result
 
     def _read_cached(self, file: Path) -> np.ndarray:
-        """Return all numbers of a file, cached for the next call."""
         if self._last is None or self._last[0] != file:
             self._last = (file, _read(file))
         return self._last[1]
@@ -88,7 +87,6 @@ class StoredTensors:
 
 
 def _read(file: Path) -> np.ndarray:
-    """Return all numbers of a file, flat."""
     try:
         if file.suffix == ".npy":
             return read_npy(file).astype(np.float64).reshape(-1)
@@ -245,7 +243,6 @@ class Scorer:
         return np.maximum(labels, -1)
 
     def _class_names(self) -> tuple[str, ...]:
-        """Return the names of the outputs, else their numbers."""
         outputs = range(0 if self._outputs is None else max(self._outputs, 2))
         return tuple(self._classes[index] if index < len(self._classes) else str(index) for index in outputs)
 

@@ -32,7 +32,7 @@ def database_schemas() -> list[Schema]:
 
 def empty_database(label_names: tuple[str, ...] = ()) -> Database:
     """Return a database without stimuli."""
-    return Database("", ConcatItems([]), np.zeros(0, np.int64), label_names)
+    return Database(ConcatItems([]), np.zeros(0, np.int64), label_names)
 
 
 def has_database(document: Document) -> bool:
@@ -63,7 +63,7 @@ def read_database(
         log.warning("W401", what, where=where, remedy="add a [database], or give -calib-data")
         return empty_database(names)
     try:
-        database = load(section.text("Type").strip(), section, Context(document, seed, shape))
+        database = load(section.text("Type").strip(), section, Context(seed, shape))
     except N2D2Error as error:
         if instead is None or error.code != "E401":
             raise

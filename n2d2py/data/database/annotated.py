@@ -250,12 +250,12 @@ def _register(name: str, form: _Format) -> None:
         )
     }
     doc = f"Images whose pixels have the labels of their regions. Images: {images}."
-    register(name, *common.values(), doc=doc)(partial(_load, name, form))
+    register(name, *common.values(), doc=doc)(partial(_load, form))
 
 
-def _load(name: str, form: _Format, values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default=form.path, folder=True)
-    source = data_path(values, context, "LabelPath") if values["LabelPath"] else None
+def _load(form: _Format, values: Values, context: Context) -> Database:
+    folder = data_path(values, default=form.path, folder=True)
+    source = data_path(values, "LabelPath") if values["LabelPath"] else None
     names = (
         {line: index for index, (_, line) in enumerate(read_lines(source))} if source is not None and source.is_file() else {}
     )
@@ -290,7 +290,7 @@ def _load(name: str, form: _Format, values: Values, context: Context) -> Databas
     outside = names.setdefault(values["DefaultLabel"], len(names)) if values["DefaultLabel"] else -1
     items = FileItems(folder, files)
     maps = RegionMaps(items, regions, outside, values["ROIsMargin"])
-    return Database(name, items, np.full(len(files), -1), tuple(names), sets, maps.read)
+    return Database(items, np.full(len(files), -1), tuple(names), sets, maps.read)
 
 
 for _name, _form in _FORMATS.items():

@@ -120,8 +120,8 @@ def _load(values: Values, context: Context) -> Database:
         N2D2Error: E401 a missing folder or table, E402 a folder that is not a class, E410 unreadable lines of the table,
             E416 no training images.
     """
-    folder = data_path(values, context, default="GTSRB", folder=True)
-    tables = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
+    folder = data_path(values, default="GTSRB", folder=True)
+    tables = data_path(values, "LabelPath", folder=True) if values["LabelPath"] else folder
     cut = values["ExtractROIs"]
     known: dict[str, int] = {}
     listing = list_directory(folder / _TRAINING, known, FileSelection(valid_extensions=("ppm",)))
@@ -137,4 +137,4 @@ def _load(values: Values, context: Context) -> Database:
     items: Items = FileItems(folder, paths)
     if cut:
         items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, listing.files) + boxes, np.int64))
-    return Database("GTSRB_DIR_Database", items, all_labels, names, split)
+    return Database(items, all_labels, names, split)

@@ -21,10 +21,11 @@ from n2d2py.data.database.base import (
     Database,
     data_path,
     fraction,
-    one_list,
+    read_partition,
     register,
     train_and_test,
 )
+from n2d2py.data.database.partition import partition
 from n2d2py.data.text import read_lines, unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
@@ -82,7 +83,6 @@ def _read_axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> i
 
 
 def _read_shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
-    """Return the sizes in the header of an IDX file."""
     _read_axes(start, path, axes, 4 + 4 * start[3])
     shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
     if prod(shape) > MAX_BYTES:
@@ -92,12 +92,7 @@ def _read_shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
 
 
 def _load(default: str, label_names: tuple[str, ...] | None, values: Values, context: Context) -> Database:
-    """Return the images of four IDX files: t10k images test, some of the training ones validate.
-
-    Raises:
-        N2D2Error: E401 a missing file, E402 a damaged file, or different numbers of labels and images.
-    """
-    folder = data_path(values, context, default=default, folder=True)
+    folder = data_path(values, default=default, folder=True)
     parts = []
     labels = []
     for images_file, labels_file in (_FILES[:2], _FILES[2:]):
@@ -115,7 +110,7 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
     if count > len(names):
         what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
         raise N2D2Error("E402", what, remedy="download the label files again")
-    return Database(values["Type"].strip(), ConcatItems(parts), all_labels, names, split)
+    return Database(ConcatItems(parts), all_labels, names, split)
 
 
 def _require_file(folder: Path, name: str) -> Path:
@@ -142,13 +137,14 @@ register("Fashion_MNIST_IDX_Database", *_KEYS, doc="The IDX files of Fashion-MNI
     doc="The stimuli of an IDX file. By default, all are the test set.",
 )
 def _load_pair(values: Values, context: Context) -> Database:
-    files = [data_path(values, context, key, folder=False) for key in ("DataPath", "LabelPath")]
+    files = [data_path(values, key, folder=False) for key in ("DataPath", "LabelPath")]
     stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
     if len(stimuli) != len(ids):
         what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
         raise N2D2Error("E402", what, remedy="correct LabelPath")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    return one_list(values, context, ArrayItems(files[0].name, stimuli), ids, names)
+    sets = partition(ids, read_partition(values), context.seed, values.section.location)
+    return Database(ArrayItems(files[0].name, stimuli), ids, names, sets)
 
 
 _PIXELS = 3 * 32 * 32
@@ -161,12 +157,7 @@ _CIFAR_KEYS = (
 
 
 def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Values, context: Context) -> Database:
-    """Return the images of binary batches; missing learning batches make Learn and Validation smaller.
-
-    Raises:
-        N2D2Error: E401 a missing test batch or names file, E402 a damaged batch.
-    """
-    folder = data_path(values, context, default=default, folder=True)
+    folder = data_path(values, default=default, folder=True)
     names_file, label_bytes, label_byte = "batches.meta.txt", 1, 0
     if "UseCoarse" in values:
         names_file, label_bytes = f"{'coarse' if values['UseCoarse'] else 'fine'}_label_names.txt", 2
@@ -181,7 +172,7 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     split = train_and_test(labels, len(labels) - len(batches[-1][1]), values, context.seed, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
-    return Database(values["Type"].strip(), ConcatItems([items for items, _ in batches]), labels, names, split)
+    return Database(ConcatItems([items for items, _ in batches]), labels, names, split)
 
 
 def _read_batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, np.ndarray]:

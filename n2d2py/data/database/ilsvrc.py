@@ -62,8 +62,8 @@ def _load(values: Values, context: Context) -> Database:
     Raises:
         N2D2Error: E401 missing val.txt or synsets, E410 unreadable lines.
     """
-    folder = data_path(values, context, default="ILSVRC2012", folder=True)
-    synsets = data_path(values, context, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
+    folder = data_path(values, default="ILSVRC2012", folder=True)
+    synsets = data_path(values, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
     learn, lines = values["Learn"], [line for _, line in read_lines(synsets)]
     shift = 1 if values["BackgroundClass"] else 0
     ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
@@ -75,4 +75,4 @@ def _load(values: Values, context: Context) -> Database:
     split["Validation"] = np.arange(len(learned), len(learned) + len(files))
     split["Test"] = split["Validation"] if values["UseValidationForTest"] else np.zeros(0, np.int64)
     all_labels = np.array(learn_labels + labels, np.int64)
-    return Database("ILSVRC2012_Database", FileItems(folder, learned + files), all_labels, names, split)
+    return Database(FileItems(folder, learned + files), all_labels, names, split)

@@ -21,11 +21,10 @@ from n2d2py.data.database.base import (
     Context,
     Database,
     FileItems,
-    StimulusList,
     data_path,
     flag,
     fraction,
-    partition_lists,
+    join,
     register,
 )
 from n2d2py.data.database.directory import FileSelection, list_directory
@@ -65,13 +64,15 @@ def _database(
     known: Sequence[str] = (),
 ) -> Database:
     """Return the database of rows with existing files. `how`: a partition, or the set of each file; `known`: first labels."""
-    name, records = values["Type"].strip(), list(rows)
+    records = list(rows)
     present = [row for row in records if (folder / row[0]).is_file()]
     if not present:
         what = f"{folder} contains none of the files that are listed"
         raise N2D2Error("E416", what, remedy="set DataPath to the unpacked data set")
     if len(present) < len(records):
-        log.notice("%s: %d of %d files that are listed are absent", name, len(records) - len(present), len(records))
+        log.notice(
+            "%s: %d of %d files that are listed are absent", values["Type"].strip(), len(records) - len(present), len(records)
+        )
     default: str = values.as_dict().get("DefaultLabel", "")
     first = [default] if default else []
     ids = {label: index for index, label in enumerate([*first, *known])}
@@ -88,7 +89,7 @@ def _database(
         sets = {
             one: np.array([index for index, file in enumerate(items.files) if how.get(file) == one], np.int64) for one in SETS
         }
-    return Database(name, items, labels, tuple(ids), sets, maps)
+    return Database(items, labels, tuple(ids), sets, maps)
 
 
 @register(
@@ -98,7 +99,7 @@ def _database(
     doc="Sounds of places. The label is the name of the file up to its first digit.",
 )
 def _litis_rouen(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="data_rouen", folder=True)
+    folder = data_path(values, default="data_rouen", folder=True)
     files = list_directory(folder, {}, FileSelection(depth=-1)).files
     rows = [(file, [(re.split("[0-9]", file.rpartition("/")[2])[0], None)]) for file in files]
     return _database(values, context, folder, rows, _read_split(values))
@@ -115,7 +116,7 @@ _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadnes
     doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
 )
 def _ckp(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="cohn-kanade-images", folder=True)
+    folder = data_path(values, default="cohn-kanade-images", folder=True)
     return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), _read_split(values, True, True))
 
 
@@ -150,8 +151,8 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
     doc=f"Faces of celebrities. Their identities in {_IDENTITIES} of LabelPath are the labels.",
 )
 def _celeba(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="CelebA/Img", folder=True)
-    tables = data_path(values, context, "LabelPath", default="CelebA/Anno", folder=True)
+    folder = data_path(values, default="CelebA/Img", folder=True)
+    tables = data_path(values, "LabelPath", default="CelebA/Anno", folder=True)
     wild = values["InTheWild"]
     folder /= "img_celeba" if wild else "img_align_celeba"
     identities = dict(sorted(_cells(tables / _IDENTITIES, 2)))
@@ -202,8 +203,8 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
     "0 for female, 1 for male.",
 )
 def _imdb_wiki(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="IMDB-WIKI", folder=True)
-    tables = data_path(values, context, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
+    folder = data_path(values, default="IMDB-WIKI", folder=True)
+    tables = data_path(values, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
     parts = [part for part, key in (("imdb", "IMDBSet"), ("wiki", "WikiSet")) if values[key]]
     rows = [row for part in parts for row in _faces(tables, part, values)]
     return _database(values, context, folder, rows, _read_split(values, values["UseNameAsLabel"] and values["CropFrame"]))
@@ -238,10 +239,10 @@ _OBJECTS = {"0": "Pedestrians", "1": "Bicyclist", "2": "Motorcyclist", "10": "Gr
 )
 def _daimler(values: Values, context: Context) -> Database:
     default = "Daimler_pedestrian/DaimlerBenchmark/Data"
-    folder = data_path(values, context, default=default, folder=True)
+    folder = data_path(values, default=default, folder=True)
     how = Partition(values["Learn"], values["Validation"], values["Test"], values["RandomPartitioning"], per_label=False)
     if values["Fully"]:
-        table = data_path(values, context, "LabelPath", default=f"{default}/GroundTruth2D.db", folder=False)
+        table = data_path(values, "LabelPath", default=f"{default}/GroundTruth2D.db", folder=False)
         return _database(values, context, folder / "TestData", _objects(table), how)
     patches = folder / "TrainingData"
     rows = [
@@ -291,7 +292,7 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
     doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
 )
 def _actitracker(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="WISDM_at_v2.0", folder=True)
+    folder = data_path(values, default="WISDM_at_v2.0", folder=True)
     size = values["WindowSize"]
     step = int(size * values["Overlapping"] + 0.5)
     if step < 1:
@@ -300,12 +301,17 @@ def _actitracker(values: Values, context: Context) -> Database:
     more = values["UseUnlabeledForTest"]
     how = Partition(values["Learn"], values["Validation"], 0.0 if more else None, values["RandomPartitioning"], per_label=False)
     tables = {"raw": how} | ({"unlabeled_raw": Partition(per_label=False)} if more else {})
-    parts = [_windows(folder / f"WISDM_at_v2.0_{name}.txt", size, step, split) for name, split in tables.items()]
-    return partition_lists("Actitracker_Database", parts, _ACTIVITIES, context.seed)
+    parts = []
+    for name, split in tables.items():
+        path = folder / f"WISDM_at_v2.0_{name}.txt"
+        windows, labels = _windows(path, size, step)
+        sets = partition(labels, split, context.seed, str(path))
+        parts.append(Database(ArrayItems(path.name, windows), labels, sets=sets))
+    return join(parts, _ACTIVITIES)
 
 
-def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
-    """Return windows of lines user,activity,time,x,y,z; without those that have no activity."""
+def _windows(path: Path, size: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return windows (N, size, 3) of lines user,activity,time,x,y,z, without those that have no activity, and their labels."""
     activities, values = [], []
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.rstrip(";, \t").split(",")]
@@ -320,8 +326,7 @@ def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
         raise N2D2Error("E416", f"{path} has {len(values)} rows, too few for two stimuli", remedy="set a smaller WindowSize")
     table, kinds = np.array(values, np.float32), np.array(activities)
     labels = [_most_frequent(kinds[start : start + size]) for start in starts]
-    windows = np.stack([table[start : start + size] for start in starts])
-    return StimulusList(ArrayItems(path.name, windows), labels, how, str(path))
+    return np.stack([table[start : start + size] for start in starts]), np.array(labels)
 
 
 def _most_frequent(kinds: np.ndarray) -> int:

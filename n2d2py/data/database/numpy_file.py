@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.data.arrays import check_type
-from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, one_list, register
+from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, read_partition, register
+from n2d2py.data.database.partition import partition
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -86,10 +86,6 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     return ids
 
 
-def _label_map(maps: np.ndarray, index: int) -> np.ndarray:
-    return np.asarray(maps[index], np.int64)
-
-
 @register(
     "Numpy_Database",
     Key(
@@ -104,10 +100,12 @@ def _label_map(maps: np.ndarray, index: int) -> np.ndarray:
     "divided by 255 unless a transformation converts them to float. By default, all stimuli are the test set.",
 )
 def _load(values: Values, context: Context) -> Database:
-    path = data_path(values, context, folder=False)
+    path = data_path(values, folder=False)
     x, labels, names = read_arrays(InputData(path))
     check_axes(x, path)
     maps = None
     if labels.ndim > 1:
-        maps, labels = partial(_label_map, labels), np.full(len(x), -1)
-    return one_list(values, context, ArrayItems(path.name, x), labels, names, maps, str(path))
+        pixels, labels = labels, np.full(len(x), -1)
+        maps = pixels.__getitem__
+    sets = partition(labels, read_partition(values), context.seed, str(path))
+    return Database(ArrayItems(path.name, x), labels, names, sets, maps)

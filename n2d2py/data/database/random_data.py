@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, one_list, register
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, read_partition, register
+from n2d2py.data.database.partition import partition
 from n2d2py.ini import Key, Kind, Values
 
 
@@ -54,4 +55,5 @@ def _load(values: Values, context: Context) -> Database:
     log.warning("W402", what, where=values.section.location, remedy="use real data for a real export")
     items = RandomItems(count, (height, width, channels), context.seed)
     names = tuple(map(str, range(values["NbLabels"])))
-    return one_list(values, context, items, np.arange(count) % len(names), names)
+    labels = np.arange(count) % len(names)
+    return Database(items, labels, names, partition(labels, read_partition(values), context.seed, values.section.location))

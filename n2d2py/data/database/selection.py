@@ -7,7 +7,7 @@ A tile is a stimulus with the label of its image.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -79,7 +79,7 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
 def _keep_stimuli(database: Database, mask: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
     """Return the database with sets of the kept stimuli only; the list of stimuli stays."""
     sets = {name: positions[mask[positions]] for name, positions in database.sets.items()}
-    return Database(database.type, database.items, labels, names, sets, database.maps)
+    return replace(database, labels=labels, label_names=names, sets=sets)
 
 
 SLICING = Schema(
@@ -172,11 +172,10 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
     log.notice("%s: %d images give %d tiles", section.name, len(used), sum(1 for box in boxes if box[2]))
     items = SlicedItems(database.items, np.array(sources, np.int64), np.array(boxes, np.int64).reshape(-1, 4))
     maps = None if database.maps is None else partial(items.cut, database.maps)
-    return Database(database.type, items, database.labels[items.sources], database.label_names, sets, maps)
+    return replace(database, items=items, labels=database.labels[items.sources], sets=sets, maps=maps)
 
 
 def _stimulus_size(items: Items, index: int) -> tuple[int, int]:
-    """Return width and height of a stimulus, without decoding image files."""
     if isinstance(items, FileItems):
         path = items.root / items.files[index]
         if path.suffix.lower() in PICTURES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -63,8 +63,10 @@ class UnsupportedTransformation(ValueError):
 
 
 TransformationT = TypeVar("TransformationT", bound="Transformation")
+RandomT = TypeVar("RandomT", bound="RandomByKeys")
 
 
+@dataclass(frozen=True)
 class Transformation:
     """A function of images (H, W, C): frozen dataclasses, called from several threads.
 
@@ -82,6 +84,11 @@ class Transformation:
     def needs_opencv(self) -> bool:
         """True if OpenCV computes the transformation."""
         return self.always_opencv
+
+    @property
+    def draws(self) -> str:
+        """Clause, after the type, that tells what is random; "" for nothing."""
+        return ""
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -104,7 +111,7 @@ class Transformation:
         Raises:
             Inapplicable: for images that it is not defined on.
         """
-        raise NotImplementedError
+        raise InternalError(f"{self.type} is applied before it is drawn")
 
     def map_range(self, bounds: Range) -> Range | None:
         """Return bounds of the result for values within `bounds`; None if unknown."""
@@ -143,26 +150,39 @@ class Transformation:
         return self
 
     def __str__(self) -> str:
-        attributes = ", ".join(f"{name}={_plain_value(value)}" for name, value in vars(self).items())
-        return f"{self.type.removesuffix(_SUFFIX)}({attributes})"
+        shown = (f"{one.name}={_plain_value(getattr(self, one.name))}" for one in fields(self) if one.repr)
+        return f"{self.type.removesuffix(_SUFFIX)}({', '.join(shown)})"
 
 
 class RandomTransformation(Transformation):
     """A transformation with parameters drawn for each training image; not used in inference."""
 
-    keys: tuple[str, ...] = ()
-    """Keys that make an otherwise deterministic type random."""
+    @property
+    def draws(self) -> str:
+        return "draws at random"
+
+
+@dataclass(frozen=True)
+class RandomByKeys(Transformation):
+    """A transformation that the flags Random* of its section make random: `random` has the names of those that are set."""
+
+    random: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+
+    @classmethod
+    def from_values(cls: type[RandomT], values: Values) -> RandomT:
+        flags = (key.name for key in cls.schema.keys if key.name.startswith("Random") and key.kind is Kind.BOOL)
+        return replace(cls.of_keys(values), random=tuple(name for name in flags if values[name]))
 
     @property
     def draws(self) -> str:
-        """Clause, after the type, that names the random parameters."""
-        return f"with {self.keys[0]}=1 is random" if self.keys else "draws at random"
+        return f"with {self.random[0]}=1 is random" if self.random else ""
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        raise NotImplementedError
+        return self.draw(image, random) if self.random else self
 
-    def apply(self, image: np.ndarray) -> np.ndarray:
-        raise InternalError(f"{self.type} is applied before it is drawn")
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        """Return the transformation for one training image (H, W, C), with the parameters of the set flags drawn."""
+        raise NotImplementedError
 
 
 def require_bytes(image: np.ndarray, *channels: int) -> None:
@@ -326,7 +346,7 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
         if not inference:
             return None
         raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
-    if inference and isinstance(transformation, RandomTransformation):
+    if inference and transformation.draws:
         what = f"{name} {transformation.draws}, and applies to the data of inference"
         raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
     if transformation.needs_opencv:

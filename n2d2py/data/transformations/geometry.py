@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from n2d2py.data.transformations.base import (
     Inapplicable,
-    RandomTransformation,
+    RandomByKeys,
     Range,
     Transformation,
     by_channel,
@@ -124,10 +123,13 @@ class PadCrop(Transformation):
     Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
     doc="Cut out a part at a fixed position. In training, the position, rotation and scale can be random.",
 )
-class SliceExtraction(Transformation):
+class SliceExtraction(RandomByKeys):
     """The width x height part of the image at (offset_x, offset_y); 0 means the image's size.
 
     With `padding`, borders are added for a part that exceeds the image.
+
+    Attributes:
+        turned: range of degrees, scaled: range of size factors; None: not random.
     """
 
     width: int = parameter("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES)
@@ -138,16 +140,38 @@ class SliceExtraction(Transformation):
     border: str = field_of(BORDER_KEYS[0])
     value: tuple[float, ...] = field_of(BORDER_KEYS[1])
 
+    turned: tuple[float, float] | None = field(default=None, repr=False)
+    scaled: tuple[float, float] | None = field(default=None, repr=False)
+
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
-        fixed = cls.of_keys(values)
-        keys = tuple(key for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling") if values[key])
-        if not keys:
-            return fixed
-        is_rotated, scaled = (
+    def from_values(cls, values: Values) -> SliceExtraction:
+        turned, scaled = (
             read_interval(values, f"{key}Range") if values[key] else None for key in ("RandomRotation", "RandomScaling")
         )
-        return RandomSlice(fixed, keys, is_rotated, scaled)
+        return replace(super().from_values(values), turned=turned, scaled=scaled)
+
+    @property
+    def needs_opencv(self) -> bool:
+        return self.turned is not None
+
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        rows, columns = image.shape[:2]
+        factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
+        height, width = self.height or max(1, int(rows / factor)), self.width or max(1, int(columns / factor))
+        taken_height, taken_width = max(1, round(height * factor)), max(1, round(width * factor))
+        left = int(random.integers(0, max(columns - taken_width, 0) + 1))
+        top = int(random.integers(0, max(rows - taken_height, 0) + 1))
+        part = replace(
+            self,
+            width=taken_width,
+            height=taken_height,
+            offset_x=left if "RandomOffsetX" in self.random else self.offset_x,
+            offset_y=top if "RandomOffsetY" in self.random else self.offset_y,
+            random=(),
+        )
+        if self.turned is None and self.scaled is None:
+            return part
+        return RotatedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         bottom, right = self.beyond(image)
@@ -218,62 +242,17 @@ class RotatedSlice(Transformation):
         return cv2.warpAffine(plane, matrix, size, flags=getattr(cv2, interpolation), borderMode=mode, borderValue=fill)
 
 
-@dataclass(frozen=True)
-class RandomSlice(RandomTransformation):
-    """A part of the image with random place, angle and size.
-
-    Attributes:
-        fixed: the part without random values.
-        keys: the keys of the random values.
-        turned: range of degrees, scaled: range of size factors; None: not random.
-    """
-
-    fixed: SliceExtraction
-    keys: tuple[str, ...]
-    turned: tuple[float, float] | None = None
-    scaled: tuple[float, float] | None = None
-    type: ClassVar[str] = SliceExtraction.type
-
-    @property
-    def needs_opencv(self) -> bool:
-        return self.turned is not None
-
-    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        fixed, (rows, columns) = self.fixed, image.shape[:2]
-        factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
-        height, width = fixed.height or max(1, int(rows / factor)), fixed.width or max(1, int(columns / factor))
-        taken_height, taken_width = max(1, round(height * factor)), max(1, round(width * factor))
-        left = random.integers(0, max(columns - taken_width, 0) + 1)
-        top = random.integers(0, max(rows - taken_height, 0) + 1)
-        part = replace(
-            fixed,
-            width=taken_width,
-            height=taken_height,
-            offset_x=int(left) if "RandomOffsetX" in self.keys else fixed.offset_x,
-            offset_y=int(top) if "RandomOffsetY" in self.keys else fixed.offset_y,
-        )
-        if self.turned is None and self.scaled is None:
-            return part
-        return RotatedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
-
-
 @transformation(
     "Flip",
     Key("RandomHorizontalFlip", Kind.BOOL, False, "Training only: flip half of the images horizontally."),
     Key("RandomVerticalFlip", Kind.BOOL, False, "Training only: flip half of the images vertically."),
     doc="Flip the image.",
 )
-class Flip(Transformation):
+class Flip(RandomByKeys):
     """Mirroring left to right (`horizontal`) and top to bottom (`vertical`)."""
 
     horizontal: bool = parameter("HorizontalFlip", Kind.BOOL, False, "Flip horizontally.")
     vertical: bool = parameter("VerticalFlip", Kind.BOOL, False, "Flip vertically.")
-
-    @classmethod
-    def from_values(cls, values: Values) -> Transformation:
-        fixed = cls.of_keys(values)
-        keys = tuple(key for key in ("RandomHorizontalFlip", "RandomVerticalFlip") if values[key])
-        return RandomFlip(fixed, keys) if keys else fixed
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows = slice(None, None, -1 if self.vertical else 1)
@@ -283,20 +262,10 @@ class Flip(Transformation):
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         return self.apply(labels)
 
-
-@dataclass(frozen=True)
-class RandomFlip(RandomTransformation):
-    """Mirroring in each of the named directions with probability 1/2."""
-
-    fixed: Flip
-    keys: tuple[str, ...]
-    type: ClassVar[str] = Flip.type
-
-    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        across, down = random.random(2) < 0.5
-        horizontal = across if "RandomHorizontalFlip" in self.keys else self.fixed.horizontal
-        vertical = down if "RandomVerticalFlip" in self.keys else self.fixed.vertical
-        return Flip(bool(horizontal), bool(vertical))
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> Flip:
+        across, down = (random.random(2) < 0.5).tolist()
+        horizontal = across if "RandomHorizontalFlip" in self.random else self.horizontal
+        return Flip(horizontal, down if "RandomVerticalFlip" in self.random else self.vertical)
 
 
 @transformation("Reshape", doc="Reshape the values, with rows first and channels last.")

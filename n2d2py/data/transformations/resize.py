@@ -51,7 +51,6 @@ def _column_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _fixed_point_weights(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both coefficients in 1/2048."""
     one = np.float32(_ONE)
     return (np.rint((1 - weight) * one).astype(np.int32), np.rint(weight * one).astype(np.int32))
 
