@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.data.decode import open_npy, open_npz
 from n2d2py.data.text import read_table
 from n2d2py.errors import N2D2Error
 
@@ -18,7 +18,7 @@ from n2d2py.errors import N2D2Error
 class InputData:
     """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, replace labels among them.
 
-    `boxes`: labelled boxes of the images of a folder (data/boxes.py).
+    `boxes`: labelled boxes of the images of a folder (data/labels.py).
     """
 
     path: Path

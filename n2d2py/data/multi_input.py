@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from n2d2py.data.arrays import check_integers, check_type, open_npy, open_npz, to_sample_type
-from n2d2py.data.database.numpy_file import label_ids
+from n2d2py.data.database.arrays import label_ids
+from n2d2py.data.decode import check_integers, check_type, open_npy, open_npz, to_sample_type
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.preprocessing import scale_bytes
 from n2d2py.data.stimuli import Stimuli

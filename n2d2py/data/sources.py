@@ -17,12 +17,19 @@ from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
-from n2d2py.data.arrays import check_integers, to_sample_type
+from n2d2py.data.database.arrays import check_axes, label_ids, random_bytes, read_arrays
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
-from n2d2py.data.database.random_data import random_bytes
-from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS, picture_header, picture_size, read_picture
+from n2d2py.data.decode import (
+    PICTURES,
+    RECORDINGS,
+    SOUNDS,
+    check_integers,
+    picture_header,
+    picture_size,
+    read_picture,
+    to_sample_type,
+)
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes

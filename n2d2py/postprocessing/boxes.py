@@ -14,8 +14,16 @@ from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, real_array, require_small
-from n2d2py.postprocessing.detector import Detector
+from n2d2py.postprocessing.contract import (
+    KINDS,
+    Detector,
+    KernelConfig,
+    PostKind,
+    image_size,
+    misfit,
+    real_array,
+    require_small,
+)
 
 _KEYS = keys(
     """

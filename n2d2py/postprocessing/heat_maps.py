@@ -16,15 +16,16 @@ from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
 from n2d2py.postprocessing.contract import (
     KINDS,
+    Detector,
     KernelConfig,
     PostKind,
     PostProcessor,
     image_size,
+    in_frame,
     misfit,
     only_output,
     require_small,
 )
-from n2d2py.postprocessing.detector import Detector, in_frame
 from n2d2py.postprocessing.results import KeyPoint
 
 _SCORES = Key(

@@ -11,8 +11,7 @@ from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations import filters as kernels
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.crops import CentroidCrop, StripeRemove, Trim
-from n2d2py.data.transformations.filters import Filter, GradientFilter, WallisFilter
-from n2d2py.data.transformations.morphology import MorphologicalReconstruction, Morphology
+from n2d2py.data.transformations.filters import Filter, GradientFilter, MorphologicalReconstruction, Morphology, WallisFilter
 from n2d2py.data.transformations.spectrum import DCT, DFT, fast_size
 from n2d2py.data.transformations.values import Equalize
 

@@ -7,9 +7,16 @@ import pytest
 from support.tables import every
 
 from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations.borders import BORDERS, add_border
 from n2d2py.data.transformations.color import ChannelExtraction, ColorSpace, gray
-from n2d2py.data.transformations.geometry import Flip, PadCrop, RescaleTransformation, ReshapeTransformation, SliceExtraction
+from n2d2py.data.transformations.geometry import (
+    BORDERS,
+    Flip,
+    PadCrop,
+    RescaleTransformation,
+    ReshapeTransformation,
+    SliceExtraction,
+    add_border,
+)
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.values import NormalizeTransformation, RangeAffine, RangeClipping, Threshold
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import annotated, directory, gtsrb, idx, ilsvrc, labelled, numpy_file, random_data, tables
+from n2d2py.data.database import annotated, arrays, directory, gtsrb, idx, labelled, tables
 from n2d2py.data.database.base import ConcatItems, Context, Database, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition

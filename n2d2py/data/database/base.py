@@ -11,9 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from n2d2py.data.arrays import to_sample_type
 from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.data.decode import as_image, read_stimulus
+from n2d2py.data.decode import as_image, read_stimulus, to_sample_type
 from n2d2py.errors import InternalError, N2D2Error, suggest
 from n2d2py.ini import CACHES, REQUIRED, Ignored, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.ini.paths import read_environment_variable

@@ -1,18 +1,6 @@
 """Transformations of stimuli: one file per group, each type registered under its name in INI files."""
 
-from n2d2py.data.transformations import (
-    audio,
-    color,
-    crops,
-    filters,
-    geometry,
-    labels,
-    matrix,
-    morphology,
-    random,
-    spectrum,
-    values,
-)
+from n2d2py.data.transformations import color, crops, filters, geometry, labels, matrix, random, spectrum, values
 from n2d2py.data.transformations.base import (
     APPLY_TO,
     Inapplicable,
