@@ -31,6 +31,10 @@ class InputData:
         """Last part of the path."""
         return self.path.name
 
+    def titles(self, count: int) -> list[str]:
+        """Return a name for each of `count` samples of an array."""
+        return [f"{self.path.name}[{index}]" for index in range(count)]
+
     @property
     def is_folder(self) -> bool:
         """True if the data are files of a folder."""
@@ -44,14 +48,13 @@ class InputData:
         """
         if self.arrays is not None:
             arrays = dict(self.arrays)
+        elif self.path.suffix == ".npz":
+            arrays = open_npz(self.path)
+        elif self.path.suffix == ".csv":
+            arrays = {key: read_table(self.path, self.path.name, header=True)[:, :, 0]}
         else:
-            arrays = open_npz(self.path) if self.path.suffix == ".npz" else {key: self._rows()}
+            arrays = {key: open_npy(self.path)}
         return self.with_labels(arrays)
-
-    def _rows(self) -> np.ndarray:
-        """Return the array of an .npy file, or the lines of a CSV file, a sample each; a first line of words is left out."""
-        is_text = self.path.suffix == ".csv"
-        return read_table(self.path, self.name, header=True)[:, :, 0] if is_text else open_npy(self.path)
 
     def with_labels(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return `arrays` with the separate labels as y."""

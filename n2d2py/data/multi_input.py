@@ -138,7 +138,7 @@ def _stack_samples(
         what = f"{path}: y is not an integer for each of the {count} samples"
         raise N2D2Error("E414", what, remedy="store one label id per sample")
     return Stimuli(
-        [f"{path.name}[{index}]" for index in range(count)],
+        source.titles(count),
         labels.reshape(-1),
         _shape(inputs),
         lambda index: _concat_inputs([array[index] for array in samples], inputs, f"stimulus {index} of {path.name}", real),

@@ -147,10 +147,12 @@ class StimuliProvider:
 
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
         names = [items.name(int(index)) for index in positions]
-        stimuli = Stimuli(names, labels, self.shape, load, label_map if expanded or maps is not None else None)
-        if self.source is None:
-            return stimuli
-        return stimuli.from_raw(lambda position: ColorSpace("RGB").apply(read(int(positions[position]))))
+
+        def raw(position: int) -> np.ndarray:
+            return ColorSpace("RGB").apply(read(int(positions[position])))
+
+        maps_of = label_map if expanded or maps is not None else None
+        return Stimuli(names, labels, self.shape, load, maps_of, raw=None if self.source is None else raw)
 
     def _frame(self, source: FrameSource, image: np.ndarray, name: str) -> np.ndarray:
         pixels, (channels, high, wide) = self.contract.pixels, self.shape

@@ -17,6 +17,7 @@ from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.data.database.arrays import check_axes, label_ids, random_bytes, read_arrays
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import FileSelection, list_directory
@@ -59,17 +60,15 @@ def open_source(
         N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
             streaming E403, E408, E415 and E418.
     """
-    data = open_data(source)
+    data, port = open_data(source), port or plain_port((1, *shape))
+    axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
+    if not isinstance(how.source, StreamSource):
+        how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
+    _check_path(data)
     if isinstance(how.source, AudioSource):
-        _check_path(data)
         return _open_sounds(data, shape, how.source)
     if isinstance(how.source, SensorSource):
-        _check_path(data)
         return _open_recordings(data, shape, how.source)
-    port = port or plain_port((1, *shape))
-    axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
-    how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
-    _check_path(data)
     return _open_folder(data, shape, how, axes) if data.is_folder else _open_array(data, shape, how, port)
 
 
@@ -130,8 +129,7 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     what = f"{count} samples of noise in {interval} replace data, so the accuracy of the export is unknown"
     log.warning("W402", what, remedy="give real data with -calib-data")
     names = [f"synthetic[{index}]" for index in range(count)]
-    load = lambda index: scale_bytes(random_bytes(shape, seed, index), input_range)  # noqa: E731
-    return Stimuli(names, np.full(count, -1), shape, load)
+    return Stimuli(names, np.full(count, -1), shape, lambda index: scale_bytes(random_bytes(shape, seed, index), input_range))
 
 
 def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
@@ -155,15 +153,13 @@ def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocess
     def load(index: int) -> np.ndarray:
         return how.real(_fit_picture(folder, files[index], shape, how).transpose(2, 0, 1)).transpose(np.argsort(axes))
 
-    boxes = (
-        None
-        if data.boxes is None
-        else [_place_boxes(one, folder, file, shape, how) for one, file in zip(data.boxes, files, strict=True)]
-    )
-    stimuli = Stimuli(files, _picture_labels(data, len(files)), sample_shape, load, boxes=boxes)
-    if how.source is None:
-        return stimuli
-    return stimuli.from_raw(lambda at: _convert_colours(read_picture(folder / files[at], files[at]), files[at], 3))
+    def read(index: int) -> np.ndarray:
+        return _convert_colours(read_picture(folder / files[index], files[index]), files[index], 3)
+
+    stimuli = Stimuli(files, _picture_labels(data, len(files)), sample_shape, load, raw=read if how.source else None)
+    if data.boxes is not None:
+        stimuli.boxes = [_place_boxes(one, folder, file, shape, how) for one, file in zip(data.boxes, files, strict=True)]
+    return stimuli
 
 
 def _place_boxes(
@@ -183,21 +179,20 @@ def _place_boxes(
 def _open_sounds(data: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
     """Return WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
     if data.is_folder:
-        files = _find_files(data.path, SOUNDS, "sound")
+        names = _find_files(data.path, SOUNDS, "sound")
+        labels = _picture_labels(data, len(names))
 
         def read(index: int) -> np.ndarray:
-            return read_samples(data.path / files[index], files[index], source.sound_rate)
+            return read_samples(data.path / names[index], names[index], source.sound_rate)
 
         read(0)
-        labels = _picture_labels(data, len(files))
-        return Stimuli(files, labels, shape, lambda index: source.stimulus(read(index), shape)).from_raw(read)
-    x, labels, _ = read_arrays(data)
-    if x.ndim != 2 or x.dtype != np.int16 or not len(x):
-        what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
-        raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
-    labels = labels if len(labels) == len(x) else np.full(len(x), -1)
-    names = [f"{data.name}[{index}]" for index in range(len(x))]
-    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
+    else:
+        x, labels, _ = read_arrays(data)
+        if x.ndim != 2 or x.dtype != np.int16 or not len(x):
+            what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
+            raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
+        names, read = data.titles(len(x)), x.__getitem__
+    return Stimuli(names, labels, shape, lambda index: source.stimulus(read(index), shape), raw=read)
 
 
 def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSource) -> Stimuli:
@@ -213,8 +208,7 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
         if x.ndim != 3 or x.dtype != np.int16 or x.shape[2] != source.axes or not x.size:
             what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of samples of {source.axes} axes"
             raise N2D2Error("E414", what, remedy="store int16 samples (N, samples, axes), or a folder of CSV files")
-        recordings, names = list(x), [f"{data.name}[{index}]" for index in range(len(x))]
-        labels = labels if len(labels) == len(x) else np.full(len(x), -1)
+        recordings, names = list(x), data.titles(len(x))
     frames = source.frames_of(shape)
     counts = [source.windows(len(one), frames.count) for one in recordings]
     places = [(file, source.hop * number) for file, count in enumerate(counts) for number in range(count)]
@@ -226,9 +220,8 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
     def load(index: int) -> np.ndarray:
         return frames.stimulus(source.real(source.latest(window(index), frames.count)), shape)
 
-    return Stimuli([f"{names[file]}[{first}]" for file, first in places], np.repeat(labels, counts), shape, load).from_raw(
-        window
-    )
+    titles = [f"{names[file]}[{first}]" for file, first in places]
+    return Stimuli(titles, np.repeat(labels, counts), shape, load, raw=window)
 
 
 def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
@@ -359,7 +352,7 @@ def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, por
             raise N2D2Error("E418", what, remedy="remove it, or correct its values")
         return sample.astype(np.float32)
 
-    return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
+    return Stimuli(data.titles(len(x)), labels, shape, load)
 
 
 def _input_samples(x: np.ndarray, path: Path, shape: tuple[int, ...], port: FilePort) -> np.ndarray:
