@@ -28,8 +28,7 @@ _WIDE = (np.int64, np.uint32, np.uint64)
 def open_npy(path: Path, name: str | None = None) -> np.ndarray:
     """Return the array of a .npy file, memory-mapped read-only.
 
-    Raises:
-        N2D2Error: E401 missing or unreadable, E402 damaged or with Python objects.
+    Raises: E401 missing or unreadable, E402 damaged or with Python objects.
     """
     return _open(map_npy, path, name or str(path))
 
@@ -39,8 +38,7 @@ def open_npz(path: Path) -> dict[str, np.ndarray]:
 
     Members stored without compression (np.savez) are memory-mapped; compressed ones are read into memory.
 
-    Raises:
-        N2D2Error: E401 missing or unreadable, E402 damaged, with Python objects or too large, E416 empty.
+    Raises: E401 missing or unreadable, E402 damaged, with Python objects or too large, E416 empty.
     """
     arrays = _open(map_npz, path, str(path))
     if not arrays:
@@ -68,8 +66,7 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
     """Return a copy in memory: booleans as uint8, reals as float32, integers in native byte order, those above 32 bits as
     int32.
 
-    Raises:
-        N2D2Error: E414 for an integer that int32 cannot represent.
+    Raises: E414 for an integer that int32 cannot represent.
     """
     if sample.dtype.newbyteorder("=") in _WIDE:
         limits = np.iinfo(np.int32)
@@ -113,8 +110,7 @@ _PLAIN_MODES = {
 def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
     """Return the stimulus of a file as (H, W, C); `name`: name in messages.
 
-    Raises:
-        N2D2Error: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
+    Raises: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
     """
     reader = READERS.get(path.suffix.lower())
     if reader is None:
@@ -126,8 +122,7 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
 def read_picture(path: Path, name: str | None = None) -> np.ndarray:
     """Return the pixels of an image file, channels in the order blue, green, red (, alpha).
 
-    Raises:
-        N2D2Error: E401 missing or unreadable, E403 not an image, truncated or too large.
+    Raises: E401 missing or unreadable, E403 not an image, truncated or too large.
     """
     return _open_image(path, name or str(path), _pixels)
 
@@ -135,8 +130,7 @@ def read_picture(path: Path, name: str | None = None) -> np.ndarray:
 def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
     """Return width and height of an image file, from its header.
 
-    Raises:
-        N2D2Error: as read_picture.
+    Raises: as read_picture.
     """
     return picture_header(path, name)[0]
 
@@ -144,8 +138,7 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
 def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str, bool]:
     """Return (width, height), Pillow's mode ("RGB", "CMYK", ...) and whether EXIF rotates or flips an image file, from its header.
 
-    Raises:
-        N2D2Error: as read_picture.
+    Raises: as read_picture.
     """
     return _open_image(
         path, name or str(path), lambda image: (image.size, image.mode, image.getexif().get(_ORIENTATION, 1) != 1)

@@ -102,8 +102,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
 
     Without `for_data`, only the dimensions are needed, and settings that no data can be made for are accepted.
 
-    Raises:
-        N2D2Error: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
+    Raises: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
     """
     sections = [section for name in NAMES if (section := document.section(name)) is not None]
     if not sections:

@@ -43,8 +43,7 @@ class InputData:
     def read(self, key: str = "x") -> dict[str, np.ndarray]:
         """Return the arrays by name; `key` is the name for an .npy or CSV file, labels are y.
 
-        Raises:
-            N2D2Error: E401, E402, E416 for files.
+        Raises: E401, E402, E416 for files.
         """
         if self.arrays is not None:
             arrays = dict(self.arrays)
@@ -66,8 +65,7 @@ def open_data(
 ) -> InputData:
     """Return user data; `labels`: ids (N,), or an .npy file with them.
 
-    Raises:
-        N2D2Error: E401, E402 for the file of the labels.
+    Raises: E401, E402 for the file of the labels.
     """
     if isinstance(data, InputData):
         return data
@@ -89,8 +87,7 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
     Tensors become arrays. An iterable, for example a PyTorch DataLoader, is read once: batches x, (x, y) or {input: x}, or
     samples (x, y) with one number as y. Of an iterator without a length, the first `most` samples are read, all for 0.
 
-    Raises:
-        N2D2Error: E414 another type, differing items, or no items.
+    Raises: E414 another type, differing items, or no items.
     """
     if data is None or isinstance(data, (str, Path, np.ndarray)):
         return data

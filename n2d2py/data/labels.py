@@ -26,8 +26,7 @@ _LABELS = ("label", "class", "target", "category", "y")
 def read_class_names(path: Path) -> tuple[str, ...]:
     """Return the names of a network's outputs, one per line.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable, E410 a duplicate name, E416 none.
+    Raises: E401, E402 unreadable, E410 a duplicate name, E416 none.
     """
     lines: dict[str, int] = {}
     for number, line in read_lines(path):
@@ -52,8 +51,7 @@ def labelled_data(
     by its sub-folders, if all images are in two or more. Labels that are not numbers are numbered by `class_names`, else in
     sorted order.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable files, E410 labels that do not match, E414 arrays that do not fit.
+    Raises: E401, E402 unreadable files, E410 labels that do not match, E414 arrays that do not fit.
     """
     file = Path(labels) if isinstance(labels, (str, Path)) else None
     if file is not None and file.suffix == ".npz":
@@ -235,8 +233,7 @@ def read_boxes(labels: Path, root: Path, files: Sequence[str], names: Sequence[s
     `labels` is a file as COCO's instances_*.json, with categories numbered by `names`, else by ascending ids; or a folder with
     a file of lines `class x y width height` (centre, relative to the image) for each image with objects.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable files, E410 invalid labels, or labels of other images or classes.
+    Raises: E401, E402 unreadable files, E410 invalid labels, or labels of other images or classes.
     """
     found, names = (_yolo if labels.is_dir() else _coco)(labels, root, files, tuple(names))
     if not any(found):

@@ -40,8 +40,7 @@ class LabelsMapping:
     def targets(self, labels: np.ndarray) -> np.ndarray:
         """Return the output of each label id of an array (-1: no label); -1 if ignored.
 
-        Raises:
-            N2D2Error: E413 if a label in the array has no output.
+        Raises: E413 if a label in the array has no output.
         """
         labels = np.asarray(labels, np.int64)
         table = np.array([*self.outputs, self.unlabelled], np.int64)
@@ -72,8 +71,7 @@ class LabelsMapping:
 def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping:
     """Return the mapping of a file for the labels of a database (names by id).
 
-    Raises:
-        N2D2Error: E401 unreadable, E412 a malformed line or a label mapped twice (an ErrorList for several).
+    Raises: E401 unreadable, E412 a malformed line or a label mapped twice (an ErrorList for several).
     """
     outputs = [_UNMAPPED] * len(label_names)
     given: dict[str, int] = {}

@@ -45,8 +45,7 @@ def open_multi_input(
     Bytes are scaled to the input range, as for one input, except for the inputs in `integers`; all other values stay unchanged.
     `ports`: inputs as declared by the file; their integer types are used.
 
-    Raises:
-        N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 no data, E418 not finite.
+    Raises: E401, E402 for files, E414 arrays that do not fit, E416 no data, E418 not finite.
     """
     ports = {name: ports.get(name) or plain_port((1, *shape)) for name, shape in inputs.items()}
 

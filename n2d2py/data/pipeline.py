@@ -95,8 +95,7 @@ class Pipeline:
 
         `random`: generator for training transformations; required if there are any.
 
-        Raises:
-            N2D2Error: E407 another size than declared, E408 a step is not defined on the image, E418 the result is not finite.
+        Raises: E407 another size than declared, E408 a step is not defined on the image, E418 the result is not finite.
         """
         declared = self.environment
         result = normalize_integers(self.transform(image, name, random), declared.signed)
@@ -111,8 +110,7 @@ class Pipeline:
     def transform(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
         """Return the image (H, W, C) after all steps, before the implicit normalization.
 
-        Raises:
-            N2D2Error: E408.
+        Raises: E408.
         """
         image = self._chain(self.steps, image, name, random)
         if not self.branches:
@@ -131,8 +129,7 @@ class Pipeline:
 
         With random transformations: for the `image` (H, W, C), drawn as `run` draws with an equal `random`.
 
-        Raises:
-            N2D2Error: E407 another size than the stimulus, E408 a step that is not defined on label maps.
+        Raises: E407 another size than the stimulus, E408 a step that is not defined on label maps.
         """
         steps = (*self.steps, *(self.branches[0] if self.branches else ()))
         for step in steps:
@@ -154,8 +151,7 @@ class Pipeline:
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
         """Yield the decoded image and the result of each step.
 
-        Raises:
-            N2D2Error: E408.
+        Raises: E408.
         """
         point = TracePoint("as read", image, integer_range(image.dtype))
         yield point
@@ -187,8 +183,7 @@ class Pipeline:
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Return the label ids after the steps that change labels.
 
-        Raises:
-            N2D2Error: E408 a label that the database does not have.
+        Raises: E408 a label that the database does not have.
         """
         for step in chain(self.steps, *self.branches):
             with reported(f"{step.transformation.type}: ", step.where):

@@ -73,8 +73,7 @@ def read_pipelines(
     Statistics of many files are cached in the folder `cache`. Sets the automatic properties of StimuliData sections; without
     `database` there are none.
 
-    Raises:
-        N2D2Error: E405, E406, E416, E417 and the errors of reading; an ErrorList for several; errors of stimuli in statistics.
+    Raises: E405, E406, E416, E417 and the errors of reading; an ErrorList for several; errors of stimuli in statistics.
     """
     sets = SETS if learning else INFERENCE
     reading = _PipelineReader(document, environment, database, cache, {name: defaultdict(list) for name in sets})

@@ -143,8 +143,7 @@ class Preprocessing:
     def placement(self, width: int, height: int, wide: int, high: int, name: str) -> list[tuple[float, float]]:
         """Return scale and offset of columns and rows, from pixels of an image width x height to those of an input wide x high.
 
-        Raises:
-            N2D2Error: E407, as `resize_and_crop`.
+        Raises: E407, as `resize_and_crop`.
         """
         source, taken = self.source, (wide, high)
         if not isinstance(source, FrameSource):
@@ -163,8 +162,7 @@ class Preprocessing:
     def resize_and_crop(self, picture: np.ndarray, name: str) -> np.ndarray:
         """Return an image of bytes (H, W, C) after the requested resize and crop.
 
-        Raises:
-            N2D2Error: E407 an image smaller than the crop, or huge after the resize.
+        Raises: E407 an image smaller than the crop, or huge after the resize.
         """
         if self.resize is not None:
             height, width = picture.shape[:2]
@@ -205,8 +203,7 @@ def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarr
 def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
     """Return the centre of an image (H, W, C); half of an odd margin is rounded to even.
 
-    Raises:
-        N2D2Error: E407 for a smaller image.
+    Raises: E407 for a smaller image.
     """
     rows, columns = picture.shape[:2]
     if rows < height or columns < width:

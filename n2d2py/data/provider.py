@@ -69,8 +69,7 @@ class StimuliProvider:
     def with_frames(self, source: FrameSource) -> StimuliProvider:
         """Return a provider whose images become frames of a camera: one resize to the input and the byte map.
 
-        Raises:
-            N2D2Error: E417 for other transformations.
+        Raises: E417 for other transformations.
         """
         contract, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
         steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
@@ -100,8 +99,7 @@ class StimuliProvider:
     def stimuli(self, set_name: str, indices: Sequence[int] | np.ndarray | None = None) -> Stimuli:
         """Return the stimuli of a set, or those at these positions.
 
-        Raises:
-            N2D2Error: errors of reading and transforming the first stimulus of the set.
+        Raises: errors of reading and transforming the first stimulus of the set.
         """
         if set_name not in SETS:
             raise InternalError(f"there is no set {set_name}")
@@ -118,8 +116,7 @@ class StimuliProvider:
     def training_stimuli(self, seed: int, epoch: int) -> Stimuli:
         """Return the Learn set of an epoch; random draws depend on `seed`, `epoch` and the stimulus only.
 
-        Raises:
-            N2D2Error: errors of reading and transforming the first stimulus of the set.
+        Raises: errors of reading and transforming the first stimulus of the set.
         """
         positions = self.database.sets["Learn"]
         return self._stimuli("Learn", positions, self._learning, lambda index: np.random.default_rng([seed, epoch, index]))
@@ -185,8 +182,7 @@ class StimuliProvider:
     def trace(self, set_name: str, position: int) -> list[TracePoint]:
         """Return the stimulus at a position of a set, as read and after each step.
 
-        Raises:
-            N2D2Error: errors of reading and transforming it.
+        Raises: errors of reading and transforming it.
         """
         index = int(self.database.sets[set_name][position])
         items = self.database.items
@@ -258,8 +254,7 @@ def build_provider(
     those of [sp.StimuliData*]. Referenced statistics require one pass over the stimuli, or none with cached ones in the folder
     `cache`.
 
-    Raises:
-        N2D2Error: E401 to E417. Errors of the transformations occur when stimuli are read.
+    Raises: E401 to E417. Errors of the transformations occur when stimuli are read.
     """
     environment = read_environment(document)
     database = read_database(document, seed=seed, shape=environment.shape, instead=instead)
@@ -281,8 +276,7 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path) ->
     Bytes of 1, 3 or 4 channels are images. Other values are exact arrays (H, W, C), and for 1 or 3 channels also images, with
     their range stretched to black and white.
 
-    Raises:
-        N2D2Error: E416 for a missing stimulus, and the errors of reading and transforming it.
+    Raises: E416 for a missing stimulus, and the errors of reading and transforming it.
     """
     count = provider.sizes()["Test"]
     if not 0 <= position < count:

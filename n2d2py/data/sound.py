@@ -21,8 +21,7 @@ _FORMAT = struct.Struct("<HHIIHH")
 def read_wav(path: Path, name: str) -> np.ndarray:
     """Return the samples of a WAV file: PCM of 8, 16, 24 or 32 bits, floating point of 32 or 64.
 
-    Raises:
-        N2D2Error: E401 unreadable, E402 damaged, E406 an unsupported coding, E416 empty.
+    Raises: E401 unreadable, E402 damaged, E406 an unsupported coding, E416 empty.
     """
     data = read_bytes(path, name)
     form, sound = _find_chunks(data, name)
@@ -45,8 +44,7 @@ def read_wav(path: Path, name: str) -> np.ndarray:
 def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
     """Return the samples (n,) of a mono sound as 16-bit integers: a WAV file, or raw little-endian samples.
 
-    Raises:
-        N2D2Error: E401, E402, E406, E416 as `read_wav`; E408 another rate, or several channels.
+    Raises: E401, E402, E406, E416 as `read_wav`; E408 another rate, or several channels.
     """
     if path.suffix.lower() != ".wav":
         data = read_bytes(path, name)

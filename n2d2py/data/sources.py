@@ -56,9 +56,8 @@ def open_source(
         how: preprocessing of images and bytes.
         port: axes of arrays; by default those of the network.
 
-    Raises:
-        N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
-            streaming E403, E408, E415 and E418.
+    Raises: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
+        streaming E403, E408, E415 and E418.
     """
     data, port = open_data(source), port or plain_port((1, *shape))
     axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
@@ -79,8 +78,7 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
     The stimuli validate, and also test if all have labels. With `fit`, images are resized to `shape` (C, H, W) and its
     channels.
 
-    Raises:
-        N2D2Error: E401, E402, E403 for files, E414 other data, E416 no data.
+    Raises: E401, E402, E403 for files, E414 other data, E416 no data.
     """
     _check_path(data)
     path = data.path

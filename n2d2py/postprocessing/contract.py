@@ -174,8 +174,7 @@ def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], name
 def parse_post(text: str, where: Location | None = None) -> Post:
     """Return the post-processing of `KIND:key=value,key=value`.
 
-    Raises:
-        N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
+    Raises: E003 an unknown kind or key, or a value of the wrong type or range.
     """
     name, values = read_choice(text, {kind.name: kind.keys for kind in KINDS.values()}, option_error("-post", text, where))
     return Post(KINDS[name], values)

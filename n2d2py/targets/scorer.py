@@ -43,8 +43,7 @@ class StoredTensors:
     def read(self, indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensors (n, *shape), float64, of the samples with these numbers; `shape` is (C, H, W) or (C,).
 
-        Raises:
-            N2D2Error: E455 for a missing folder or file, a missing sample, or a file that is unreadable or of another size.
+        Raises: E455 for a missing folder or file, a missing sample, or a file that is unreadable or of another size.
         """
         if not self.folder.is_dir():
             what = f"DataPath={self.folder} is not a folder"
@@ -125,8 +124,7 @@ class Scorer:
     def __init__(self, target: ScoreTarget, classes: Sequence[str] = (), type: NumType = FLOAT64):
         """`classes`: names of the outputs. `type`: number type of stored integers; by default outputs are real values.
 
-        Raises:
-            N2D2Error: E220 for a kind of target that is not scored.
+        Raises: E220 for a kind of target that is not scored.
         """
         if target.kind not in ("TargetScore", "TargetCompare"):
             what = f"Type={target.kind} is not supported by -test"
@@ -158,8 +156,7 @@ class Scorer:
         for `outputs` (n, C, h, w). `indices`: numbers of the samples in their set; by default they continue those of the
         previous batch.
 
-        Raises:
-            N2D2Error: E451 a label beyond the outputs, E452 outputs with several positions, E453 outputs that are not finite.
+        Raises: E451 a label beyond the outputs, E452 outputs with several positions, E453 outputs that are not finite.
         """
         stored = np.asarray(outputs)
         count = len(stored)

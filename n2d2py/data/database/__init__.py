@@ -50,8 +50,7 @@ def read_database(
     `instead` also replaces a database with missing files (E401). `shape`: network input, (C, H, W) or (F,), the default of
     Random_Database.
 
-    Raises:
-        N2D2Error: E404 an unknown type, E406 an unsupported setting, and the errors of the type.
+    Raises: E404 an unknown type, E406 an unsupported setting, and the errors of the type.
     """
     section = document.section("database")
     if section is None or not has_database(document):

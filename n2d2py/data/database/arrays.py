@@ -36,8 +36,7 @@ def read_arrays(data: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...
     another usual key (targets, labels of numbers), with ids (N, H, W) if pixel-wise; `labels` in addition to these has the
     label names.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
+    Raises: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
     """
     path, arrays = data.path, data.read()
     others = [key for key in arrays if key not in TARGETS]

@@ -214,8 +214,7 @@ PARTITION_KEYS = (
 def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...] = ()) -> Callable[[Loader], Loader]:
     """Decorate the function that loads databases of Type=`name`; `keys` are added to those of all types.
 
-    Raises:
-        InternalError: if the type is registered.
+    Raises: InternalError if the type is registered.
     """
 
     def add(loader: Loader) -> Loader:
@@ -234,8 +233,7 @@ def database_schemas() -> list[Schema]:
 def load(type_name: str, section: Section, context: Context) -> Database:
     """Return the database of a section of that type.
 
-    Raises:
-        N2D2Error: E404 an unknown type, E406 an unsupported key, and the errors of the type.
+    Raises: E404 an unknown type, E406 an unsupported key, and the errors of the type.
     """
     if type_name in _UNSUPPORTED:
         what = f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}"
@@ -262,8 +260,7 @@ def data_path(values: Values, key: str = "DataPath", *, default: str | None = No
 
     `folder`: True or False requires a folder or a file.
 
-    Raises:
-        N2D2Error: E401 if it does not exist.
+    Raises: E401 if it does not exist.
     """
     text = values[key]
     if not text and default:
@@ -285,8 +282,7 @@ def data_path(values: Values, key: str = "DataPath", *, default: str | None = No
 def load_more_chain(values: Values) -> list[Values]:
     """Return the values of a section, of the section named by its LoadMore, and so on, all with the keys of the first type.
 
-    Raises:
-        N2D2Error: E119 a missing section, E419 a cyclic chain.
+    Raises: E119 a missing section, E419 a cyclic chain.
     """
     chain, visited = [values], {values.section.name}
     schema, _ = _TYPES[values["Type"].strip()]
@@ -311,8 +307,7 @@ def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, 
 
     `how`: fields of the partition of the first ones.
 
-    Raises:
-        N2D2Error: E409.
+    Raises: E409.
     """
     validation = values["Validation"]
     first = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], **how)

@@ -63,8 +63,7 @@ class FileSelection:
 def list_directory(root: Path, known: dict[str, int], selection: FileSelection = FileSelection()) -> Listing:
     """Return the stimuli of a folder: its files by name, then its sub-folders by name. New labels get the next ids in `known`.
 
-    Raises:
-        N2D2Error: E401 if a folder cannot be read.
+    Raises: E401 if a folder cannot be read.
     """
     masks = {text: _compile_mask(text) for text in selection.ignore_masks}
     above = root.absolute().as_posix()
@@ -198,8 +197,7 @@ def _read_folder(
 ) -> Database:
     """Return the stimuli of a folder; new labels get the next ids in `known`.
 
-    Raises:
-        N2D2Error: E401, E409, E416 if the folder contains no stimulus.
+    Raises: E401, E409, E416 if the folder contains no stimulus.
     """
     listing = list_directory(root, known, selection)
     files, labels = listing.files, np.array(listing.labels, np.int64)

@@ -29,8 +29,7 @@ def _class_id(name: str, folder: Path) -> int:
 def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
     """Return the positions of columns in the header of a table, and its number of columns.
 
-    Raises:
-        N2D2Error: E401, E410 for a missing column.
+    Raises: E401, E410 for a missing column.
     """
     lines = list(read_lines(table))
     header = lines[0][1].split(";") if lines else []
@@ -52,8 +51,7 @@ def _box(cells: list[str]) -> Tile | None:
 def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
     """Return the box of the sign in each training image, from the tables in its folder.
 
-    Raises:
-        N2D2Error: E401 a missing table, E410 an image without a line or a line without a box.
+    Raises: E401 a missing table, E410 an image without a line or a line without a box.
     """
     boxes: dict[str, Tile | None] = {}
     for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
@@ -116,9 +114,8 @@ def _load(values: Values, context: Context) -> Database:
     Filename. With ExtractROIs, images are cropped to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included)
     of the tables.
 
-    Raises:
-        N2D2Error: E401 a missing folder or table, E402 a folder that is not a class, E410 unreadable lines of the table,
-            E416 no training images.
+    Raises: E401 a missing folder or table, E402 a folder that is not a class, E410 unreadable lines of the table, E416 no
+        training images.
     """
     folder = data_path(values, default="GTSRB", folder=True)
     tables = data_path(values, "LabelPath", folder=True) if values["LabelPath"] else folder

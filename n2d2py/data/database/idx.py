@@ -46,8 +46,7 @@ _KEYS = (
 def read_idx(path: Path, axes: int | None) -> np.ndarray:
     """Return the unsigned bytes of an IDX file with `axes` axes, None for 2 to 4; plain files are memory-mapped.
 
-    Raises:
-        N2D2Error: E401 unreadable, E402 not an IDX file, or of another length than declared.
+    Raises: E401 unreadable, E402 not an IDX file, or of another length than declared.
     """
     try:
         if path.suffix == ".gz":

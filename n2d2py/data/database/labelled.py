@@ -380,8 +380,7 @@ def _ilsvrc(values: Values, context: Context) -> Database:
     The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass, whose label 0 is
     "background". Without train/, the Learn set is empty.
 
-    Raises:
-        N2D2Error: E401 missing val.txt or synsets, E410 unreadable lines.
+    Raises: E401 missing val.txt or synsets, E410 unreadable lines.
     """
     folder = data_path(values, default="ILSVRC2012", folder=True)
     synsets = data_path(values, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)

@@ -38,8 +38,7 @@ def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | s
 
     A stimulus is in at most one set. A shuffled set is in random order of the whole list: its first stimuli have all labels.
 
-    Raises:
-        N2D2Error: E409 for parts that are negative or exceed the list.
+    Raises: E409 for parts that are negative or exceed the list.
     """
     labels = np.asarray(labels, np.int64)
     _check_partition(how, len(labels), where)

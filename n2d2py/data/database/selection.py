@@ -45,8 +45,7 @@ SORT_AND_DROP = Schema(
 def filter_labels(database: Database, section: Section) -> Database:
     """Return the database with the stimuli selected by [database.filterROIs]; label ids stay.
 
-    Raises:
-        N2D2Error: E410 for a label that the database does not have.
+    Raises: E410 for a label that the database does not have.
     """
     values = FILTER_ROIS.read(section)
     with reported("", values.where("Labels"), "E410"):
@@ -147,8 +146,7 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
 
     A set has the tiles of its first image, then those of the second, and so on, unless shuffled.
 
-    Raises:
-        N2D2Error: E401, E402, E403 for an image whose size cannot be read, and the errors of reading.
+    Raises: E401, E402, E403 for an image whose size cannot be read, and the errors of reading.
     """
     values = SLICING.read(section)
     chosen = APPLY_TO[values["ApplyTo"]]

@@ -33,8 +33,7 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
 
     The separator is the comma, semicolon or tab of the first row, else blanks.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable, E410 rows of different length or values that are not numbers, E416 no rows.
+    Raises: E401, E402 unreadable, E410 rows of different length or values that are not numbers, E416 no rows.
     """
     values = array("f")
     separator, columns = None, 0

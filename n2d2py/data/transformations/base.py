@@ -108,8 +108,7 @@ class Transformation:
     def apply(self, image: np.ndarray) -> np.ndarray:
         """Return the transformed image (H', W', C').
 
-        Raises:
-            Inapplicable: for images that it is not defined on.
+        Raises: Inapplicable for images that it is not defined on.
         """
         raise InternalError(f"{self.type} is applied before it is drawn")
 
@@ -120,32 +119,28 @@ class Transformation:
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Return the label ids (-1: none) after the transformation, for a database with these label names.
 
-        Raises:
-            Inapplicable: for a label that the database does not have.
+        Raises: Inapplicable for a label that the database does not have.
         """
         return labels
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         """Return pixel-wise labels, ids (H, W), after the transformation: moved like the pixels, never mixed.
 
-        Raises:
-            Inapplicable: if they cannot be moved.
+        Raises: Inapplicable if they cannot be moved.
         """
         return labels
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         """Return the transformation for one training image (H, W, C), with drawn parameters; itself if it is not random.
 
-        Raises:
-            Inapplicable: for images that it is not defined on.
+        Raises: Inapplicable for images that it is not defined on.
         """
         return self
 
     def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
         """Return the transformation with its matrices (H, W, C); `matrices`: computed ones by name.
 
-        Raises:
-            N2D2Error: E401, E402, E403 for files.
+        Raises: E401, E402, E403 for files.
         """
         return self
 
@@ -215,8 +210,7 @@ def by_channel(
 
     `operate`: function from a channel (H, W), and one of each `values`, to a channel.
 
-    Raises:
-        Inapplicable: for an image that OpenCV refuses.
+    Raises: Inapplicable for an image that OpenCV refuses.
     """
     import cv2
 
@@ -231,8 +225,7 @@ def by_channel(
 def read_interval(values: Values, key: str) -> tuple[float, float]:
     """Return the smallest and largest value of a key with two numbers.
 
-    Raises:
-        N2D2Error: E417 for another count, or for descending order.
+    Raises: E417 for another count, or for descending order.
     """
     interval = values[key]
     if len(interval) != 2 or interval[0] > interval[1]:
@@ -286,8 +279,7 @@ def transformation(
 
     `needs_opencv`: OpenCV computes it.
 
-    Raises:
-        InternalError: if the type is registered.
+    Raises: InternalError if the type is registered.
     """
 
     def add(kind: type[TransformationT]) -> type[TransformationT]:
@@ -321,9 +313,8 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     `inference`: it applies to the validation or test set; `learning`: it applies to training stimuli. An unsupported one is
     None, too, if only training needs it.
 
-    Raises:
-        N2D2Error: E320 OpenCV is required and missing, E405 an unknown type, E406 an unsupported or random one that applies to
-            inference, E417 for its parameters, and the errors of reading.
+    Raises: E320 OpenCV is required and missing, E405 an unknown type, E406 an unsupported or random one that applies to
+        inference, E417 for its parameters, and the errors of reading.
     """
     if not section.has("Type"):
         raise section.missing("Type", section.location)

@@ -39,8 +39,7 @@ _CHANNELS = (*_COLOURS, "Hue", "Saturation", "Value", "Gray", "Y", "Cb", "Cr")
 def bgr(image: np.ndarray) -> np.ndarray:
     """Return a gray, BGR or BGRA image as BGR.
 
-    Raises:
-        Inapplicable: for another number of channels.
+    Raises: Inapplicable for another number of channels.
     """
     channels = image.shape[2]
     if channels == 1:

@@ -47,8 +47,7 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, 
     For pixels abcd: Replicate aaa|abcd, Reflect cba|abcd, MinusOneReflect dcb|abcd, Wrap bcd|abcd; Constant is `value`, Mean
     the mean of each channel (integers: rounded to even).
 
-    Raises:
-        Inapplicable: as `border_values`.
+    Raises: Inapplicable as `border_values`.
     """
     top, bottom, left, right = pads
     if not any(pads):
@@ -65,8 +64,7 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, 
 def border_values(image: np.ndarray, border: str, value: tuple[float, ...]) -> np.ndarray:
     """Return the value of each channel (C,) in a ConstantBorder or MeanBorder, in the type of the image (H, W, C).
 
-    Raises:
-        Inapplicable: if `value` has neither one value nor one per channel.
+    Raises: Inapplicable if `value` has neither one value nor one per channel.
     """
     channels = image.shape[2]
     if border == "MeanBorder":
@@ -246,8 +244,7 @@ class SliceExtraction(RandomByKeys):
     def beyond(self, image: np.ndarray) -> tuple[int, int]:
         """Return the distances by which the part exceeds the image (H, W, C): down and to the right, negative inside.
 
-        Raises:
-            Inapplicable: if a distance exceeds what padding supports.
+        Raises: Inapplicable if a distance exceeds what padding supports.
         """
         height, width = image.shape[:2]
         right = self.offset_x + (self.width or width) - width

@@ -99,8 +99,7 @@ _HEADER = struct.Struct("<iii")
 def read_matrix(path: Path) -> np.ndarray:
     """Return the matrix (H, W, C) of a .bin file, an image or an .npy file.
 
-    Raises:
-        N2D2Error: E401 unreadable, E402 or E403 damaged, E406 an unknown extension.
+    Raises: E401 unreadable, E402 or E403 damaged, E406 an unknown extension.
     """
     if path.suffix != ".bin":
         return read_stimulus(path)
@@ -120,8 +119,7 @@ def read_matrix(path: Path) -> np.ndarray:
 def write_matrix(path: Path, matrix: np.ndarray) -> None:
     """Write a matrix (H, W, C) of an OpenCV type.
 
-    Raises:
-        InternalError: for another type.
+    Raises: InternalError for another type.
     """
     kinds = {np.dtype(text): depth for depth, text in enumerate(_DEPTHS)}
     little = matrix.dtype.newbyteorder("<")
