@@ -75,20 +75,25 @@ def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping
     """
     outputs = [_UNMAPPED] * len(label_names)
     given: dict[str, int] = {}
-    special: dict[str, int] = {}
 
     def parse(line: str, where: Location) -> None:
         label, output = _parse(line, where)
-        known = special if label in ("*", "default") else given
-        _refuse_duplicate(label in known, label, where)
-        known[label] = output
-        if known is given:
-            _assign(label, output, label_names, outputs, where)
+        _refuse_duplicate(label in given, label, where)
+        given[label] = output
+        if label in ("*", "default"):
+            return
+        matched = [id for id, name in enumerate(label_names) if name == label or wildcard_match(label, name)]
+        if not matched:
+            what = f"label '{label}' is not in the database"
+            log.warning("W405", what, where=where, remedy=suggest(label, label_names, "remove the line"))
+        for id in matched:
+            _refuse_duplicate(outputs[id] != _UNMAPPED, label_names[id], where)
+            outputs[id] = output
 
     parse_lines(path, parse, comment="#")
-    default = special.get("default", _UNMAPPED)
+    default = given.get("default", _UNMAPPED)
     mapped = tuple(default if one == _UNMAPPED else one for one in outputs)
-    return LabelsMapping(mapped, special.get("*", _UNMAPPED), tuple(label_names), str(path))
+    return LabelsMapping(mapped, given.get("*", _UNMAPPED), tuple(label_names), str(path))
 
 
 def _parse(line: str, where: Location) -> tuple[str, int]:
@@ -112,13 +117,3 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
 def _refuse_duplicate(is_mapped: bool, label: str, where: Location) -> None:
     if is_mapped:
         raise N2D2Error("E412", f"label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
-
-
-def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int], where: Location) -> None:
-    matched = [label for label, name in enumerate(label_names) if name == pattern or wildcard_match(pattern, name)]
-    if not matched:
-        what = f"label '{pattern}' is not in the database"
-        log.warning("W405", what, where=where, remedy=suggest(pattern, label_names, "remove the line"))
-    for label in matched:
-        _refuse_duplicate(outputs[label] != _UNMAPPED, label_names[label], where)
-        outputs[label] = output

@@ -21,6 +21,10 @@ from n2d2py.ini import REQUIRED, Key, Kind, option_error, read_choice
 from n2d2py.postprocessing.results import Detection
 from n2d2py.registry import Registry
 
+Infos = Sequence[TensorInfo]
+Size = tuple[int, int]
+"""Width and height, in pixels."""
+
 CCall = Callable[..., int]
 """A call of the C interface of an export: the name of the function without prefix, then arrays (their memory) and integers."""
 
@@ -101,7 +105,7 @@ class PostProcessor(ABC):
         """Return the result in integers for the stored outputs (C, ...) of a sample, the first one of a stream."""
 
     @abstractmethod
-    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Any:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> Any:
         """Return a stored result in real numbers; positions of a `frame` (width, height) of the source in its pixels."""
 
     def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -109,9 +113,7 @@ class PostProcessor(ABC):
         return [self.decode(sample) for sample in zip(*outputs, strict=True)]
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """Return `stored` as the C interface takes it: for each sample the outputs that it reads, in the order of their
-        positions, as memory (HWC).
-        """
+        """Return `stored` of the C interface; `samples`: the outputs that it reads, by position, as memory (HWC)."""
         memories = [self.memory for _ in samples]
         for sample, memory in zip(samples, memories, strict=True):
             call(self.function, *sample, memory)
@@ -138,8 +140,8 @@ class PostKind:
     name: str
     doc: str
     keys: tuple[Key, ...]
-    bind: Callable[[Mapping[str, Any], Sequence[TensorInfo], Sequence[TensorInfo], tuple[str, ...]], PostProcessor]
-    fits: Callable[[Sequence[TensorInfo], tuple[int, int], tuple[str, ...]], bool] = lambda *_: False
+    bind: Callable[[Mapping[str, Any], Infos, Infos, tuple[str, ...]], PostProcessor]
+    fits: Callable[[Infos, Size, tuple[str, ...]], bool] = lambda *_: False
 
 
 KINDS: Registry[PostKind] = Registry(
@@ -155,12 +157,12 @@ class Post:
     kind: PostKind
     values: Mapping[str, Any]
 
-    def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> PostProcessor:
+    def bind(self, inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> PostProcessor:
         """Return the post-processor of a network. Raise E460 where its input or its outputs do not fit."""
         return self.kind.bind(self.values, inputs, outputs, names)
 
 
-def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> str | None:
+def recognized(inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> str | None:
     """Return the text of -post for the only kind that outputs can be of; None if there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
@@ -193,7 +195,7 @@ def with_files(text: str, paths: Mapping[str, str]) -> str:
     return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
 
 
-def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:
+def image_size(inputs: Infos) -> Size:
     """Width and height of the image that a network takes. Raise E460 for a network without one image as its input."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         raise misfit("the model has not one input, an image", "choose it by -inputs, or remove -post")
@@ -206,14 +208,14 @@ def misfit(what: str, remedy: str) -> N2D2Error:
     return N2D2Error("E460", f"-post: {what}", remedy=remedy)
 
 
-def require_small(outputs: Sequence[TensorInfo]) -> None:
+def require_small(outputs: Infos) -> None:
     """Raise E460 for outputs that have no fixed point: integers of more than 16 bits, or without a scale."""
     for info in outputs:
         if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
             raise misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
 
 
-def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
+def only_output(outputs: Infos) -> TensorInfo:
     """Return the output of a model with one. Raise E460 for others, and as `require_small`."""
     require_small(outputs)
     if len(outputs) != 1:
@@ -241,7 +243,7 @@ class Detector(PostProcessor):
         most: detections at most.
     """
 
-    size: tuple[int, int]
+    size: Size
     most: int
 
     function: ClassVar = "detect"
@@ -250,8 +252,7 @@ class Detector(PostProcessor):
     types: ClassVar = {"Detection": "detection"}
 
     @property
-    def memory(self) -> np.ndarray:
-        """Of all detections: class, score in 1/65536, edges in 1/16 pixel."""
+    def memory(self) -> np.ndarray:  # class, score in 1/65536, edges in 1/16 pixel
         return np.zeros((self.most, 6), np.int32)
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
@@ -259,10 +260,7 @@ class Detector(PostProcessor):
         counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, memories, strict=True)]
         return [one[:count] for one, count in zip(memories, counts, strict=True)]
 
-    def result(
-        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
-    ) -> list[Detection]:
-        """Return stored detections (n, 6) in real numbers; of a `frame` (width, height) of the source, in its pixels."""
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> list[Detection]:
         corners = in_frame(stored[:, 2:], self.size, source, frame) / SUBPIXELS
         return [
             Detection(label, self.name(label), score / ONE, *box)
@@ -270,9 +268,7 @@ class Detector(PostProcessor):
         ]
 
 
-def in_frame(
-    positions: np.ndarray, size: tuple[int, int], source: FrameSource | None, frame: tuple[int, int] | None
-) -> np.ndarray:
+def in_frame(positions: np.ndarray, size: Size, source: FrameSource | None, frame: Size | None) -> np.ndarray:
     """Return the positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
     if frame is None or source is None:
         return positions

@@ -17,9 +17,11 @@ from n2d2py.ini.schema import Key, Kind, keys
 from n2d2py.postprocessing.contract import (
     KINDS,
     Detector,
+    Infos,
     KernelConfig,
     PostKind,
     PostProcessor,
+    Size,
     image_size,
     in_frame,
     misfit,
@@ -67,9 +69,7 @@ class PointFinder(PostProcessor):
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         return self.decoder.points(outputs[0])
 
-    def result(
-        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
-    ) -> list[KeyPoint]:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> list[KeyPoint]:
         maps = self.decoder.maps
         places = (in_frame(stored[:, 1:], (maps.width, maps.height), source, frame) / SUBPIXELS).tolist()
         scores = (stored[:, 0] / ONE).tolist()
@@ -123,12 +123,12 @@ class PixelClassifier(PostProcessor):
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         return self.decoder.best(outputs[0])
 
-    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> np.ndarray:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> np.ndarray:
         """Return the stored map, in positions of the output."""
         return stored
 
 
-def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], scores: str) -> HeatMaps:
+def _maps(info: TensorInfo, size: Size, names: tuple[str, ...], scores: str) -> HeatMaps:
     """Return the heat maps of an output. Raise E460 for an output without maps, or names of another number."""
     count, rows, columns = _image(info)
     if names and len(names) != count:
@@ -142,9 +142,6 @@ def _image(info: TensorInfo) -> tuple[int, ...]:
         shape = "x".join(map(str, info.shape))
         raise misfit(f"the output '{info.name}' of {shape} has no maps", "choose another by -outputs")
     return info.stored[1:]
-
-
-Infos = Sequence[TensorInfo]
 
 
 def _points(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> PointFinder:
@@ -171,7 +168,7 @@ def _centers(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tu
     return CenterDetector(names, size, values["max"], decoder, *places)
 
 
-def _fits_centers(outputs: Infos, size: tuple[int, int], names: tuple[str, ...]) -> bool:
+def _fits_centers(outputs: Infos, size: Size, names: tuple[str, ...]) -> bool:
     """True for heat maps and twice two maps of the same positions."""
     shapes = [info.stored for info in outputs if len(info.stored) == 4]
     same = len(outputs) == len(shapes) == 3 and len({shape[2:] for shape in shapes}) == 1 and shapes[0][2] > 1

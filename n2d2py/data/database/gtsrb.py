@@ -26,22 +26,25 @@ def _class_id(name: str, folder: Path) -> int:
     return int(number)
 
 
-def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
-    """Return the positions of columns in the header of a table, and its number of columns.
-
-    Raises: E401, E410 for a missing column.
-    """
-    lines = list(read_lines(table))
-    header = lines[0][1].split(";") if lines else []
+def _header(table: Path, *names: str) -> list[str]:
+    """Return the columns of a table. Raises: E401, E410 for a missing one."""
+    header = next((line.split(";") for _, line in read_lines(table)), [])
     missing = [name for name in names if name not in header]
     if missing:
         what = f"{table} has no columns {' and '.join(missing)}"
         raise N2D2Error("E410", what, remedy="download the tables with classes from the site of the data set")
-    return [header.index(name) for name in names], len(header)
+    return header
 
 
-def _box(cells: list[str]) -> Tile | None:
-    """Return x, y, width, height from the cells X1, Y1, X2, Y2; None if they are not a box."""
+def _row(header: list[str], line: str) -> dict[str, str]:
+    """Return the cells of a line by column; {} for another number of cells."""
+    cells = line.split(";")
+    return dict(zip(header, cells, strict=True)) if len(cells) == len(header) else {}
+
+
+def _box(row: dict[str, str]) -> Tile | None:
+    """Return x, y, width, height of a row; None if it has no box."""
+    cells = [row.get(name, "") for name in _CORNERS]
     if not all(cell.isascii() and cell.isdigit() and len(cell) < 7 for cell in cells):
         return None
     left, top, right, bottom = map(int, cells)
@@ -56,11 +59,9 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
     boxes: dict[str, Tile | None] = {}
     for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
         table = signs / _TRAINING / folder / f"GT-{folder}.csv"
-        columns, count = _columns(table, ("Filename", *_CORNERS))
-        for _, line in list(read_lines(table))[1:]:
-            cells = line.split(";")
-            if len(cells) == count:
-                boxes[f"{folder}/{cells[columns[0]]}"] = _box([cells[k] for k in columns[1:]])
+        header = _header(table, "Filename", *_CORNERS)
+        rows = [_row(header, line) for _, line in read_lines(table)][1:]
+        boxes |= {f"{folder}/{row['Filename']}": _box(row) for row in rows if row}
     without = [file for file in files if boxes.get(file) is None]
     if without:
         what = f"{len(without)} training images have no bounding box, the first one is {without[0]}"
@@ -70,22 +71,21 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
 
 def _read_test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
     """Return files, classes and, if requested, boxes of the test images."""
-    (file_at, class_at, *corners), count = _columns(table, ("Filename", "ClassId", *(_CORNERS if cut else ())))
+    header = _header(table, "Filename", "ClassId", *(_CORNERS if cut else ()))
 
     def parse(line: str, where: Location) -> tuple[str, int, Tile]:
-        cells = line.split(";")
-        whole = len(cells) == count and cells[class_at].isdigit()
-        box = _box([cells[k] for k in corners]) if whole and cut else (0, 0, 0, 0)
-        if not whole or box is None:
-            what = f"'{line}' is not a line of {count} columns with a class" + (" and a box" if cut else "")
+        row = _row(header, line)
+        box = _box(row) if cut else (0, 0, 0, 0)
+        if not row.get("ClassId", "").isdigit() or box is None:
+            what = f"'{line}' is not a line of {len(header)} columns with a class" + (" and a box" if cut else "")
             raise N2D2Error("E410", what, where=where, remedy="unpack the data set again")
-        if not (folder / _TEST / cells[file_at]).is_file():
-            what = f"{cells[file_at]} does not exist in {folder / _TEST}"
+        if not (folder / _TEST / row["Filename"]).is_file():
+            what = f"{row['Filename']} does not exist in {folder / _TEST}"
             raise N2D2Error("E401", what, where=where, remedy="unpack the data set again")
-        return f"{_TEST}/{cells[file_at]}", int(cells[class_at]), box
+        return f"{_TEST}/{row['Filename']}", int(row["ClassId"]), box
 
-    head = next((number for number, _ in read_lines(table)), 0)
-    rows = parse_lines(table, parse, skip=head)
+    first = next((number for number, _ in read_lines(table)), 0)
+    rows = parse_lines(table, parse, skip=first)
     return [file for file, _, _ in rows], [label for _, label, _ in rows], [box for _, _, box in rows]
 
 
@@ -108,15 +108,6 @@ LabelPath: Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Im
     doc="German traffic signs. The label id is the class.",
 )
 def _load(values: Values, context: Context) -> Database:
-    """Return the images of Final_Training/Images/<class>/ and those of Final_Test/Images.
-
-    The label id is the class number. GT-final_test.csv has the classes of the test images in column ClassId, the files in
-    Filename. With ExtractROIs, images are cropped to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included)
-    of the tables.
-
-    Raises: E401 a missing folder or table, E402 a folder that is not a class, E410 unreadable lines of the table, E416 no
-        training images.
-    """
     folder = data_path(values, default="GTSRB", folder=True)
     tables = data_path(values, "LabelPath", folder=True) if values["LabelPath"] else folder
     cut = values["ExtractROIs"]

@@ -10,6 +10,7 @@ import zlib
 from functools import partial
 from math import prod
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -48,42 +49,33 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
 
     Raises: E401 unreadable, E402 not an IDX file, or of another length than declared.
     """
+    packed = path.suffix == ".gz"
     try:
-        if path.suffix == ".gz":
-            with open_regular(path) as packed, gzip.open(packed) as file:
-                start = file.read(4)
-                start += file.read(4 * _read_axes(start, path, axes))
-                shape = _read_shape(start, path, axes)
-                data = np.frombuffer(start + file.read(prod(shape)), np.uint8)
-                more = len(file.read(_BLOCK))
-        else:
-            data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            start = bytes(data[: 4 + 4 * _read_axes(bytes(data[:4]), path, axes)])
-            shape = _read_shape(start, path, axes)
-            more = 0
+        with open_regular(path) as stored, gzip.open(stored) if packed else stored as file:
+            shape = _read_shape(file, path, axes)
+            count, header = prod(shape), 4 + 4 * len(shape)
+            content = file.read(count) if packed else b""
+            payload = len(content) + len(file.read(_BLOCK)) if packed else path.stat().st_size - header
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
         raise unreadable_error(path, error) from None
-    payload = len(data) - len(start) + more
-    if payload != prod(shape):
-        what = f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {payload}"
+    if payload != count:
+        what = f"{path} declares {'x'.join(map(str, shape))} = {count} bytes but contains {payload}"
         raise N2D2Error("E402", what, remedy="download it again")
-    return data[len(start) :].reshape(shape)
+    if packed or not count:
+        return np.frombuffer(content, np.uint8).reshape(shape)
+    return np.memmap(path, np.uint8, "r", header, shape)
 
 
-def _read_axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
-    """Return the number of axes from the first four bytes of an IDX file, whose header has at least `length` bytes."""
-    known = len(start) >= length and start[:3] == bytes((0, 0, _UNSIGNED_BYTE))
-    if not known or not (start[3] == axes if axes else 2 <= start[3] <= 4):
+def _read_shape(file: IO[bytes], path: Path, axes: int | None) -> tuple[int, ...]:
+    start = file.read(4)
+    known = len(start) == 4 and start[:3] == bytes((0, 0, _UNSIGNED_BYTE)) and start[3] in ((axes,) if axes else (2, 3, 4))
+    sizes = file.read(4 * start[3]) if known else b""
+    if not known or len(sizes) < 4 * start[3]:
         what = f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes"
         raise N2D2Error("E402", what, remedy="check that the content of the file matches its name")
-    return start[3]
-
-
-def _read_shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
-    _read_axes(start, path, axes, 4 + 4 * start[3])
-    shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
+    shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     if prod(shape) > MAX_BYTES:
         what = f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}"
         raise N2D2Error("E402", what, remedy="download it again")

@@ -375,13 +375,7 @@ def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], lis
     doc="ImageNet. The images of val/ are both the validation and the test set.",
 )
 def _ilsvrc(values: Values, context: Context) -> Database:
-    """Return the images of a folder; those of val/ validate, and with UseValidationForTest also test.
-
-    The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass, whose label 0 is
-    "background". Without train/, the Learn set is empty.
-
-    Raises: E401 missing val.txt or synsets, E410 unreadable lines.
-    """
+    """The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass."""
     folder = data_path(values, default="ILSVRC2012", folder=True)
     synsets = data_path(values, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
     learn, lines = values["Learn"], [line for _, line in read_lines(synsets)]

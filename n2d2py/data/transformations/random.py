@@ -139,7 +139,6 @@ class RandomAffine(RandomTransformation):
     Attributes:
         ranges: of gain, bias and gamma: one interval, or one per channel; further channels do not vary.
         chances: probability that each varies: (), one for all channels, or one per channel.
-        disjoint: if gamma varies, the others do not.
         mask: the channels to change; () for all.
     """
 
@@ -166,33 +165,28 @@ class RandomAffine(RandomTransformation):
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         channels = image.shape[2]
-        parameters, varies = [], []
-        for ranges, chances in zip(self.ranges, self.chances, strict=True):
-            shared = len(ranges) == 1 and len(chances) <= 1
-            low, high = np.array((ranges * channels if len(ranges) == 1 else ranges)[:channels]).T
-            values = np.full(channels, random.uniform(low[0], high[0])) if shared else random.uniform(low, high)
-            parameters.append(values)
-            each = np.full(channels, random.random()) if len(chances) <= 1 else random.random(channels)
-            wanted = np.ones(channels)
-            if chances:
-                per_channel = np.array(chances * channels if len(chances) == 1 else chances)[:channels]
-                wanted[: len(per_channel)] = per_channel
-            varies.append(each < wanted)
-        return self._affine(parameters, varies, channels)
-
-    def _affine(self, parameters: list[np.ndarray], varies: list[np.ndarray], channels: int) -> Transformation:
-        on = np.ones(channels, bool)
-        if self.mask:
-            on[:] = False
-            on[: len(self.mask)] = self.mask[:channels]
+        drawn, varies = [], []
+        for ranges, chances, neutral in zip(self.ranges, self.chances, _NEUTRAL, strict=True):
+            low, high = _extend(ranges, channels, (neutral, neutral)).T
+            are_equal = len(ranges) == 1 and len(chances) <= 1
+            drawn.append(np.full(channels, random.uniform(low[0], high[0])) if are_equal else random.uniform(low, high))
+            draws = np.full(channels, random.random()) if len(chances) <= 1 else random.random(channels)
+            varies.append(draws < _extend(chances or (1.0,), channels, 1.0))
         if self.disjoint:
             varies[:2] = [each & ~varies[2] for each in varies[:2]]
-        result = []
-        for values, each, neutral in zip(parameters, varies, (1.0, 0.0, 1.0), strict=True):
-            full = np.full(channels, neutral)
-            full[: len(values)] = np.where(each[: len(values)] & on[: len(values)], values, neutral)
-            result.append(tuple(full.tolist()))
-        return _Affine(*result)
+        mask = np.array([*self.mask, *[not self.mask] * channels][:channels])
+        result = (np.where(each & mask, values, one) for values, each, one in zip(drawn, varies, _NEUTRAL, strict=True))
+        return _Affine(*(tuple(each.tolist()) for each in result))
+
+
+_NEUTRAL = (1.0, 0.0, 1.0)
+"""Gain, bias and gamma that change nothing."""
+
+
+def _extend(values: tuple, channels: int, beyond: object) -> np.ndarray:
+    """Return the values of each channel: one for all, or one per channel, then `beyond`."""
+    whole = values * channels if len(values) == 1 else values
+    return np.array([*whole, *[beyond] * channels][:channels])
 
 
 @transformation(
@@ -216,29 +210,29 @@ class RandomResizeCrop(RandomTransformation):
 
     @classmethod
     def from_values(cls, values: Values) -> RandomResizeCrop:
+        intervals = []
         for name in ("Scale", "Ratio"):
             low, high = values[f"{name}Min"], values[f"{name}Max"]
             if not 0 < low <= high:
                 what = f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0"
                 raise values.fail("E417", what, f"give 0 < {name}Min <= {name}Max", f"{name}Min")
-        ends = ((values[f"{name}Min"], values[f"{name}Max"]) for name in ("Scale", "Ratio"))
-        return cls(values["Width"], values["Height"], *ends)
+            intervals.append((low, high))
+        return cls(values["Width"], values["Height"], *intervals)
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         rows, columns = image.shape[:2]
+        left = top = 0
         for _ in range(10):
             area = rows * columns * random.uniform(*self.scale)
             ratio = np.exp(random.uniform(*np.log(self.ratio)))
             width, height = round(float(np.sqrt(area * ratio))), round(float(np.sqrt(area / ratio)))
             if 0 < width <= columns and 0 < height <= rows:
-                top, left = random.integers(0, rows - height + 1), random.integers(0, columns - width + 1)
-                return self._resized(SliceExtraction(width, height, int(left), int(top)))
-        ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
-        width, height = min(columns, round(rows * ratio)), min(rows, round(columns / ratio))
-        return self._resized(SliceExtraction(max(1, width), max(1, height)))
-
-    def _resized(self, part: SliceExtraction) -> RotatedSlice:
-        return RotatedSlice(part, 0.0, self.width, self.height)
+                top, left = int(random.integers(0, rows - height + 1)), int(random.integers(0, columns - width + 1))
+                break
+        else:
+            ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
+            width, height = max(1, min(columns, round(rows * ratio))), max(1, min(rows, round(columns / ratio)))
+        return RotatedSlice(SliceExtraction(width, height, left, top), 0.0, self.width, self.height)
 
 
 @dataclass(frozen=True)
