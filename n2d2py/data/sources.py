@@ -29,17 +29,17 @@ from n2d2py.data.decode import (
     picture_header,
     picture_size,
     read_picture,
+    read_samples,
     to_sample_type,
 )
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
-from n2d2py.data.sound import read_samples
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.text import read_table
 from n2d2py.data.transformations import Range, reported
 from n2d2py.data.transformations.color import ColorSpace, gray
-from n2d2py.data.transformations.resize import resize_bilinear
+from n2d2py.data.transformations.geometry import resize_bilinear
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.port import FilePort, plain_port
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.boxes import Boxes
-from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.plots import DRAWN_CLASSES, draw_class_scores, draw_confusion, draw_curve, write_segmentation
-from n2d2py.targets.score import Score
+from n2d2py.targets.score import Score, class_metrics
 from n2d2py.targets.table import score_lines
 from n2d2py.targets.words import Words
 

@@ -16,8 +16,8 @@ from n2d2py.data.transformations.geometry import (
     ReshapeTransformation,
     SliceExtraction,
     add_border,
+    resize_bilinear,
 )
-from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.values import NormalizeTransformation, RangeAffine, RangeClipping, Threshold
 
 VECTORS = np.load(Path(__file__).parent / "opencv_vectors.npz")

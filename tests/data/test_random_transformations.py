@@ -7,9 +7,8 @@ from support.tables import every
 
 from n2d2py.data.transformations import read_transformation
 from n2d2py.data.transformations.filters import gaussian
-from n2d2py.data.transformations.geometry import Flip, RotatedSlice, SliceExtraction
+from n2d2py.data.transformations.geometry import Flip, RotatedSlice, SliceExtraction, resize_bilinear
 from n2d2py.data.transformations.random import Distortion, _Displacement
-from n2d2py.data.transformations.resize import resize_bilinear
 
 IMAGE = np.random.RandomState(1).randint(0, 256, (9, 12, 3)).astype(np.uint8)
 

@@ -7,7 +7,7 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
-from n2d2py.data.statistics import compute_statistics
+from n2d2py.data.pipelines import compute_statistics
 from n2d2py.data.transformations.matrix import AffineTransformation, read_matrix, write_matrix
 from n2d2py.errors import InternalError
 
@@ -180,7 +180,7 @@ def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
 
 
 def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
-    monkeypatch.setattr("n2d2py.data.statistics.MIN_CACHED", 3)
+    monkeypatch.setattr("n2d2py.data.pipelines.MIN_CACHED", 3)
     for index in range(4):
         picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
     text = (

@@ -9,9 +9,8 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database import annotated, arrays, directory, gtsrb, idx, labelled, tables
-from n2d2py.data.database.base import ConcatItems, Context, Database, load, register
+from n2d2py.data.database.base import SETS, ConcatItems, Context, Database, Partition, load, partition, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
-from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.database.selection import (
     FILTER_ROIS,
     SLICING,

@@ -18,8 +18,19 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, flag, fraction, register
-from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    SETS,
+    Context,
+    Database,
+    FileItems,
+    Partition,
+    data_path,
+    flag,
+    fraction,
+    partition,
+    register,
+)
 from n2d2py.data.decode import picture_size, read_stimulus
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error

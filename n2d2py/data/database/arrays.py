@@ -8,8 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, read_partition, register
-from n2d2py.data.database.partition import partition
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    ArrayItems,
+    Context,
+    Database,
+    data_path,
+    partition,
+    read_partition,
+    register,
+)
 from n2d2py.data.decode import check_type
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error

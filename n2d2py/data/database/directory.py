@@ -18,13 +18,14 @@ from n2d2py.data.database.base import (
     Database,
     FileItems,
     Items,
+    Partition,
     data_path,
     join,
     load_more_chain,
+    partition,
     read_partition,
     register,
 )
-from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
 from n2d2py.data.text import TABLES, unreadable_error
 from n2d2py.errors import Location, N2D2Error, readable

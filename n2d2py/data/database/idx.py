@@ -22,11 +22,11 @@ from n2d2py.data.database.base import (
     Database,
     data_path,
     fraction,
+    partition,
     read_partition,
     register,
     train_and_test,
 )
-from n2d2py.data.database.partition import partition
 from n2d2py.data.text import read_lines, unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular

@@ -18,18 +18,20 @@ from n2d2py import log
 from n2d2py.data.database.annotated import REGION_KEYS, Points, RegionMaps, box
 from n2d2py.data.database.base import (
     RAREST_KEYS,
+    SETS,
     ArrayItems,
     Context,
     Database,
     FileItems,
+    Partition,
     data_path,
     flag,
     fraction,
     join,
+    partition,
     register,
 )
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import PICTURES
 from n2d2py.data.text import parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error

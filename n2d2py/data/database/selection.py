@@ -14,8 +14,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
-from n2d2py.data.database.base import Database, FileItems, Items
-from n2d2py.data.database.partition import SETS, listing_order
+from n2d2py.data.database.base import SETS, Database, FileItems, Items, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
 from n2d2py.data.transformations import APPLY_TO, reported
 from n2d2py.data.transformations.labels import label_id
@@ -50,12 +49,12 @@ def filter_labels(database: Database, section: Section) -> Database:
     values = FILTER_ROIS.read(section)
     with reported("", values.where("Labels"), "E410"):
         matches = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
-    mask = matches if values["FilterKeep"] else ~matches
+    mask = matches == values["FilterKeep"]
     done = "kept" if values["RemoveStimuli"] else "labelled"
     log.notice("%s: %d of %d stimuli are %s", section.name, int(mask.sum()), len(mask), done)
     if values["RemoveStimuli"]:
-        return _keep_stimuli(database, mask, database.labels, database.label_names)
-    return _keep_stimuli(database, np.ones(len(mask), bool), np.where(mask, database.labels, -1), database.label_names)
+        return _keep_stimuli(database, mask)
+    return replace(database, labels=np.where(mask, database.labels, -1))
 
 
 def sort_and_drop_labels(database: Database, section: Section) -> Database:
@@ -72,13 +71,12 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     log.notice("%s: %d of %d labels are kept: %s", section.name, len(order_kept), count, shown)
     labels = new_ids[database.labels]
-    return _keep_stimuli(database, labels >= 0, labels, names)
+    return _keep_stimuli(replace(database, labels=labels, label_names=names), labels >= 0)
 
 
-def _keep_stimuli(database: Database, mask: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
+def _keep_stimuli(database: Database, mask: np.ndarray) -> Database:
     """Return the database with sets of the kept stimuli only; the list of stimuli stays."""
-    sets = {name: positions[mask[positions]] for name, positions in database.sets.items()}
-    return replace(database, labels=labels, label_names=names, sets=sets)
+    return replace(database, sets={name: positions[mask[positions]] for name, positions in database.sets.items()})
 
 
 SLICING = Schema(

@@ -17,10 +17,10 @@ from n2d2py.data.database.base import (
     data_path,
     join,
     load_more_chain,
+    partition,
     read_partition,
     register,
 )
-from n2d2py.data.database.partition import partition
 from n2d2py.data.text import label_ids, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
