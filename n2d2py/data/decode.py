@@ -212,10 +212,7 @@ def read_picture(path: Path, name: str | None = None) -> np.ndarray:
 
 
 def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
-    """Return width and height of an image file, from its header.
-
-    Raises: as read_picture.
-    """
+    """Return width and height of an image file, from its header. Raises as read_picture."""
     return picture_header(path, name)[0]
 
 

@@ -76,10 +76,8 @@ class Environment:
     Attributes:
         section: section name, by which layers refer to the input.
         shape: (C, H, W), or (F,) for a Size of one number.
-        batch_size: batch size of -test.
-        signed: DataSignedMapping.
+        batch_size, signed, composite: BatchSize, DataSignedMapping, CompositeStimuli.
         where: place of the section.
-        composite: CompositeStimuli.
         levels: values that stimuli are rounded to, or None.
     """
 
@@ -122,26 +120,17 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
-    if for_data:
-        _check_targets(values, {"X": x, "Y": y, "D": 1}, channels)
+    targets = {"SizeX": x, "SizeY": y, "SizeD": 1, "NbChannels": channels, "Size": values["Size"] or (x, y)}
+    for name, value in targets.items() if for_data else ():
+        key = f"Target{name}"
+        if values.is_given(key) and values[key] != value:  # it would be scored in another way
+            what = f"'{key}' changes the size of the expected outputs, which is not supported"
+            raise values.fail("E124", what, "remove it", key)
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
     signed, composite = values["DataSignedMapping"], values["CompositeStimuli"]
     known = levels if levels.count else None
     return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, known)
-
-
-def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
-    """Refuse expected outputs of other dimensions than the input: they would be scored in another way."""
-    wanted: dict[str, object] = {
-        **{f"TargetSize{axis}": value for axis, value in size.items()},
-        "TargetNbChannels": channels,
-        "TargetSize": values["Size"] or (size["X"], size["Y"]),
-    }
-    for key, value in wanted.items():
-        if values.is_given(key) and values[key] != value:
-            what = f"'{key}' changes the size of the expected outputs, which is not supported"
-            raise values.fail("E124", what, "remove it", key)
 
 
 def _shape(values: Values) -> tuple[int, ...]:

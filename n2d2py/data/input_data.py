@@ -53,20 +53,13 @@ class InputData:
             arrays = {key: read_table(self.path, self.path.name, header=True)[:, :, 0]}
         else:
             arrays = {key: open_npy(self.path)}
-        return self.with_labels(arrays)
-
-    def with_labels(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return `arrays` with the separate labels as y."""
         return arrays if self.labels is None else {**arrays, "y": self.labels}
 
 
 def open_data(
     data: InputData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
 ) -> InputData:
-    """Return user data; `labels`: ids (N,), or an .npy file with them.
-
-    Raises: E401, E402 for the file of the labels.
-    """
+    """Return user data; `labels`: ids (N,), or an .npy file with them. Raises E401, E402 for the file of the labels."""
     if isinstance(data, InputData):
         return data
     ids = open_npy(Path(labels)) if isinstance(labels, (str, Path)) else None if labels is None else np.atleast_1d(labels)
@@ -106,17 +99,12 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
         items.append(_as_batch(item))
         if 0 < most <= sum(len(next(iter(one.values()))) for one in items):
             break
-    if not items or any(
-        one.keys() != items[0].keys() or list(_batch_sizes(one)) != list(_batch_sizes(items[0])) for one in items
-    ):
+    shapes = [{name: values.shape[1:] for name, values in one.items()} for one in items]
+    if not items or any(one != shapes[0] for one in shapes):
         what = "differ in names or shapes" if items else "are none, or were read before"
         raise N2D2Error("E414", f"the batches of the iterator {what}", remedy="give batches that are alike")
     arrays = {name: np.concatenate([one[name] for one in items])[: most or None] for name in items[0]}
     return arrays["x"] if list(arrays) == ["x"] else arrays
-
-
-def _batch_sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
-    return (values.shape[1:] for values in batch.values())
 
 
 def _as_batch(item: Any) -> dict[str, np.ndarray]:

@@ -24,10 +24,7 @@ _LABELS = ("label", "class", "target", "category", "y")
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Return the names of a network's outputs, one per line.
-
-    Raises: E401, E402 unreadable, E410 a duplicate name, E416 none.
-    """
+    """Return the names of a network's outputs, one per line. Raises E401, E402 unreadable, E410 a duplicate name, E416 none."""
     lines: dict[str, int] = {}
     for number, line in read_lines(path):
         if line in lines:
@@ -63,15 +60,14 @@ def labelled_data(
         files = list_directory(source.path, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
         if source.labels is not None or not files:
             return source, tuple(class_names)
-        if file is not None and has_boxes(file):
+        if file is None:
+            found = _labels_by_folder(files, class_names)
+            return (replace(source, labels=found[0]), found[1]) if found else (source, tuple(class_names))
+        if file.suffix == ".json" or file.is_dir():
             boxes, names = read_boxes(file, source.path, files, class_names)
             return replace(source, boxes=boxes), names
-        labels_found = (
-            _labels_by_folder(files, class_names) if file is None else _labels_by_list(file, source.path, files, class_names)
-        )
-        return (
-            (source, tuple(class_names)) if labels_found is None else (replace(source, labels=labels_found[0]), labels_found[1])
-        )
+        labels, names = _labels_by_list(file, source.path, files, class_names)
+        return replace(source, labels=labels), names
     if file is not None:
         raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
     if not class_names and source.arrays is None and source.path.suffix == ".npz" and source.path.is_file():
@@ -99,22 +95,26 @@ def _labels_by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.
     if not names_found[0]:
         log.notice("images next to the sub-folders, such as %s: the folders are not used as classes", files[folders.index("")])
         return None
-    names, how = tuple(names_found), "sorted folder names"
     known = set(class_names) & set(names_found)
     if not known and all(name.isdecimal() for name in names_found):
         _warn_about_numeric_names(names_found)
-    if class_names:
-        missing = sorted(set(names_found) - known)
-        if known and missing:
-            like = nearest(missing[0], list(class_names))
-            what = f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else "")
-            raise N2D2Error("E410", what, remedy="add the name of every folder to -class-names, or rename the folder")
-        how = "folder names by the class names" if known else "folders in sorted order, named by the class names"
-        names = tuple(class_names)
-    ids = {name: names.index(name) if known or not class_names else number for number, name in enumerate(names_found)}
+    if missing := sorted(set(names_found) - known) if known else []:
+        remedy = "add the name of every folder to -class-names, or rename the folder"
+        raise N2D2Error("E410", _not_a_class(f"folder '{missing[0]}'", missing[0], class_names), remedy=remedy)
+    if known:
+        how = "folder names by the class names"
+    else:
+        how = "folders in sorted order, named by the class names" if class_names else "sorted folder names"
+    names = tuple(class_names or names_found)
+    ids = {name: names.index(name) if known else number for number, name in enumerate(names_found)}
     shown = ", ".join(f"{ids[name]} = {name}" for name in names_found[:10])
     log.notice("classes: %s%s (%s)", shown, f", ... {len(names_found)} in all" if len(names_found) > 10 else "", how)
     return np.array([ids[folder] for folder in folders], np.int64), names
+
+
+def _not_a_class(what: str, name: str, class_names: Sequence[str]) -> str:
+    like = nearest(name, class_names)
+    return f"{what} is not in -class-names" + (f", but '{like}' is" if like else "")
 
 
 def _warn_about_numeric_names(names: list[str]) -> None:
@@ -209,9 +209,8 @@ def _assign_ids(
     names = tuple(class_names) or tuple(sorted(labels))
     for number, label in texts.values():
         if label not in names:
-            like = nearest(label, names)
-            what = f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else "")
-            raise N2D2Error("E410", what, where=Location(str(path), number), remedy="correct the list or -class-names")
+            what, where = _not_a_class(f"label '{label}'", label, names), Location(str(path), number)
+            raise N2D2Error("E410", what, where=where, remedy="correct the list or -class-names")
     if not class_names:
         text = "classes: %s (sorted labels of %s)"
         log.notice(text, ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name)
@@ -220,11 +219,6 @@ def _assign_ids(
 
 Labelled = tuple[np.ndarray | None, ...]
 """Boxes (m, 6) float64 by image: class, 1 for a crowd, left, top, right, bottom, relative to the image; None without labels."""
-
-
-def has_boxes(labels: Path) -> bool:
-    """True if the labels are boxes."""
-    return labels.suffix == ".json" or labels.is_dir()
 
 
 def read_boxes(labels: Path, root: Path, files: Sequence[str], names: Sequence[str]) -> tuple[Labelled, tuple[str, ...]]:

@@ -28,8 +28,6 @@ class LabelsMapping:
     Attributes:
         outputs: output by label id, -1 ignored, -2 without mapping.
         unlabelled: output of stimuli without label, -2 without mapping.
-        label_names: by label id.
-        file: file name for messages.
     """
 
     outputs: tuple[int, ...]

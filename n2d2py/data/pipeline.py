@@ -108,10 +108,7 @@ class Pipeline:
         return result
 
     def transform(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
-        """Return the image (H, W, C) after all steps, before the implicit normalization.
-
-        Raises: E408.
-        """
+        """Return the image (H, W, C) after all steps, before the implicit normalization. Raises E408."""
         image = self._chain(self.steps, image, name, random)
         if not self.branches:
             return image
@@ -149,10 +146,7 @@ class Pipeline:
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
-        """Yield the decoded image and the result of each step.
-
-        Raises: E408.
-        """
+        """Yield the decoded image and the result of each step. Raises E408."""
         point = TracePoint("as read", image, integer_range(image.dtype))
         yield point
         for step in self.steps:
@@ -167,7 +161,7 @@ class Pipeline:
                     yield end
                 ends.append(end)
             joined = self._joined([end.image for end in ends], name)
-            point = TracePoint("channels together", joined, _unite_ranges([end.bounds for end in ends]))
+            point = TracePoint("channels together", joined, unite_ranges([end.bounds for end in ends]))
             yield point
         signed, levels = self.environment.signed, self.environment.levels
         if point.image.dtype.kind != "f":
@@ -181,10 +175,7 @@ class Pipeline:
             yield TracePoint(f"{levels.count} levels", levels.nearest(point.image.astype(np.float32)), (low, high))
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-        """Return the label ids after the steps that change labels.
-
-        Raises: E408 a label that the database does not have.
-        """
+        """Return the label ids after the steps that change labels. Raises E408 a label that the database does not have."""
         for step in chain(self.steps, *self.branches):
             with reported(f"{step.transformation.type}: ", step.where):
                 labels = step.transformation.map_labels(labels, names)
@@ -260,8 +251,9 @@ def _clip_range(bounds: Range | None, limits: Range | None) -> Range | None:
     return max(bounds[0], limits[0]), min(bounds[1], limits[1])
 
 
-def _unite_ranges(bounds: list[Range | None]) -> Range | None:
+def unite_ranges(bounds: list[Range | None]) -> Range | None:
+    """Return the range of all ranges; None if one is unknown, or without any."""
     known = [one for one in bounds if one is not None]
-    if len(known) < len(bounds):
+    if not known or len(known) < len(bounds):
         return None
     return min(low for low, _ in known), max(high for _, high in known)

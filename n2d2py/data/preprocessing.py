@@ -201,10 +201,7 @@ def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarr
 
 
 def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
-    """Return the centre of an image (H, W, C); half of an odd margin is rounded to even.
-
-    Raises: E407 for a smaller image.
-    """
+    """Return the centre of an image (H, W, C); half of an odd margin is rounded to even. Raises E407 for a smaller image."""
     rows, columns = picture.shape[:2]
     if rows < height or columns < width:
         what = f"image {name} is {columns}x{rows}, smaller than the crop {width}x{height}"

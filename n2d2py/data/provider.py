@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import read_environment
-from n2d2py.data.pipeline import Pipeline, TracePoint
+from n2d2py.data.pipeline import Pipeline, TracePoint, unite_ranges
 from n2d2py.data.pipelines import STIMULI_DATA, Pipelines, read_pipelines
 from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.stimuli import Stimuli
@@ -222,22 +223,16 @@ class StimuliProvider:
     def value_range(self) -> Range | None:
         """Bounds of the values of all inference stimuli (Validation and Test; Learn if both are empty), if known in advance."""
         names = [name for name in ("Validation", "Test") if self.sizes()[name]] or ["Learn"]
-        points = [self.describe(name) for name in names]
-        known = [point[-1].bounds for point in points if point]
-        bounds = [one for one in known if one is not None]
-        if not bounds or len(bounds) < len(known):
-            return None
-        return min(low for low, _ in bounds), max(high for _, high in bounds)
+        return unite_ranges([trace[-1].bounds for name in names if (trace := self.describe(name))])
 
     def _report_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
         """Report the normalization of integers, as N2D2 does, once for each type."""
-        pipeline = self._pipelines[set_name]
-        last = [point.image.dtype for point in trace if point.image.dtype.kind != "f"][-1:]
-        normalizes = any(point.title.startswith("implicit normalization") for point in trace)
-        for dtype in last if normalizes and last[0] not in self._normalized else ():
-            self._normalized.add(dtype)
-            text = "normalizing the stimuli (%s) in the [%d;1] range"
-            log.notice(text, dtype, -1 if pipeline.environment.signed or dtype.kind == "i" else 0)
+        for before, point in pairwise(trace):
+            dtype = before.image.dtype
+            if point.title.startswith("implicit normalization") and dtype not in self._normalized:
+                self._normalized.add(dtype)
+                low = -1 if self._pipelines[set_name].environment.signed or dtype.kind == "i" else 0
+                log.notice("normalizing the stimuli (%s) in the [%d;1] range", dtype, low)
 
 
 def provider_schemas() -> list[Schema]:

@@ -26,10 +26,7 @@ def unreadable_error(name: Path | str, error: OSError) -> N2D2Error:
 
 
 def read_bytes(path: Path, name: str | None = None) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises: E401 missing or unreadable.
-    """
+    """Return the bytes of a regular file. Raises E401 missing or unreadable."""
     try:
         return read_regular(path)
     except OSError as error:

@@ -81,11 +81,7 @@ class _Family:
 
 @dataclass(frozen=True)
 class StridedValues:
-    """Values of the boxes in an output of the network: value v of box b is element first + b * box + v * value of its memory (HWC).
-
-    Attributes:
-        output: position of the output.
-    """
+    """Values of the boxes in an output of the network: value v of box b is element first + b * box + v * value of its memory (HWC)."""
 
     output: int
     first: int
@@ -100,12 +96,7 @@ class StridedValues:
 
 @dataclass(frozen=True)
 class BoxDetector(Detector):
-    """A decoder of boxes that is bound to the outputs of a network.
-
-    Attributes:
-        decoder: its integers.
-        boxes, scores: where its values are.
-    """
+    """A decoder of boxes that is bound to the outputs of a network. `decoder`: its integers."""
 
     decoder: BoxDecoder
     boxes: StridedValues

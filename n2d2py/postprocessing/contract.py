@@ -126,12 +126,9 @@ class PostProcessor(ABC):
 
 @dataclass(frozen=True)
 class PostKind:
-    """A kind of post-processing.
+    """A kind of post-processing, `-post NAME`, with its settings.
 
     Attributes:
-        name: as in `-post NAME`.
-        doc: a sentence.
-        keys: its settings.
         bind: the settings by name, inputs and outputs of the network and the names of the classes give the post-processor.
             Raises E460 where they do not fit.
         fits: True if the outputs can only be of this kind; of an image of width and height, and for names of the classes.
@@ -236,12 +233,7 @@ def real_array(path: Path, what: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Detector(PostProcessor):
-    """A post-processing that gives detections.
-
-    Attributes:
-        size: width and height of the image, in pixels.
-        most: detections at most.
-    """
+    """A post-processing that gives at most `most` detections in an image of `size`."""
 
     size: Size
     most: int

@@ -38,11 +38,7 @@ threshold: A reference matches when its cosine is the largest one and above it.
 
 @dataclass(frozen=True)
 class EmbeddingMatcher(PostProcessor):
-    """An embedding that is bound to an output of a network.
-
-    Attributes:
-        decoder: its integers.
-    """
+    """An embedding that is bound to an output of a network. `decoder`: its integers."""
 
     decoder: Embedder
 
@@ -52,17 +48,16 @@ class EmbeddingMatcher(PostProcessor):
     folder: ClassVar = "embeddings"
 
     @property
-    def count(self) -> int:
-        """The number of references."""
-        return len(self.decoder.references) // self.decoder.size
-
-    @property
     def config(self) -> KernelConfig:
-        return KernelConfig.of(self.decoder, {"Value": 0}, {"references": self.decoder.references}, References=self.count)
+        return KernelConfig.of(
+            self.decoder,
+            {"Value": 0},
+            {"references": self.decoder.references},
+            References=len(self.decoder.references) // self.decoder.size,
+        )
 
     @property
     def memory(self) -> np.ndarray:
-        """A vector."""
         return np.zeros(self.decoder.size, np.int16)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:

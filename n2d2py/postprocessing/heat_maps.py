@@ -78,11 +78,9 @@ class PointFinder(PostProcessor):
 
 @dataclass(frozen=True)
 class CenterDetector(Detector):
-    """Boxes around centers that are bound to two or three outputs.
+    """Boxes around centers that are bound to two or three outputs. `decoder`: their integers.
 
-    Attributes:
-        decoder: their integers.
-        sizes, offsets: positions of these outputs; those of the sizes without offsets.
+    `sizes`, `offsets`: positions of these outputs; those of the sizes without offsets.
     """
 
     decoder: CenterDecoder

@@ -98,10 +98,8 @@ class Score:
     arrival.
 
     Attributes:
-        target: name of the target.
         classes: names of the outputs; two for a single output with a threshold; empty for auto-encoders.
         top_n: number of best outputs that may include the label.
-        names: names of the samples.
         indices: int64, the number of each sample in its set; identifies samples when scores are compared.
         labels: int64, expected output, -1 if ignored.
         best: int64 (n, min(top_n, classes)) best outputs in descending order; (n, 1) for a single output.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from n2d2py.targets.target import ScoreTarget
 _AXES = "NCHW"
 
 
-@dataclass
+@dataclass(frozen=True)
 class StoredTensors:
     """Files of a folder, by name: text (numbers, # comments), .npy, or .bin (float32, little-endian).
 
@@ -38,7 +39,6 @@ class StoredTensors:
     order: str = "NCHW"
     transposed: bool = False
     where: Location | None = None
-    _last: tuple[Path, np.ndarray] | None = field(default=None, repr=False)
 
     def read(self, indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensors (n, *shape), float64, of the samples with these numbers; `shape` is (C, H, W) or (C,).
@@ -53,7 +53,7 @@ class StoredTensors:
             what = f"{self.folder} contains no file {self.matching}"
             raise N2D2Error("E455", what, where=self.where, remedy="correct DataPath and Matching")
         size = int(np.prod(shape))
-        each = max(self._read_cached(files[0]).size // size, 1)
+        each = max(_read(files[0]).size // size, 1)
         result = np.empty((len(indices), *shape))
         for row, index in enumerate(int(index) for index in indices):
             if index // each >= len(files):
@@ -62,13 +62,8 @@ class StoredTensors:
             result[row] = self._tensor(files[index // each], index % each, shape, size)
         return result
 
-    def _read_cached(self, file: Path) -> np.ndarray:
-        if self._last is None or self._last[0] != file:
-            self._last = (file, _read(file))
-        return self._last[1]
-
     def _tensor(self, file: Path, place: int, shape: tuple[int, ...], size: int) -> np.ndarray:
-        values = self._read_cached(file)
+        values = _read(file)
         if values.size > size and values.size % size != 0 and not values[size:].any():
             values = values[:size]  # a vector written as a padded matrix
         if values.size % size or (place + 1) * size > values.size:
@@ -85,6 +80,7 @@ class StoredTensors:
         return tensor.transpose(0, 2, 1) if self.transposed else tensor
 
 
+@lru_cache(1)
 def _read(file: Path) -> np.ndarray:
     try:
         if file.suffix == ".npy":
@@ -130,6 +126,7 @@ class Scorer:
             what = f"Type={target.kind} is not supported by -test"
             raise N2D2Error("E220", what, where=target.location, remedy="use TargetScore, or export without -test")
         self.target = target
+        _read.cache_clear()
         self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
         self._classes = tuple(classes)
         self._type = type

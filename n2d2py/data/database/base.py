@@ -51,21 +51,15 @@ def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | s
     labels = np.asarray(labels, np.int64)
     _check_partition(how, len(labels), where)
     order = listing_order(len(labels), how.shuffle, seed)
-    if not how.per_label:
-        groups = [order]
-    else:
-        groups = [order[labels[order] == label] for label in np.unique(labels)]
+    groups = [order[labels[order] == label] for label in np.unique(labels)] if how.per_label else [order]
     rarest = min((len(group) for group in groups), default=0)
     equal = how.per_label and how.equivalent
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
+    members = {name: np.zeros(len(labels), bool) for name in SETS}
     for group in groups:
         bounds = _set_bounds(how, len(group), rarest if equal else len(group))
-        for name, (start, stop) in zip(SETS, pairwise(bounds), strict=True):
-            parts[name].append(group[start:stop])
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    empty = np.zeros(0, np.int64)
-    return {name: order[np.sort(rank[np.concatenate([empty, *parts[name]])])] for name in SETS}
+        for is_member, (start, stop) in zip(members.values(), pairwise(bounds), strict=True):
+            is_member[group[start:stop]] = True
+    return {name: order[is_member[order]] for name, is_member in members.items()}
 
 
 def listing_order(count: int, shuffle: bool, seed: int) -> np.ndarray:
@@ -199,9 +193,7 @@ class Database:
     """Stimuli with labels, split into sets.
 
     Attributes:
-        items: all stimuli.
         labels: label id by item, -1 for none.
-        label_names: by label id.
         sets: positions in `items` by set name; a stimulus may be in several sets or in none.
         maps: pixel-wise labels by position in `items`, or None.
         type: name of the type in INI files; "" for one that no INI file declares.

@@ -106,10 +106,7 @@ class Transformation:
         return cls(**{one.name: one.metadata["read"](values[key.name]) for key, one in fields_by_key(cls).items()})
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        """Return the transformed image (H', W', C').
-
-        Raises: Inapplicable for images that it is not defined on.
-        """
+        """Return the transformed image (H', W', C'). Raises Inapplicable for images that it is not defined on."""
         raise InternalError(f"{self.type} is applied before it is drawn")
 
     def map_range(self, bounds: Range) -> Range | None:

@@ -37,10 +37,7 @@ _CHANNELS = (*_COLOURS, "Hue", "Saturation", "Value", "Gray", "Y", "Cb", "Cr")
 
 
 def bgr(image: np.ndarray) -> np.ndarray:
-    """Return a gray, BGR or BGRA image as BGR.
-
-    Raises: Inapplicable for another number of channels.
-    """
+    """Return a gray, BGR or BGRA image as BGR. Raises Inapplicable for another number of channels."""
     channels = image.shape[2]
     if channels == 1:
         return np.repeat(image, 3, axis=2)

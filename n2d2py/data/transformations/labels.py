@@ -14,10 +14,7 @@ _NONE = -1
 
 
 def label_id(label: str, names: tuple[str, ...]) -> int:
-    """Return the id of a label, whose leading slash may be omitted.
-
-    Raises: Inapplicable if the database does not have it.
-    """
+    """Return the id of a label, whose leading slash may be omitted. Raises Inapplicable if the database does not have it."""
     for candidate in (label, f"/{label}"):
         if candidate in names:
             return names.index(candidate)

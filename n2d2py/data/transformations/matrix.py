@@ -117,10 +117,7 @@ def read_matrix(path: Path) -> np.ndarray:
 
 
 def write_matrix(path: Path, matrix: np.ndarray) -> None:
-    """Write a matrix (H, W, C) of an OpenCV type.
-
-    Raises: InternalError for another type.
-    """
+    """Write a matrix (H, W, C) of an OpenCV type. Raises InternalError for another type."""
     kinds = {np.dtype(text): depth for depth, text in enumerate(_DEPTHS)}
     little = matrix.dtype.newbyteorder("<")
     if little not in kinds:
