@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,7 @@ from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipeline import Pipeline, TracePoint, unite_ranges
-from n2d2py.data.pipelines import STIMULI_DATA, Pipelines, read_pipelines
+from n2d2py.data.pipelines import INFERENCE, STIMULI_DATA, Pipelines, read_pipelines
 from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
@@ -36,35 +35,39 @@ _FRAME_TRANSFORMATIONS = tuple(
 """Transformations that the frame conversion and the byte map can replace."""
 
 
+@dataclass(eq=False)
 class StimuliProvider:
     """Stimuli of the sets Learn, Validation and Test, streamed.
 
     Attributes:
-        shape: shape of a stimulus, (C, H, W) or (F,).
-        labels: names by label id.
         batch_size: batch size of -test.
-        statistics: statistics of referenced StimuliData sections.
         source: images become frames of a camera; None: they do not.
     """
 
+    database: Database
+    pipelines: Pipelines
+    batch_size: int = 1
     source: FrameSource | None = None
+    _traces: dict[str, list[TracePoint]] = field(default_factory=dict, init=False)
+    _normalized: set[np.dtype] = field(default_factory=set, init=False)
 
-    def __init__(self, database: Database, pipelines: Pipelines, batch_size: int = 1):
-        """Without a pipeline of "Learn", that set is transformed as "Validation"."""
-        self.database = database
-        self.batch_size = batch_size
-        self.statistics = pipelines.statistics
-        self.labels = database.label_names
-        self.shape = pipelines.by_set["Test"].environment.shape
-        self._logs = pipelines.logs
-        self._learning = pipelines.by_set.get("Learn", pipelines.by_set["Validation"])
-        self._pipelines = {**pipelines.by_set, "Learn": pipelines.by_set["Validation"]}
-        self._traces: dict[str, list[TracePoint]] = {}
-        self._normalized: set[np.dtype] = set()
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names by label id."""
+        return self.database.label_names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a stimulus, (C, H, W) or (F,)."""
+        return self._pipeline("Test").environment.shape
+
+    def _pipeline(self, set_name: str) -> Pipeline:
+        """Return the pipeline of inference for a set: Learn is transformed as Validation."""
+        return self.pipelines.by_set["Test" if set_name == "Test" else "Validation"]
 
     def with_database(self, database: Database) -> StimuliProvider:
         """Return a provider with the same pipelines and other data."""
-        other = StimuliProvider(database, Pipelines({**self._pipelines, "Learn": self._learning}), self.batch_size)
+        other = replace(self, database=database, source=None)
         return other if self.source is None else other.with_frames(self.source)
 
     def with_frames(self, source: FrameSource) -> StimuliProvider:
@@ -72,26 +75,27 @@ class StimuliProvider:
 
         Raises: E417 for other transformations.
         """
-        contract, problem = self.contract, "pad= keeps the aspect ratio" if source.pad >= 0 else ""
-        steps = [step for name in ("Validation", "Test") for step in self._pipelines[name].steps]
+        problem = "pad= keeps the aspect ratio" if source.pad >= 0 else ""
+        steps = [step for name in ("Validation", "Test") for step in self._pipeline(name).steps]
         for step in steps:
             takes_frames = step.transformation.type in _FRAME_TRANSFORMATIONS
             if not problem and (not takes_frames or getattr(step.transformation, "keep_ratio", False)):
                 problem = f"{step.transformation} is not one of them"
-        if not problem and (contract.pixels is None or self._pipelines["Test"].environment.levels is not None):
+        declared = self._pipeline("Test").environment
+        if not problem and (self.contract.pixels is None or declared.levels is not None):
             problem = "together they are more, or the images do not have 8 bits"
         if problem:
             what = f"-input-format requires a Rescale to the input, colors, and an affine map of the bytes: {problem}"
-            where = steps[-1].where if steps else self._pipelines["Test"].environment.where
+            where = steps[-1].where if steps else declared.where
             raise N2D2Error("E417", what, where=where, remedy="remove -input-format, or the transformation")
-        other = copy(self)
-        other.source, other.__dict__["contract"] = source, replace(contract, source=source)
+        other = replace(self, source=source)
+        other._traces, other._normalized = self._traces, self._normalized
         return other
 
     @property
     def transforms(self) -> bool:
         """True if the INI defines preprocessing other than the scale of integers."""
-        return any(pipeline.steps or pipeline.branches for pipeline in self._pipelines.values())
+        return any(self._pipeline(name).steps or self._pipeline(name).branches for name in INFERENCE)
 
     def sizes(self) -> dict[str, int]:
         """Return the number of stimuli in each set."""
@@ -107,12 +111,16 @@ class StimuliProvider:
         positions = self.database.sets[set_name]
         if indices is not None:
             positions = positions[np.asarray(indices, np.int64)]
-        return self._stimuli(set_name, positions, self._pipelines[set_name], lambda index: None)
+        return self._stimuli(set_name, positions, self._pipeline(set_name), lambda index: None)
 
     @property
     def draws(self) -> bool:
         """True if training stimuli differ between epochs."""
         return self._learning.draws
+
+    @property
+    def _learning(self) -> Pipeline:
+        return self.pipelines.by_set.get("Learn", self._pipeline("Learn"))
 
     def training_stimuli(self, seed: int, epoch: int) -> Stimuli:
         """Return the Learn set of an epoch; random draws depend on `seed`, `epoch` and the stimulus only.
@@ -187,15 +195,15 @@ class StimuliProvider:
         """
         index = int(self.database.sets[set_name][position])
         items = self.database.items
-        return list(self._pipelines[set_name].trace(items.read(index), items.name(index)))
+        return list(self._pipeline(set_name).trace(items.read(index), items.name(index)))
 
     def write_statistics(self, folder: Path) -> None:
         """Write the files of StimuliData sections: <section>/meanData.bin, stdDevData.bin, sizeRange.dat, valueRange.dat."""
-        for name, files in self._logs.items():
+        for name, files in self.pipelines.logs.items():
             (folder / name).mkdir(parents=True, exist_ok=True)
             for file, lines in files.items():
                 write_text(folder / name / file, "\n".join(lines) + "\n")
-        for name, statistics in self.statistics.items():
+        for name, statistics in self.pipelines.statistics.items():
             for file, data in (("meanData.bin", statistics.mean_data), ("stdDevData.bin", statistics.deviation_data)):
                 if data is not None:
                     (folder / name).mkdir(parents=True, exist_ok=True)
@@ -206,18 +214,18 @@ class StimuliProvider:
         """Return the accepted images of the Test pipeline: the byte map if it is uniform, else the last color space."""
         trace, shape = self.describe("Test") or self.describe("Validation"), self.shape
         size = (shape[2], shape[1]) if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 1 else None
-        steps = [step.transformation for step in self._pipelines["Test"].steps]
-        if len(steps) == 1 and isinstance(steps[0], AudioFeatures) and self._pipelines["Test"].environment.levels is None:
+        steps = [step.transformation for step in self._pipeline("Test").steps]
+        if len(steps) == 1 and isinstance(steps[0], AudioFeatures) and self._pipeline("Test").environment.levels is None:
             return InputContract(classes=tuple(self.labels), source=steps[0].source)
         if not trace:
             return InputContract(size=size, classes=tuple(self.labels))
-        pixels = find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image)
+        pixels = find_pixels(lambda image: self._pipeline("Test").run(image, "an image"), trace[0].image)
         order: ChannelOrder = "gray" if shape[0] == 1 else "BGR"
         for point in trace:
             order = point.transformation.order if isinstance(point.transformation, ColorSpace) else order
         if pixels:
             order = ORDERS.get(pixels.order, "")
-        return InputContract(order if size else "", size, pixels, tuple(self.labels))
+        return InputContract(order if size else "", size, pixels, tuple(self.labels), self.source)
 
     @cached_property
     def value_range(self) -> Range | None:
@@ -231,7 +239,7 @@ class StimuliProvider:
             dtype = before.image.dtype
             if point.title.startswith("implicit normalization") and dtype not in self._normalized:
                 self._normalized.add(dtype)
-                low = -1 if self._pipelines[set_name].environment.signed or dtype.kind == "i" else 0
+                low = -1 if self._pipeline(set_name).environment.signed or dtype.kind == "i" else 0
                 log.notice("normalizing the stimuli (%s) in the [%d;1] range", dtype, low)
 
 

@@ -249,27 +249,28 @@ class Scorer:
 
     def result(self) -> Score:
         """Return the score of all batches so far."""
-
-        def joined(key: str, empty: np.ndarray) -> np.ndarray:
-            return np.concatenate([part[key] for part in self._parts]) if self._parts else empty
-
-        numbers, table = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
-        errors = joined("errors", np.zeros(0)) if self.target.as_data else None
+        parts = self._parts or [_NOTHING]
+        found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         pixels = None
         if self._confusion is not None:
-            pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
-        alone = errors is None and pixels is None and len(self._class_names()) == 2
+            pixels = Pixels(found["hits"], found["counted"], self._confusion, tuple(self._shown))
+        is_binary = not self.target.as_data and pixels is None and len(self._class_names()) == 2
         return Score(
             self.target.name,
             self._class_names(),
             self.target.top_n,
             tuple(self._names),
-            joined("indices", numbers),
-            joined("labels", numbers),
-            joined("best", table),
-            joined("values", table.astype(np.float64)),
-            joined("ranks", numbers),
-            errors,
-            pixels,
-            margins=joined("margins", np.zeros(0)) if alone else None,
+            **{key: found[key] for key in ("indices", "labels", "best", "values", "ranks")},
+            errors=found["errors"] if self.target.as_data else None,
+            pixels=pixels,
+            margins=found["margins"] if is_binary else None,
         )
+
+
+_NOTHING = {
+    **dict.fromkeys(("indices", "labels", "ranks"), np.zeros(0, np.int64)),
+    **dict.fromkeys(("errors", "margins"), np.zeros(0)),
+    "best": np.zeros((0, 1), np.int64),
+    "values": np.zeros((0, 1)),
+}
+"""A batch without samples."""

@@ -207,7 +207,7 @@ def test_the_parameters_of_windows(ini):
 def _read(ini, text):
     return (
         build_provider(ini("[sp]\nSize=4\n[sp.Transformation]\nType=ApodizationTransformation\n" + text))
-        ._pipelines["Test"]
+        .pipelines.by_set["Test"]
         .steps[0]
         .transformation
     )
