@@ -17,7 +17,7 @@ _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared s
 _TEXTS = """
 Size: Size of the network input instead of SizeX and SizeY: X Y C, X C, or the length of a vector. With NbChannels: X Y.
 """
-_SCHEMA = Schema(
+SP = Schema(
     "sp",
     keys(
         _TEXTS,
@@ -41,7 +41,7 @@ _SCHEMA = Schema(
     "`[sp.ChannelsTransformation*]` transforms all of them. Their OnTheFly forms are applied last. Remaining integers are "
     "divided by the largest value of their type. The Learn set is transformed like the Validation set.",
 )
-_CONFIG = Schema(
+SP_CONFIG = Schema(
     "ConfigSection of sp",
     (
         Key("DataSignedMapping", Kind.BOOL, False, "Map n-bit integers v to (v - 2^(n-1)) / 2^(n-1)."),
@@ -90,11 +90,6 @@ class Environment:
     levels: Levels | None = None
 
 
-def provider_schemas() -> list[Schema]:
-    """Return the schemas of [sp] and of its ConfigSection."""
-    return [_SCHEMA, _CONFIG]
-
-
 def read_environment(document: Document, *, for_data: bool = True) -> Environment:
     """Return the declaration of the input, without reading data. Sets [sp]_SizeX, _SizeY and _NbChannels.
 
@@ -111,7 +106,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if for_data and len(sections) > 1:
         what = f"sections [{sections[1].name}] and [{section.name}] both declare the input"
         raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
-    values = _SCHEMA.read(section, _CONFIG)
+    values = SP.read(section, SP_CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
         ends = f"{values['QuantizationMin']:g} to {values['QuantizationMax']:g}"
         what = f"QuantizationLevels={values['QuantizationLevels']} from {ends} is not a valid quantization"

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from n2d2py.data.environment import Environment
-from n2d2py.data.transformations import Range, Transformation, reported
+from n2d2py.data.transformations.base import Range, Transformation, reported
 from n2d2py.errors import Location, N2D2Error
 
 

@@ -16,7 +16,7 @@ from n2d2py.data.database import Database
 from n2d2py.data.database.base import SETS, FileItems, Items
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
-from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
+from n2d2py.data.transformations.base import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.files import DamagedArray, read_npz
 from n2d2py.ini import COVERED, Document, Ignored, Key, Kind, Schema, Section, Values

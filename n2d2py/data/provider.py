@@ -13,14 +13,13 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.data import environment as sections
 from n2d2py.data.database import SETS, Database, read_database
-from n2d2py.data.environment import read_environment
+from n2d2py.data.environment import SP, SP_CONFIG, read_environment
 from n2d2py.data.pipeline import Pipeline, TracePoint, unite_ranges
 from n2d2py.data.pipelines import INFERENCE, STIMULI_DATA, Pipelines, read_pipelines
 from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.data.transformations import Range
+from n2d2py.data.transformations.base import Range
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.matrix import write_matrix
 from n2d2py.data.transformations.spectrum import AudioFeatures
@@ -245,7 +244,7 @@ class StimuliProvider:
 
 def provider_schemas() -> list[Schema]:
     """Return the schemas of [sp], of its ConfigSection and of its sub-sections other than steps."""
-    return [*sections.provider_schemas(), STIMULI_DATA]
+    return [SP, SP_CONFIG, STIMULI_DATA]
 
 
 def build_provider(

@@ -37,7 +37,7 @@ from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.text import read_table
-from n2d2py.data.transformations import Range, reported
+from n2d2py.data.transformations.base import Range, reported
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.geometry import resize_bilinear
 from n2d2py.errors import N2D2Error

@@ -7,8 +7,8 @@ from support.tables import every
 
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations import filters as kernels
+from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.crops import CentroidCrop, StripeRemove, Trim
 from n2d2py.data.transformations.filters import Filter, GradientFilter, MorphologicalReconstruction, Morphology, WallisFilter

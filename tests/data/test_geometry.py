@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.data.transformations import Inapplicable
+from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.data.transformations.color import ChannelExtraction, ColorSpace, gray
 from n2d2py.data.transformations.geometry import (
     BORDERS,

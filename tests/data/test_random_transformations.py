@@ -5,7 +5,7 @@ import pytest
 from support.errors import error_line
 from support.tables import every
 
-from n2d2py.data.transformations import read_transformation
+from n2d2py.data.transformations.base import read_transformation
 from n2d2py.data.transformations.filters import gaussian
 from n2d2py.data.transformations.geometry import Flip, RotatedSlice, SliceExtraction, resize_bilinear
 from n2d2py.data.transformations.random import Distortion, _Displacement

@@ -10,7 +10,7 @@ from support.tables import every
 
 from n2d2py.data import build_provider
 from n2d2py.data.decode import read_stimulus
-from n2d2py.data.transformations import Inapplicable
+from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.data.transformations.spectrum import DCT, DFT, WINDOWS, Apodization, MagnitudePhase, window
 
 

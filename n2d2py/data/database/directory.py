@@ -77,33 +77,29 @@ def list_directory(root: Path, known: dict[str, int], selection: FileSelection =
         listing.unmatched -= matching
         return bool(matching)
 
-    def visit(folder: str, depth: int, label: str, label_depth: int) -> None:
+    def visit(folder: str) -> None:
         names, folders = _entries(root / folder)
-        for name in names:
-            path = f"{folder}/{name}" if folder else name
-            extension = os.path.splitext(name)[1].lower()
+        parts, prefix = (folder.split("/"), f"{folder}/") if folder else ([], "")
+        label = selection.label_name + "".join(f"/{part}" for part in parts[: max(selection.label_depth, 0)])
+        for path in [f"{prefix}{name}" for name in names]:
+            extension = os.path.splitext(path)[1].lower()
             if masked(path) or (valid and extension not in valid):
                 continue
             if extension not in extensions:
                 listing.unreadable.append(path)
                 continue
             listing.files.append(path)
-            listing.labels.append(known.setdefault(readable(label), len(known)) if label_depth >= 0 else -1)
-        if depth != 0:
-            for name in folders:
-                path = f"{folder}/{name}" if folder else name
-                if (not folder and name in selection.skipped) or masked(path):
-                    continue
-                below = f"{label}/{name}" if label_depth > 0 else label
-                visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
+            listing.labels.append(known.setdefault(readable(label), len(known)) if selection.label_depth >= 0 else -1)
+        for name in folders if len(parts) != selection.depth else ():
+            if (folder or name not in selection.skipped) and not masked(f"{prefix}{name}"):
+                visit(f"{prefix}{name}")
 
-    start = "", selection.depth, selection.label_name, selection.label_depth
-    visit(*start)
+    visit("")
     nothing = not listing.files and not valid and len(listing.unmatched) == len(masks)
     if nothing and any(name.lower().endswith(TABLES) for name in listing.unreadable):
         extensions.update(TABLES)
         listing = Listing(unmatched=listing.unmatched)
-        visit(*start)
+        visit("")
     return listing
 
 
@@ -111,14 +107,10 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
     """Return the sorted names of the regular files and of the folders in a folder, without hidden ones."""
     try:
         with os.scandir(folder) as entries:
-            both = [
-                (entry.name, entry.is_dir())
-                for entry in entries
-                if not entry.name.startswith(".") and (entry.is_dir() or entry.is_file())
-            ]
+            shown = [entry for entry in entries if not entry.name.startswith(".")]
+            return sorted(one.name for one in shown if one.is_file()), sorted(one.name for one in shown if one.is_dir())
     except OSError as error:
         raise unreadable_error(folder, error) from None
-    return (sorted(name for name, is_folder in both if not is_folder), sorted(name for name, is_folder in both if is_folder))
 
 
 def _compile_mask(text: str) -> re.Pattern[str]:

@@ -42,9 +42,8 @@ Row = tuple[str, Sequence[tuple[str, Points | None]]]
 
 
 def _fraction_keys(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
-    return fraction("Learn", learn, "Learning set: fraction of the stimuli."), fraction(
-        "Validation", validation, "Validation set: fraction of the stimuli."
-    )
+    doc = "set: fraction of the stimuli."
+    return fraction("Learn", learn, f"Learning {doc}"), fraction("Validation", validation, f"Validation {doc}")
 
 
 def _path_key(name: str, default: str) -> Key:
@@ -73,10 +72,8 @@ def _database(
     if not present:
         what = f"{folder} contains none of the files that are listed"
         raise N2D2Error("E416", what, remedy="set DataPath to the unpacked data set")
-    if len(present) < len(records):
-        log.notice(
-            "%s: %d of %d files that are listed are absent", values["Type"].strip(), len(records) - len(present), len(records)
-        )
+    if absent := len(records) - len(present):
+        log.notice("%s: %d of %d files that are listed are absent", values["Type"].strip(), absent, len(records))
     default: str = values.as_dict().get("DefaultLabel", "")
     first = [default] if default else []
     ids = {label: index for index, label in enumerate([*first, *known])}
@@ -90,9 +87,7 @@ def _database(
     if isinstance(how, Partition):
         sets = partition(labels, how, context.seed, values.section.location)
     else:
-        sets = {
-            one: np.array([index for index, file in enumerate(items.files) if how.get(file) == one], np.int64) for one in SETS
-        }
+        sets = {one: np.flatnonzero([how.get(file) == one for file in items.files]) for one in SETS}
     return Database(items, labels, tuple(ids), sets, maps)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -238,7 +240,9 @@ def _plain_value(value: object) -> str:
 
 _SUFFIX = "Transformation"
 _REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
-_TYPES: Registry[type[Transformation]] = Registry("the transformation")
+_TYPES: Registry[type[Transformation]] = Registry(
+    "the transformation", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
+)
 _ON_LABELS = "crops by pixel-wise labels"
 _CLOSED = "is not part of the public N2D2"
 _UNSUPPORTED = {
