@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -115,7 +116,8 @@ def load_statistics(file: Path, key: str) -> ImageStatistics | None:
         stored = read_npz(file)
         if str(stored.pop("key")) != key:
             return None
-        return ImageStatistics(**{name: data if data.ndim == 3 else data.tolist() for name, data in stored.items()})
+        found: dict[str, Any] = {name: data if data.ndim == 3 else data.tolist() for name, data in stored.items()}
+        return ImageStatistics(**found)
     except (OSError, DamagedArray, KeyError, TypeError):
         return None
 

@@ -21,8 +21,8 @@ from n2d2py.data.preprocessing import find_pixels
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations.base import Range
 from n2d2py.data.transformations.color import ColorSpace
-from n2d2py.data.transformations.matrix import write_matrix
 from n2d2py.data.transformations.spectrum import AudioFeatures
+from n2d2py.data.transformations.values import write_matrix
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
 from n2d2py.graph.inputs import ORDERS, ChannelOrder, InputContract

@@ -62,7 +62,7 @@ class Stimuli:
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Stimuli:
         """Return the stimuli at these positions, in this order, as independent ones."""
-        chosen = np.asarray(positions, np.int64).reshape(-1).tolist()
+        chosen: list[int] = np.asarray(positions, np.int64).reshape(-1).tolist()
         if chosen and not (min(chosen) >= 0 and max(chosen) < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
 

@@ -260,9 +260,13 @@ class Scorer:
             self._class_names(),
             self.target.top_n,
             tuple(self._names),
-            **{key: found[key] for key in ("indices", "labels", "best", "values", "ranks")},
-            errors=found["errors"] if self.target.as_data else None,
-            pixels=pixels,
+            found["indices"],
+            found["labels"],
+            found["best"],
+            found["values"],
+            found["ranks"],
+            found["errors"] if self.target.as_data else None,
+            pixels,
             margins=found["margins"] if is_binary else None,
         )
 

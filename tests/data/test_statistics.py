@@ -8,7 +8,7 @@ from support.tables import every
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
 from n2d2py.data.pipelines import compute_statistics
-from n2d2py.data.transformations.matrix import AffineTransformation, read_matrix, write_matrix
+from n2d2py.data.transformations.values import AffineTransformation, read_matrix, write_matrix
 from n2d2py.errors import InternalError
 
 DATABASE = (

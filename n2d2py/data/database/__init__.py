@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import annotated, arrays, directory, gtsrb, idx, labelled, tables
+from n2d2py.data.database import annotated, arrays, directory, idx, labelled, tables
 from n2d2py.data.database.base import SETS, ConcatItems, Context, Database, Partition, load, partition, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.selection import (

@@ -10,7 +10,7 @@ import zlib
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
     return np.memmap(path, np.uint8, "r", header, shape)
 
 
-def _read_shape(file: IO[bytes], path: Path, axes: int | None) -> tuple[int, ...]:
+def _read_shape(file: BinaryIO | gzip.GzipFile, path: Path, axes: int | None) -> tuple[int, ...]:
     start = file.read(4)
     known = len(start) == 4 and start[:3] == bytes((0, 0, _UNSIGNED_BYTE)) and start[3] in ((axes,) if axes else (2, 3, 4))
     sizes = file.read(4 * start[3]) if known else b""

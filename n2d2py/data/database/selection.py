@@ -17,7 +17,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.database.base import SETS, Database, FileItems, Items, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
 from n2d2py.data.transformations.base import APPLY_TO, reported
-from n2d2py.data.transformations.labels import label_id
+from n2d2py.data.transformations.values import label_id
 from n2d2py.ini import Key, Kind, Schema, Section
 
 FILTER_ROIS = Schema(

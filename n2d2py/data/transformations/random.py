@@ -246,7 +246,7 @@ class _JpegRoundTrip(Transformation):
 
         require_bytes(image, 1, 3)
         _, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, self.quality])
-        return cv2.imdecode(data, cv2.IMREAD_UNCHANGED).reshape(image.shape)
+        return np.asarray(cv2.imdecode(data, cv2.IMREAD_UNCHANGED)).reshape(image.shape)
 
 
 @transformation(
