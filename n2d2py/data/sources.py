@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -190,7 +189,11 @@ def _open_sounds(data: InputData, shape: tuple[int, ...], source: AudioSource) -
         if x.ndim != 2 or x.dtype != np.int16 or not len(x):
             what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
             raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
-        names, read = data.titles(len(x)), partial(np.take, x, axis=0)
+        names = data.titles(len(x))
+
+        def read(index: int) -> np.ndarray:
+            return x[index]
+
     return Stimuli(names, labels, shape, lambda index: source.stimulus(read(index), shape), raw=read)
 
 

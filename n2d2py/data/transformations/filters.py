@@ -64,13 +64,20 @@ def gabor(width: int, height: int, theta: float, sigma: float, wavelength: float
     return _zero_sum(envelope * np.cos(2 * np.pi / wavelength * along + psi) / (2 * np.pi * sigma * wide))
 
 
-_KERNELS = ("*", "Gaussian", "LoG", "LaplacianOfGaussian", "DoG", "DifferenceOfGaussian", "Gabor")
+_KERNELS = {
+    "Gaussian": (gaussian, ("Sigma",)),
+    **dict.fromkeys(("LoG", "LaplacianOfGaussian"), (laplacian_of_gaussian, ("Sigma",))),
+    **dict.fromkeys(("DoG", "DifferenceOfGaussian"), (difference_of_gaussians, ("Sigma1", "Sigma2"))),
+    "Gabor": (gabor, ("Theta", "Sigma", "Lambda", "Psi", "Gamma")),
+}
+"""Function of width, height and these keys, without `Kernel.`."""
+
 _SIGMA = float(np.sqrt(2.0))
 
 
 @transformation(
     "Filter",
-    Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=_KERNELS),
+    Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=("*", *_KERNELS)),
     Key("Kernel.SizeX", Kind.UINT, 0, "Width of the kernel.", maximum=1023),
     Key("Kernel.SizeY", Kind.UINT, 0, "Height of the kernel.", maximum=1023),
     Key("Kernel.Mat", Kind.FLOATS, (), "Kernel values in row-major order, for Kernel=*. Without sizes, the kernel is square."),
@@ -140,17 +147,10 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
             raise values.fail("E417", f"{key}={values[key]:g} is not positive", "give a value above 0", key)
-    size, sigma = (values["Kernel.SizeX"], values["Kernel.SizeY"]), values["Kernel.Sigma"]
-    if name == "Gabor":
-        theta, psi = np.deg2rad(values["Kernel.Theta"]), np.deg2rad(values["Kernel.Psi"])
-        return gabor(*size, theta, sigma, values["Kernel.Lambda"], psi, values["Kernel.Gamma"])
-    if name == "Gaussian":
-        kernel = gaussian(*size, sigma)
-    elif name in ("LoG", "LaplacianOfGaussian"):
-        kernel = laplacian_of_gaussian(*size, sigma)
-    else:
-        kernel = difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
-    return kernel if values["Kernel.Positive"] else -kernel
+    function, keys = _KERNELS[name]
+    numbers = [np.deg2rad(values[f"Kernel.{key}"]) if key in ("Theta", "Psi") else values[f"Kernel.{key}"] for key in keys]
+    kernel = function(values["Kernel.SizeX"], values["Kernel.SizeY"], *numbers)
+    return kernel if values["Kernel.Positive"] or name == "Gabor" else -kernel
 
 
 @transformation(
