@@ -271,7 +271,7 @@ def data_path(
 
 
 def _data_root(values: Values, key: str) -> str:
-    from n2d2py.ini.paths import read_environment_variable
+    from n2d2py.ini.document import read_environment_variable
 
     root = read_environment_variable("N2D2_DATA")
     if not root:
