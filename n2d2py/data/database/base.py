@@ -15,7 +15,7 @@ import numpy as np
 from n2d2py.data.decode import as_image, read_stimulus, to_sample_type
 from n2d2py.errors import InternalError, Location, N2D2Error, suggest
 from n2d2py.ini import CACHES, REQUIRED, Ignored, Key, Kind, Schema, Section, Values, resolve_path
-from n2d2py.ini.paths import read_environment_variable
+from n2d2py.ini.document import read_environment_variable
 from n2d2py.registry import Registry
 
 SETS = ("Learn", "Validation", "Test")
