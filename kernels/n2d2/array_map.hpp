@@ -2,8 +2,7 @@
 //
 // Config: type Axes, Function; plane Output. Operands are elements of planes, or constant arrays. Input and output are
 // disjoint.
-#ifndef N2D2_ARRAY_MAP_HPP
-#define N2D2_ARRAY_MAP_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -212,5 +211,3 @@ N2D2_INLINE void arrayMap(const A* a, const B* b, const C* c, unsigned char* out
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_MAP_HPP

@@ -3,8 +3,7 @@
 //   arrayMatMul  out[...][m][n] = scale * sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
 //   arrayConvPool   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
 //                 maximum, its position, average, p-norm. What lies outside the input is left out.
-#ifndef N2D2_ARRAY_MATMUL_HPP
-#define N2D2_ARRAY_MATMUL_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -30,15 +29,12 @@ struct ProductTile {
     template <int Rows, int Columns>
     static N2D2_INLINE void run(const A* left, const B* right, double factor, R* to) {
         W total[Rows][Columns] = {};
-        for (long k = 0; k < K; ++k) {
-            N2D2_UNROLL
-            for (int i = 0; i < Rows; ++i) {
+        for (long k = 0; k < K; ++k)
+            N2D2_UNROLL_FOR(i, Rows) {
                 const W x = static_cast<W>(left[i * LM + k * LK]);
-                N2D2_UNROLL
-                for (int j = 0; j < Columns; ++j)
+                N2D2_UNROLL_FOR(j, Columns)
                     total[i][j] = widePlus(total[i][j], productOf<R>(x, static_cast<W>(right[k * RK + j * RN])));
             }
-        }
         for (int i = 0; i < Rows; ++i)
             for (int j = 0; j < Columns; ++j)
                 to[i * OM + j * ON] = static_cast<R>(scaledSum(total[i][j], factor));
@@ -241,5 +237,3 @@ N2D2_INLINE void arrayPool(const A* in, R* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_MATMUL_HPP

@@ -2,8 +2,7 @@
 //
 // Sums are made in double (of integers in 64 bits) from the first element to the last. Config: planes Input, Output;
 // types Kept, Reduced (loops, array.hpp), Function.
-#ifndef N2D2_ARRAY_REDUCE_HPP
-#define N2D2_ARRAY_REDUCE_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -208,5 +207,3 @@ N2D2_INLINE void arrayCumSum(const T* in, T* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_REDUCE_HPP

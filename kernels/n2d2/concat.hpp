@@ -6,10 +6,8 @@
 // few channels are rescaled together.
 // Config: planes Input, Output; types Sum, Epilogue, Isa; enum Channel, InputZero, Serial, Reverse.
 // Line order: out line y is stored while the lines >= y (with Reverse: <= y) of all inputs are intact.
-#ifndef N2D2_CONCAT_HPP
-#define N2D2_CONCAT_HPP
+#pragma once
 
-#include <cstring>
 #include <type_traits>
 
 #include "n2d2/pointwise.hpp"
@@ -108,5 +106,3 @@ N2D2_INLINE void concat(const unsigned char* const* in, unsigned char* out,
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_CONCAT_HPP

@@ -14,8 +14,7 @@
 // An operand is a struct { typedef ... Plane, Extent (the plane of the output); static constexpr Sum zero(), weight(), shift(); } of the
 // layer, an element-wise layer has `typedef Terms<Sum, SumTerms, operand0, operand1, ...> Operands`.
 // Config: plane Output; types Operands, Epilogue, Isa; enum PerChannel, Serial, Reverse. May be in place (pointwise.hpp).
-#ifndef N2D2_ELEMWISE_HPP
-#define N2D2_ELEMWISE_HPP
+#pragma once
 
 #include <cmath>
 
@@ -155,5 +154,3 @@ namespace n2d2 {
 N2D2_LAYER(elemwise, Elemwise<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_ELEMWISE_HPP

@@ -4,8 +4,7 @@
 //
 // Input and output are disjoint. Config: planes Input, Output; types Epilogue, Isa and Parameters with the static functions alpha(),
 // beta(), k(); enum Window.
-#ifndef N2D2_LRN_HPP
-#define N2D2_LRN_HPP
+#pragma once
 
 #include <cmath>
 
@@ -49,5 +48,3 @@ N2D2_INLINE void lrn(const unsigned char* in, unsigned char* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_LRN_HPP

@@ -4,8 +4,7 @@
 //
 // Config: planes Input, Output; types Epilogue, Isa; enum PadTop, PadLeft, InputZero, Serial, Reverse.
 // Line order: out line y is stored while in lines >= y - PadTop (with Reverse: <= y - PadTop) are intact.
-#ifndef N2D2_PADDING_HPP
-#define N2D2_PADDING_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -45,5 +44,3 @@ struct Padding {
 N2D2_LAYER(padding, Padding<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_PADDING_HPP

@@ -3,8 +3,7 @@
 // Output positions that agree modulo the stride gather the same taps of the kernel: those u with (position + pad - u) a multiple of the
 // stride, from neighbouring input positions. A phase is thus a convolution with these taps, last first, whose outputs are every
 // StrideHeight-th line and StrideWidth-th pixel of the plane.
-#ifndef N2D2_PHASES_HPP
-#define N2D2_PHASES_HPP
+#pragma once
 
 #include "n2d2/convolution.hpp"
 
@@ -33,5 +32,3 @@ struct PhasePlane {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PHASES_HPP

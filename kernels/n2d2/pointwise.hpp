@@ -10,10 +10,8 @@
 //
 // Reader: constructed from the input bases and a line number; at(i, c) gives element i counted from the last
 // pixel(x), c being its channel; enum Packed says whether all inputs are one run per line.
-#ifndef N2D2_POINTWISE_HPP
-#define N2D2_POINTWISE_HPP
+#pragma once
 
-#include <cstring>
 #include <type_traits>
 
 #include "n2d2/output.hpp"
@@ -32,11 +30,9 @@ struct PointwiseRun {
     static N2D2_INLINE void tile(const Reader& reader, int first, Out* out) {
         alignas(64) decltype(reader.at(0, 0)) values[Count];
         if (Tile <= 4) {
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+            N2D2_UNROLL_FOR(i, Count)
                 values[i] = reader.at(first + i, first + i);
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+            N2D2_UNROLL_FOR(i, Count)
                 out[first + i] = Epilogue::apply(values[i], PerChannel ? first + i : 0);
             return;
         }
@@ -145,5 +141,3 @@ struct SameShape {
 
 #define N2D2_BIND_RUNS
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_POINTWISE_HPP

@@ -22,10 +22,7 @@
 // poolMaxLines and poolAverageLines are global pools that take some lines of the input at a time, from the first to the
 // last, and keep their partial results, one for each channel, from byte Cfg::Kept of the output's base on. The call with the last line
 // stores the output.
-#ifndef N2D2_POOL_HPP
-#define N2D2_POOL_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
@@ -296,5 +293,3 @@ N2D2_LAYER(poolMaxLines, PoolLines<Cfg, PoolMax<Cfg, Portable> >)
 N2D2_LAYER(poolAverageLines, PoolLines<Cfg, PoolAverage<Cfg, Portable> >)
 
 }  // namespace n2d2
-
-#endif  // N2D2_POOL_HPP

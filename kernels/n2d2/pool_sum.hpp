@@ -12,8 +12,7 @@
 // Stack: two pixels of a tile, and the columns kept.
 // Config: planes Input, Other, Output; types Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
 // PadTop, PadLeft, PooledHeight, PooledWidth, Streaming.
-#ifndef N2D2_POOL_SUM_HPP
-#define N2D2_POOL_SUM_HPP
+#pragma once
 
 #include <type_traits>
 
@@ -37,15 +36,11 @@ struct PoolAdd<T, true> {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolSum {
-    N2D2_PLANES(Cfg);
+    N2D2_WINDOWS(Cfg);
     typedef typename Cfg::Other Other;
     typedef typename Input::Type T;
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         SW = Cfg::StrideWidth,
-        H = Input::Height,
-        W = Input::Width,
         C = Output::Channels,
         Most = 256 / int(sizeof(T)),
         Tile = int(C) < int(Most) ? int(C) : int(Most),
@@ -184,5 +179,3 @@ struct PoolSum {
 N2D2_LAYER(poolSum, PoolSum<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_POOL_SUM_HPP

@@ -6,8 +6,7 @@
 // output; types Sum, Epilogue, Isa; enum Rows, Depth, Columns, LeftFirst, LeftRow, LeftDepth, LeftZero, RightFirst, RightDepth,
 // RightColumn, RightZero, OutFirst, OutRow, OutColumn: where the first element lies, and the steps of each axis.
 // The output lies apart from both inputs.
-#ifndef N2D2_PRODUCT_HPP
-#define N2D2_PRODUCT_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/pointwise.hpp"
@@ -90,5 +89,3 @@ N2D2_INLINE void product(const unsigned char* left, const unsigned char* right, 
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_PRODUCT_HPP

@@ -6,8 +6,7 @@
 // Both planes are HWC in memory, so elements move whenever more than one axis is longer than 1. Input and output
 // are disjoint. An image as a vector, and back, is a matrix of pixels and channels transposed (n2d2/transposed.hpp).
 // Config: planes Input, Output; types Epilogue, Isa.
-#ifndef N2D2_RESHAPE_HPP
-#define N2D2_RESHAPE_HPP
+#pragma once
 
 #include <type_traits>
 
@@ -75,5 +74,3 @@ struct Reshape {
 N2D2_LAYER(reshape, Reshape<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_RESHAPE_HPP

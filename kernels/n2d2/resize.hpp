@@ -9,10 +9,7 @@
 //
 // Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight, enum Zero.
 // Line order: out line y is stored while in lines >= floor(y * H / OH), or y0 of line y (with Reverse: <=, or <= y1), are intact.
-#ifndef N2D2_RESIZE_HPP
-#define N2D2_RESIZE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/pointwise.hpp"
 
@@ -117,5 +114,3 @@ N2D2_LAYER(resizeNearest, ResizeNearest<Cfg>)
 N2D2_LAYER(resizeBilinear, ResizeBilinear<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_RESIZE_HPP

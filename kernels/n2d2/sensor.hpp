@@ -3,8 +3,7 @@
 //
 // Config: type Value; enum Axes, Frames, FrameMajor (the axes of a sample are next to each other); static Value value(int axis,
 // std::int16_t sample).
-#ifndef N2D2_SENSOR_HPP
-#define N2D2_SENSOR_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -40,5 +39,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_SENSOR_HPP

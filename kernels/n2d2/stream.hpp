@@ -5,10 +5,7 @@
 //   streamEnd()                behind the last of them, before another thread reads
 //
 // Without SSE2, and with -DN2D2_ISA_PORTABLE, streamed() is false.
-#ifndef N2D2_STREAM_HPP
-#define N2D2_STREAM_HPP
-
-#include <cstdint>
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -49,5 +46,3 @@ N2D2_INLINE void streamEnd() {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_STREAM_HPP

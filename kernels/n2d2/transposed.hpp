@@ -4,10 +4,7 @@
 //
 // A block of 16 x 16 elements lies in a local array, whose halves are interleaved four times: each time the bits of an element's
 // place, row before column, rotate by one. Compilers have instructions for interleaving on every processor with vectors.
-#ifndef N2D2_TRANSPOSED_HPP
-#define N2D2_TRANSPOSED_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/parallel.hpp"
 
@@ -69,5 +66,3 @@ struct Transposed {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_TRANSPOSED_HPP

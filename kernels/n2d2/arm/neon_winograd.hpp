@@ -2,8 +2,7 @@
 //
 // A word of a row of weights, [8 outputs][2 inputs], is loaded with its inputs taken apart; each is multiplied with one input of a tile. Bytes
 // count as signed ones, unsigned ones - 128, as the bias of the panels expects on ARM.
-#ifndef N2D2_ARM_NEON_WINOGRAD_HPP
-#define N2D2_ARM_NEON_WINOGRAD_HPP
+#pragma once
 
 #include "n2d2/arm/neon_finish.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -82,8 +81,7 @@ struct WinogradMicrokernel : TransformedWeights {
     struct Step {
         int16x8_t x[Count];
         N2D2_INLINE Step(const std::uint8_t* from, int tile) {
-            N2D2_UNROLL
-            for (int t = 0; t < Count; ++t)
+            N2D2_UNROLL_FOR(t, Count)
                 x[t] = vld1q_s16(elementsOf<std::int16_t>(from + t * static_cast<long>(tile)));
         }
         template <int>
@@ -96,8 +94,7 @@ struct WinogradMicrokernel : TransformedWeights {
         enum : int { Vectors = (Outputs + 3) / 4, Eights = (Outputs + 7) / 8, Bytes = 32 * Eights };
         int16x8_t first[Eights], second[Eights];
         N2D2_INLINE explicit Row(const std::int8_t* from) {
-            N2D2_UNROLL
-            for (int e = 0; e < Eights; ++e) {
+            N2D2_UNROLL_FOR(e, Eights) {
                 const int16x8x2_t apart = vld2q_s16(elementsOf<std::int16_t>(from + 32 * e));
                 first[e] = apart.val[0];  // GCC keeps an array of pairs on the stack
                 second[e] = apart.val[1];
@@ -105,8 +102,7 @@ struct WinogradMicrokernel : TransformedWeights {
         }
         template <int Index>
         N2D2_INLINE void add(int32x4_t (&sums)[Vectors], int16x8_t x) const {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 const int16x8_t a = first[v / 2], b = second[v / 2];
                 sums[v] = v % 2 == 0 ? multiplyLow<2 * Index>(sums[v], a, x) : multiplyHigh<2 * Index>(sums[v], a, x);
                 sums[v] = v % 2 == 0 ? multiplyLow<2 * Index + 1>(sums[v], b, x) : multiplyHigh<2 * Index + 1>(sums[v], b, x);
@@ -141,8 +137,7 @@ struct WinogradMicrokernel : TransformedWeights {
         static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][Vectors], int output, const At& at) {
             const InOrder first = {output};
             const PanelEpilogue<Epilogue, Outputs> epilogue(first);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 epilogue.store(sums[p], at(p) + output);
         }
     };
@@ -150,5 +145,3 @@ struct WinogradMicrokernel : TransformedWeights {
 
 }  // namespace neon
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_WINOGRAD_HPP

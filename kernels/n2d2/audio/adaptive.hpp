@@ -1,7 +1,6 @@
 // Levels of bands to the features of TFLite Micro's audio front end: noise reduction, gain control, logarithm. Integers throughout;
 // n2d2py/arithmetic/micro_frontend.py has the formulas.
-#ifndef N2D2_AUDIO_ADAPTIVE_HPP
-#define N2D2_AUDIO_ADAPTIVE_HPP
+#pragma once
 
 #include "n2d2/audio/logarithm.hpp"
 
@@ -38,5 +37,3 @@ inline std::int32_t audioAdapted(std::uint32_t level, bool isOdd, std::uint32_t&
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_ADAPTIVE_HPP

@@ -1,7 +1,6 @@
 // Fourier transform of real values in 16 bits, and powers of 32 bits: n2d2py/arithmetic/power_spectrum.py and, for a source that adapts,
 // micro_frontend.py have the formulas. Config: see input.hpp.
-#ifndef N2D2_AUDIO_FOURIER_HPP
-#define N2D2_AUDIO_FOURIER_HPP
+#pragma once
 
 #include "n2d2/audio/packed.hpp"
 
@@ -67,21 +66,18 @@ N2D2_INLINE void audioTransformFour(std::uint32_t* at, const std::uint32_t* turn
     audioLoad<0>(at, a);
     audioLoad<Apart>(at, c);
     audioLoad<0>(turns, turn);
-    N2D2_UNROLL
-    for (int i = 0; i < AudioWidth; ++i) {
+    N2D2_UNROLL_FOR(i, AudioWidth) {
         a[i] = Form::first(a[i]);
         c[i] = Form::turned(c[i], turn[i]);
         audioSumAndDifference<Form::Halves>(a[i], c[i]);
     }
     audioLoad<2 * Apart>(at, b);
     audioLoad<2>(turns, turn);
-    N2D2_UNROLL
-    for (int i = 0; i < AudioWidth; ++i)
+    N2D2_UNROLL_FOR(i, AudioWidth)
         b[i] = Form::turned(b[i], turn[i]);
     audioLoad<3 * Apart>(at, d);
     audioLoad<4>(turns, turn);
-    N2D2_UNROLL
-    for (int i = 0; i < AudioWidth; ++i) {
+    N2D2_UNROLL_FOR(i, AudioWidth) {
         d[i] = Form::turned(d[i], turn[i]);
         audioSumAndDifference<Form::Halves>(b[i], d[i]);
         audioSumAndDifference<false>(a[i], b[i]);
@@ -210,5 +206,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_FOURIER_HPP

@@ -8,8 +8,7 @@
 // (adaptive.hpp), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions
 // of an index window (two values in a word), turn (cosine and sine in a word), rotation (cosines of 32 bits), tap (of the resampling, from
 // the middle on), offset, bins (of a slope, all from FirstBin on), cosine (of all coefficients), logarithm (between 1 and 2), gain, weight (of the bins, in 2^-15 or 2^-12); static Value value(std::int32_t feature).
-#ifndef N2D2_AUDIO_INPUT_HPP
-#define N2D2_AUDIO_INPUT_HPP
+#pragma once
 
 #include "n2d2/audio/adaptive.hpp"
 #include "n2d2/audio/pcen.hpp"
@@ -231,5 +230,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_INPUT_HPP

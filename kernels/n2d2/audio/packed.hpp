@@ -1,6 +1,5 @@
 // Complex numbers of 16 bits, in memory the real part in the low half of a word: a word with DSP instructions, else two integers.
-#ifndef N2D2_AUDIO_PACKED_HPP
-#define N2D2_AUDIO_PACKED_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -187,5 +186,3 @@ N2D2_INLINE std::uint32_t audioMagnitudes(AudioNumber x) {
 #endif
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_PACKED_HPP

@@ -11,8 +11,7 @@
 // ResizeHeight: 0 and 0 for the size of the input, N and 0 for the shorter side; CropWidth, CropHeight: the centre, 0 for all; Fill: the
 // byte of the margins of a resize that keeps the aspect ratio, -1 without one, and FillDown: its size is rounded down; FlipColumns and
 // FlipRows: the frame is mirrored; static Value value(int channel, std::uint32_t byte).
-#ifndef N2D2_FRAME_INPUT_HPP
-#define N2D2_FRAME_INPUT_HPP
+#pragma once
 
 #include "n2d2/frame/format.hpp"
 #include "n2d2/frame/weights.hpp"
@@ -128,8 +127,7 @@ private:
     N2D2_INLINE void across(Weights& weights, const Line& line, int x, std::uint32_t* values) const {
         std::uint32_t pixel[Channels], total = 0;
         const bool isImage = inside(columns_, x);
-        N2D2_UNROLL
-        for (int c = 0; c < Channels; ++c)
+        N2D2_UNROLL_FOR(c, Channels)
             values[c] = isImage ? 0 : 256u * static_cast<std::uint32_t>(Cfg::Fill);
         if (!isImage)
             return;
@@ -138,12 +136,10 @@ private:
             const std::uint32_t weight = weights.at(source);
             frameChannels<typename Cfg::Format, Channels, Cfg::BlueFirst>(line, columns_.start + source, pixel);
             total += weight;
-            N2D2_UNROLL
-            for (int c = 0; c < Channels; ++c)
+            N2D2_UNROLL_FOR(c, Channels)
                 values[c] += weight * pixel[c];
         }
-        N2D2_UNROLL
-        for (int c = 0; c < Channels; ++c)
+        N2D2_UNROLL_FOR(c, Channels)
             values[c] = (256 * values[c] + total / 2) / total;
     }
 
@@ -168,8 +164,7 @@ private:
             std::uint32_t values[Channels];
             across(columns, line, x, values);
             Value* const out = at(input, row_, x);
-            N2D2_UNROLL
-            for (int c = 0; c < Channels; ++c) {
+            N2D2_UNROLL_FOR(c, Channels) {
                 const int i = x * Channels + c;
                 const std::uint32_t sum = sums_[0][i] + weight * values[c];
                 const std::uint32_t after = next * values[c] + (Kept == 2 ? sums_[Kept - 1][i] : 0);
@@ -199,8 +194,7 @@ private:
                 std::uint32_t values[Channels];
                 across(columns, line, x, values);
                 Value* const out = at(input, more ? row_ : 0, x);
-                N2D2_UNROLL
-                for (int c = 0; c < Channels; ++c) {
+                N2D2_UNROLL_FOR(c, Channels) {
                     std::uint32_t& kept = sums_[0][x * Channels + c];
                     if (more)
                         out[c] = stored(c, before * kept + weight * values[c], before + weight);
@@ -214,5 +208,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_FRAME_INPUT_HPP

@@ -8,8 +8,7 @@
 //               to fewer pixels. A shift keeps sums below 2^16.
 //
 // A whole number each; what they are used for divides by their sum. Sides have at most 16384 pixels, so all fits 32 bits.
-#ifndef N2D2_FRAME_WEIGHTS_HPP
-#define N2D2_FRAME_WEIGHTS_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -101,5 +100,3 @@ N2D2_INLINE std::uint32_t frameTotal(const Weights& weights) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_FRAME_WEIGHTS_HPP

@@ -5,8 +5,7 @@
 // have no weights: the sums begin and end with the input's zero point instead. Constants of a channel: its bias, twice its multiplier,
 // nine weights in a row of twelve bytes; where sums are doubled (lanes::Rounding) an addend and a shift, as in pixel_pairs.hpp, come after the
 // multiplier. q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1.
-#ifndef N2D2_MCU_COLUMN_DEPTHWISE_HPP
-#define N2D2_MCU_COLUMN_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/pixel_pairs.hpp"
@@ -280,5 +279,3 @@ struct ColumnDepthwise<Cfg, typename Exists<Cfg::Columns>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_COLUMN_DEPTHWISE_HPP

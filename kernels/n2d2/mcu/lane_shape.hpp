@@ -1,6 +1,5 @@
 // The shape of a layer as constants that one function reads for all layers.
-#ifndef N2D2_MCU_LANE_SHAPE_HPP
-#define N2D2_MCU_LANE_SHAPE_HPP
+#pragma once
 
 #include "n2d2/plane.hpp"
 
@@ -141,5 +140,3 @@ N2D2_INLINE void placeTaps(const Shape& s, const unsigned char* const* rows, int
 
 }  // namespace lanes
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_LANE_SHAPE_HPP

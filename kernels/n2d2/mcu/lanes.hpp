@@ -21,10 +21,7 @@
 // are clamped further at once where the layer asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`. The upper word of 2 m
 // times a sum is that of 2 m - 2^32 times it, and the sum: one SMMLAR too, or SMMLA without rounding. The shift that follows is SMMLSR
 // with -2^(32 - shift); one less in a number below 0 sends its ties away from it.
-#ifndef N2D2_MCU_LANES_HPP
-#define N2D2_MCU_LANES_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -546,5 +543,3 @@ N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, int quads, std::uint
 
 }  // namespace lanes
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_LANES_HPP

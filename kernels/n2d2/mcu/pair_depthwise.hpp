@@ -1,8 +1,5 @@
 // Depthwise convolution by pairs of taps (pairs.hpp): one function for all layers, which reads their shapes from constants.
-#ifndef N2D2_MCU_PAIR_DEPTHWISE_HPP
-#define N2D2_MCU_PAIR_DEPTHWISE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/pairs.hpp"
@@ -77,5 +74,3 @@ struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_PAIR_DEPTHWISE_HPP

@@ -7,8 +7,7 @@
 //   biases; weights of two taps, four channels, for all pairs of taps; multipliers, or both words of doubled sums
 //
 // Results as in lanes.hpp.
-#ifndef N2D2_MCU_PAIRS_HPP
-#define N2D2_MCU_PAIRS_HPP
+#pragma once
 
 #include "n2d2/mcu/lanes.hpp"
 
@@ -124,5 +123,3 @@ N2D2_PAIRS_KERNELS(lanes::Once, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT
 
 }  // namespace pairs
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_PAIRS_HPP

@@ -17,8 +17,7 @@
 // outputs, an addend of both and a shift of both follow: mulhsu(sum, 2 m) is rounded once, with 2^(shift-1) and the zero point less the
 // highest result in the addend; mulhsu(2 sum, 2 m), which has a bit more, twice, two less for ties below 0. Clamps do not jump: of x - high what is negative
 // stays, of that plus high - low what is not. A shift by -1 is one by 31, which leaves 0 in the byte that is stored.
-#ifndef N2D2_MCU_PIXEL_PAIRS_HPP
-#define N2D2_MCU_PIXEL_PAIRS_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -371,5 +370,3 @@ N2D2_PIXELS_KERNELS(lanes::Once, N2D2_PIXELS_ONCE, N2D2_PIXELS_WORDS)
 
 }  // namespace pixels
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_PIXEL_PAIRS_HPP

@@ -1,6 +1,5 @@
 // Sums of average pools of bytes, four channels at a time in registers.
-#ifndef N2D2_MCU_QUAD_POOL_HPP
-#define N2D2_MCU_QUAD_POOL_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -58,5 +57,3 @@ struct QuadPoolAverage<Cfg, Add, true> : PoolAverage<Cfg, Portable> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_QUAD_POOL_HPP

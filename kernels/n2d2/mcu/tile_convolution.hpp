@@ -2,10 +2,7 @@
 //
 // Pairs of lines come in their order. Where the output lies over the input, the first stored line of a pair may cover one line of inputs that
 // the pair still needs: that one is copied.
-#ifndef N2D2_MCU_TILE_CONVOLUTION_HPP
-#define N2D2_MCU_TILE_CONVOLUTION_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/lane_convolution.hpp"
 #include "n2d2/mcu/tiles.hpp"
@@ -136,5 +133,3 @@ struct TileConvolution<Cfg, typename Exists<Cfg::Transformed>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_TILE_CONVOLUTION_HPP

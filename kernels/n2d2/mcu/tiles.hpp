@@ -13,8 +13,7 @@
 //   [16 positions][pair of channels][4 outputs];  (bias, multiplier) of each output;  second words of doubled sums (lanes.hpp)
 //
 // Results as in lanes.hpp. FrameBytes: of the stack, for `make size`, as the compiler does not know them.
-#ifndef N2D2_MCU_TILES_HPP
-#define N2D2_MCU_TILES_HPP
+#pragma once
 
 #include "n2d2/mcu/lanes.hpp"
 
@@ -329,5 +328,3 @@ N2D2_TILES_KERNELS(lanes::Once, N2D2_TILES_ONCE, 48)
 
 }  // namespace tiles
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_TILES_HPP

@@ -5,8 +5,7 @@
 // for each tap the weights of all outputs (of all channels, in a depthwise layer).
 // q = clamp(zero + ((sum * m + 2^31) >> 32)) is (VMULHSU(sum, 2 m) + 1 + 2 zero) >> 1. Where sums are doubled (lanes::Rounding), shifts follow the
 // multipliers: VSMUL by m, or VMULHSU by 2 m without rounding, then VSSRA; both round ties up.
-#ifndef N2D2_MCU_VECTOR_OUTPUTS_HPP
-#define N2D2_MCU_VECTOR_OUTPUTS_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -309,5 +308,3 @@ N2D2_INLINE void copy(const unsigned char* from, unsigned char* to, int count) {
 
 }  // namespace outputs
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_VECTOR_OUTPUTS_HPP

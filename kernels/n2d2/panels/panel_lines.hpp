@@ -5,8 +5,7 @@
 // The price are tiles that are not all of one size, and thus more loads of weights.
 //
 // A Microkernel that has LineVector, the bytes of its vectors, can multiply such tiles: Tile::run<Pitch, Lines, Jump>.
-#ifndef N2D2_PANELS_PANEL_LINES_HPP
-#define N2D2_PANELS_PANEL_LINES_HPP
+#pragma once
 
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/tuning.hpp"
@@ -55,5 +54,3 @@ struct LinesPay {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_LINES_HPP

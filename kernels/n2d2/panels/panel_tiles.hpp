@@ -7,8 +7,7 @@
 // A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
 //
 // The members of a Microkernel: microkernel.hpp.
-#ifndef N2D2_PANELS_PANEL_TILES_HPP
-#define N2D2_PANELS_PANEL_TILES_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
@@ -31,10 +30,8 @@ template <class Cfg, class Microkernel>
 struct PanelTiles {
     typedef PanelIm2col<Cfg, Microkernel> Im2col;
     typedef typename Im2col::Windows Windows;
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
     static_assert(sizeof(Sum) == 4 && (sizeof(Weight) <= 2 || !std::numeric_limits<In>::is_integer),
@@ -42,17 +39,11 @@ struct PanelTiles {
 
     enum : int {
         Faster = 1,  // than N2D2_SIMD_SPEED
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         C = Im2col::C,
         O = static_cast<int>(Output::Channels) / Cfg::Groups,
         Each = Im2col::Each,
         Words = Im2col::Words,
         Window = Im2col::Window,
-        H = Input::Height,
-        W = Input::Width,
-        OH = Output::Height,
-        OW = Output::Width,
         Streamed = Cfg::Streamed,
         Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
@@ -212,5 +203,3 @@ struct PanelTiles {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_TILES_HPP

@@ -1,6 +1,5 @@
 // The transforms of inputs and outputs of a Winograd convolution (winograd.hpp), and its scratch on the stack.
-#ifndef N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
-#define N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -41,8 +40,7 @@ struct WinogradInputs {
     static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[6]) {
         const bool inside = x >= 0 && x < width;
         Inputs d[6];
-        N2D2_UNROLL
-        for (int u = 0; u < 6; ++u)
+        N2D2_UNROLL_FOR(u, 6)
             d[u] = Microkernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
         transform(d, to);
     }
@@ -52,8 +50,7 @@ struct WinogradInputs {
             const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
             Inputs made[6];
             transform(line, made);
-            N2D2_UNROLL
-            for (int v = 0; v < 6; ++v)
+            N2D2_UNROLL_FOR(v, 6)
                 Microkernel::store(made[v], to + (6 * u + v) * position);
         }
     }
@@ -97,12 +94,10 @@ struct WinogradHalves {
     static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6], int group) {
         for (int j = 0; j < 6; ++j) {
             Sums m[6], half[4];
-            N2D2_UNROLL
-            for (int i = 0; i < 6; ++i)
+            N2D2_UNROLL_FOR(i, 6)
                 m[i] = Microkernel::sums(products + (6 * i + j) * 16 * sizeOr<Group>(group));
             transform(m, half);
-            N2D2_UNROLL
-            for (int k = 0; k < 4; ++k)
+            N2D2_UNROLL_FOR(k, 4)
                 to[k][j] = half[k];
         }
     }
@@ -140,8 +135,7 @@ struct WinogradTileSums {
     static N2D2_INLINE void line(const Sums (&halves)[4][6], Sums bias, Sums (&sums)[4][4][Vectors], int v) {
         Sums made[4];
         Halves::template pixels<K>(halves[K], bias, made);
-        N2D2_UNROLL
-        for (int p = 0; p < 4; ++p)
+        N2D2_UNROLL_FOR(p, 4)
             sums[K][p][v] = made[p];
     }
 };
@@ -162,12 +156,10 @@ struct WinogradOutputs {
     static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], unsigned char* out, int x,
                                  int y, int output) {
         Sums sums[4][Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             Sums made[4];
             Halves::template pixels<K>(halves[v][K], bias[v], made);
-            N2D2_UNROLL
-            for (int p = 0; p < 4; ++p)
+            N2D2_UNROLL_FOR(p, 4)
                 sums[p][v] = made[p];
         }
         store(sums, out, x, y + K, output);
@@ -176,8 +168,7 @@ struct WinogradOutputs {
         WinogradPixels<Out> at;
         at.pixels[0] = n2d2::line<Output>(out, y) + x * static_cast<long>(Output::Stride);
         const bool once[4] = {true, OW % 4 == 0 || x + 1 < OW, OW % 4 == 0 || x + 2 < OW, OW % 4 == 0 || x + 3 < OW};
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             N2D2_UNROLL
             for (int p = 1; p < 4; ++p)
                 sums[p][v] = once[p] ? sums[p][v] : sums[0][v];
@@ -249,5 +240,3 @@ struct WinogradScratch {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP

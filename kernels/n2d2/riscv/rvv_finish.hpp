@@ -2,8 +2,7 @@
 //
 // As in rescale.hpp: the product is clamped to the integer limits, then rounded to nearest, ties to even, the rounding mode that programs
 // have unless they change it.
-#ifndef N2D2_RISCV_RVV_FINISH_HPP
-#define N2D2_RISCV_RVV_FINISH_HPP
+#pragma once
 
 #include <riscv_vector.h>
 
@@ -61,5 +60,3 @@ struct Finish<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>
 
 }  // namespace rvv
 }  // namespace n2d2
-
-#endif  // N2D2_RISCV_RVV_FINISH_HPP

@@ -5,8 +5,7 @@
 // panels are put one after the other in a register group; shifts take the inputs of a word apart. Bytes are multiplied as unsigned ones,
 // signed ones + 128.
 // Stack: the sums of a tile, for epilogues that are no product in floating point.
-#ifndef N2D2_RISCV_RVV_TILE_HPP
-#define N2D2_RISCV_RVV_TILE_HPP
+#pragma once
 
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/riscv/rvv_finish.hpp"
@@ -175,5 +174,3 @@ struct Microkernel {
 
 }  // namespace rvv
 }  // namespace n2d2
-
-#endif  // N2D2_RISCV_RVV_TILE_HPP

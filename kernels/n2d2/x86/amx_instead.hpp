@@ -1,9 +1,6 @@
 // The sums of the AMX registers, computed by AVX-512 where the system does not give them: one function for all layers of a source file,
 // so that a layer is compiled once.
-#ifndef N2D2_X86_AMX_INSTEAD_HPP
-#define N2D2_X86_AMX_INSTEAD_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/x86/avx512.hpp"
 
@@ -24,30 +21,24 @@ struct Instead {
     template <int Pixels>
     N2D2_INLINE void some() {
         __m512i sums[Pixels][Panels];
-        N2D2_UNROLL
-        for (int i = 0; i < Pixels * Panels; ++i)
+        N2D2_UNROLL_FOR(i, Pixels * Panels)
             sums[i / Panels][i % Panels] = _mm512_loadu_si512(bias[i % Panels]);
         const std::uint8_t* four[(Pixels + 3) / 4];  // pixels have few pointers, so that all are in registers
-        N2D2_UNROLL
-        for (int i = 0; i < (Pixels + 3) / 4; ++i)
+        N2D2_UNROLL_FOR(i, (Pixels + 3) / 4)
             four[i] = x + 4 * i * pitch;
         for (int q = 0; q < words; ++q) {
             __m512i w[Panels];
-            N2D2_UNROLL
-            for (int n = 0; n < Panels; ++n)
+            N2D2_UNROLL_FOR(n, Panels)
                 w[n] = _mm512_loadu_si512(weights[n] + 64 * q);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 std::int32_t word;
                 std::memcpy(&word, four[p / 4] + p % 4 * pitch + 4 * q, 4);
                 const __m512i xs = _mm512_set1_epi32(word);
-                N2D2_UNROLL
-                for (int n = 0; n < Panels; ++n)
+                N2D2_UNROLL_FOR(n, Panels)
                     avx512::dot(sums[p][n], xs, w[n]);
             }
         }
-        N2D2_UNROLL
-        for (int i = 0; i < Pixels * Panels; ++i)
+        N2D2_UNROLL_FOR(i, Pixels * Panels)
             _mm512_storeu_si512(to + 16 * i, sums[i / Panels][i % Panels]);
         x += Pixels * pitch;
         to += Pixels * Panels * 16;
@@ -66,5 +57,3 @@ struct Instead {
 
 }  // namespace amx
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AMX_INSTEAD_HPP

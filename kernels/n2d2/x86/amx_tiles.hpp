@@ -10,10 +10,7 @@
 // PanelTiles, where none of their lines of 64 bytes lies in two lines of the cache, which takes five times as long.
 //
 // Stack: the windows, up to 256 KB or those of a pair, the sums of two pairs, 8 KB, and the last panel, if it has not 16 outputs.
-#ifndef N2D2_X86_AMX_TILES_HPP
-#define N2D2_X86_AMX_TILES_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
@@ -46,10 +43,8 @@ template <class Cfg>
 struct TileProduct {
     typedef PanelIm2col<Cfg, Form> Im2col;
     typedef typename Im2col::Windows Windows;
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
 
@@ -59,9 +54,8 @@ struct TileProduct {
         O = static_cast<int>(Output::Channels) / Cfg::Groups,
         Words = Im2col::Words,
         Window = Im2col::Window,
-        OW = Output::Width,
         Streamed = Cfg::Streamed,
-        Pixels = (Streamed ? 1 : int(Output::Height)) * OW,
+        Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         Group = least(int(Panels), 2),
@@ -76,11 +70,10 @@ struct TileProduct {
         Tiles = (Pixels + Pair - 1) / Pair,
         Weights = O * Im2col::K,
         Flat = PlaneTraits<Input>::Flat,
-        Unpadded =
-            Cfg::PadTop == 0 && Cfg::PadLeft == 0 && int(Output::Height) == int(Input::Height) && OW == int(Input::Width),
+        Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && int(OH) == int(H) && int(OW) == int(W),
         Aligned = int(Input::Stride) % 64 == 0 || (int(Input::Stride) == C && 64 % C == 0),
-        InPlace = Im2col::KH == 1 && Im2col::KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % 4 == 0 &&
-                  Aligned && (RestWords == 0) && !Ordered,
+        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % 4 == 0 && Aligned &&
+                  (RestWords == 0) && !Ordered,
         Ragged = InPlace && Pixels % Pair != 0,
         // Bytes of windows that stay in the second-level cache.
         Budget = Ordered ? 65536 : 262144,
@@ -184,8 +177,7 @@ struct TileProduct {
         template <int Several>
         N2D2_INLINE void pixels(unsigned char* out, int y) {
             __m512i all[Several][Count];
-            N2D2_UNROLL
-            for (int i = 0; i < Several * Count; ++i)
+            N2D2_UNROLL_FOR(i, Several * Count)
                 all[i / Count][i % Count] = _mm512_load_si512(sums + 16 * i);
             const At at = {out, y, done};
             const bool once[4] = {true, true, true, true};
@@ -338,5 +330,3 @@ struct Convolution<Cfg, true> : PanelConvolution<OnStack<Cfg>, Form, TileProduct
 
 }  // namespace amx
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AMX_TILES_HPP

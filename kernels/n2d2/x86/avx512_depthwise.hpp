@@ -8,8 +8,7 @@
 // brought weights and constants into it) that packing undoes. What is left of the channels is
 // interleaved 16 at a time, in order, by shuffles. Signed inputs are taken + 128, as in the convolution.
 // Stack: Columns * Fours * 256 bytes.
-#ifndef N2D2_X86_AVX512_DEPTHWISE_HPP
-#define N2D2_X86_AVX512_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/panels/panel_depthwise.hpp"
 #include "n2d2/x86/avx512_line_depthwise.hpp"
@@ -34,8 +33,7 @@ struct InterleavedColumns {
     template <int Lines>
     static N2D2_INLINE void unpack(const In* const* from, __m512i zero, __m512i* to) {
         __m512i x[4];
-        N2D2_UNROLL
-        for (int u = 0; u < 4; ++u) {
+        N2D2_UNROLL_FOR(u, 4) {
             const int line = u < Lines ? u : Lines - 1;  // its weight is zero
             x[u] = from[line] ? Flip<In>::apply(_mm512_loadu_si512(from[line])) : zero;
         }
@@ -56,11 +54,9 @@ struct InterleavedColumns {
 
     template <int Lines>
     static N2D2_INLINE void shuffle(const In* const* from, __m512i zero, __m512i* to) {
-        N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n) {
+        N2D2_UNROLL_FOR(n, Panels) {
             __m512i all = _mm512_setzero_si512();
-            N2D2_UNROLL
-            for (int u = 0; u < Lines; ++u) {
+            N2D2_UNROLL_FOR(u, Lines) {
                 __m512i x = zero;
                 if (from[u])
                     x = Flip<In>::apply(_mm512_broadcast_i32x4(n == Panels - 1 && Last < 16 ?
@@ -76,18 +72,11 @@ struct InterleavedColumns {
 template <class Cfg>
 struct Depthwise {
     typedef PanelDepthwise<Cfg> Geometry;
-    typedef typename Geometry::Input Input;
-    typedef typename Geometry::Output Output;
-    typedef typename Geometry::In In;
-    typedef typename Geometry::Out Out;
+    N2D2_WINDOWS(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
 
     enum : int {
-        KH = Geometry::KH,
-        KW = Geometry::KW,
         C = Geometry::C,
-        W = Geometry::W,
-        OW = Geometry::OW,
         Fours = Geometry::Fours,
         LastLines = KH - 4 * (Fours - 1),
         Blocks = (C + 63) / 64,
@@ -141,11 +130,9 @@ struct Depthwise {
         constexpr int taps = Fours * KW, stride = Cfg::StrideWidth;
         const std::int8_t* const w = weights_ + channel * taps * 4;
         __m512i v[taps * Panels], first[Panels];
-        N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n) {
+        N2D2_UNROLL_FOR(n, Panels) {
             first[n] = _mm512_maskz_loadu_epi32(first16(n == Panels - 1 ? Last : 16), bias + channel + 16 * n);
-            N2D2_UNROLL
-            for (int t = 0; t < taps; ++t)
+            N2D2_UNROLL_FOR(t, taps)
                 v[t * Panels + n] = weights<Panels, Last>(w, n, t);
         }
         __m512i columns[Columns * Fours * Panels];
@@ -158,18 +145,12 @@ struct Depthwise {
             for (int x = begin; x < end; ++x) {
                 const __m512i* const from = columns + (x - begin) * stride * Fours * Panels;
                 __m512i sums[Panels];
-                N2D2_UNROLL
-                for (int n = 0; n < Panels; ++n)
+                N2D2_UNROLL_FOR(n, Panels)
                     sums[n] = first[n];
-                N2D2_UNROLL
-                for (int u = 0; u < Fours; ++u) {
-                    N2D2_UNROLL
-                    for (int t = 0; t < KW; ++t) {
-                        N2D2_UNROLL
-                        for (int n = 0; n < Panels; ++n)
+                N2D2_UNROLL_FOR(u, Fours)
+                    N2D2_UNROLL_FOR(t, KW)
+                        N2D2_UNROLL_FOR(n, Panels)
                             dot(sums[n], from[(t * Cfg::DilationWidth * Fours + u) * Panels + n], v[(u * KW + t) * Panels + n]);
-                    }
-                }
                 finish<Panels, Last, whole>(sums, channel, out + x * Output::Stride + channel);
             }
         }
@@ -178,8 +159,7 @@ struct Depthwise {
     template <int Panels, int Last, bool Whole>
     static N2D2_INLINE void finish(const __m512i* sums, int channel, Out* out) {
         __m512i values[4];
-        N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n) {
+        N2D2_UNROLL_FOR(n, Panels) {
             const int count = n == Panels - 1 ? Last : 16;
             const Epilogue16<Epilogue> epilogue(channel + 16 * n, count);
             values[n] = epilogue.template apply < Whole && sizeof(Out) == 1 > (sums[n]);
@@ -199,8 +179,7 @@ struct Depthwise {
             values[2] = _mm512_shuffle_i32x4(b, d, 0x88);
             values[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
         }
-        N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n) {
+        N2D2_UNROLL_FOR(n, Panels) {
             if (n == Panels - 1)
                 store16<Last>(values[n], out + 16 * n);
             else
@@ -211,8 +190,7 @@ struct Depthwise {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights_,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
         // A tap takes about twice as long as a product of the convolution.
-        constexpr long work =
-            static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * OW * 2 / N2D2_SIMD_SPEED;
         LayerTasks<Cfg, Blocks, work, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
             const In* taps[KH];
             windowRows<Cfg>(in, y, taps);
@@ -229,5 +207,3 @@ struct Depthwise {
 
 }  // namespace avx512
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX512_DEPTHWISE_HPP

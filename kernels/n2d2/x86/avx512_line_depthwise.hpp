@@ -5,8 +5,7 @@
 // distance: in vector j + 1, or behind vector 3 in vector 0, one part on. So a tap takes parts of two vectors that follow each
 // other, in one instruction or none, and one vpdpbusd for 16 outputs. With stride 2 even and odd pixels are such sequences of their own.
 // Packing brings the outputs back into order.
-#ifndef N2D2_X86_AVX512_LINE_DEPTHWISE_HPP
-#define N2D2_X86_AVX512_LINE_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/panels/panel_depthwise.hpp"
 #include "n2d2/x86/avx512.hpp"
@@ -16,25 +15,19 @@ namespace avx512 {
 
 template <class Cfg>
 struct LineDepthwise {
-    typedef PanelDepthwise<Cfg> Geometry;
-    typedef typename Geometry::Input Input;
-    typedef typename Geometry::Output Output;
-    typedef typename Geometry::In In;
-    typedef typename Geometry::Out Out;
+    N2D2_WINDOWS(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
 
     enum : int {
-        KH = Geometry::KH,
-        KW = Geometry::KW,
-        C = Geometry::C,
+        C = Input::Channels,
         Stride = Cfg::StrideWidth,
         PerPixel = C < 4 ? 1 : C / 4,  // fours
         Reach = (KW - 1) * Cfg::DilationWidth / Stride * PerPixel,
         // Pixels of padding on the left, whole steps.
         Begin = (int(Cfg::PadLeft) + Stride - 1) / Stride * Stride,
         First = Begin - int(Cfg::PadLeft),  // where the first tap is
-        InBytes = Geometry::W * C,
-        OutBytes = Geometry::OW * C,
+        InBytes = W * C,
+        OutBytes = OW * C,
         Different = PerPixel < 4 ? int(PerPixel) : 4,  // vectors of constants
         Panel = C < 16 ? int(C) : 16
     };
@@ -70,8 +63,7 @@ struct LineDepthwise {
     static N2D2_INLINE void interleave(const In* const* rows, int position, __m512i (&to)[Stride][4]) {
         const __m512i padding = Flip<In>::all(Cfg::InputZero);
         __m512i x[Stride][4];
-        N2D2_UNROLL
-        for (int u = 0; u < KH; ++u) {
+        N2D2_UNROLL_FOR(u, KH) {
             __m512i a = padding, b = padding;
             if (rows[u]) {
                 a = load(rows[u], position, padding);
@@ -84,8 +76,7 @@ struct LineDepthwise {
             if (Stride == 2)
                 x[Stride - 1][u] = everySecond<1>(a, b);
         }
-        N2D2_UNROLL
-        for (int s = 0; s < Stride; ++s) {
+        N2D2_UNROLL_FOR(s, Stride) {
             const __m512i second = x[s][least(1, KH - 1)], third = x[s][least(2, KH - 1)], fourth = x[s][least(3, KH - 1)];
             const __m512i e = _mm512_unpacklo_epi8(x[s][0], second), f = _mm512_unpackhi_epi8(x[s][0], second);
             const __m512i g = _mm512_unpacklo_epi8(third, fourth), h = _mm512_unpackhi_epi8(third, fourth);
@@ -125,11 +116,9 @@ struct LineDepthwise {
         typedef VectorEpilogue<Vec, Epilogue, Place> End;
         constexpr int bytes = OutBytes, different = Different;
         __m512i w[KW][Different], first[Different];
-        N2D2_UNROLL
-        for (int j = 0; j < different; ++j) {
+        N2D2_UNROLL_FOR(j, different) {
             first[j] = Place{4 * j}.ints(bias);
-            N2D2_UNROLL
-            for (int t = 0; t < KW; ++t) {
+            N2D2_UNROLL_FOR(t, KW) {
                 const std::int8_t* const from = weights + t * 4 * Panel + 16 * j;
                 w[t][j] = Place::parts(from, from + (Place::Two ? KW * 4 * Panel : 0));
             }
@@ -153,17 +142,12 @@ struct LineDepthwise {
                 _mm512_storeu_si512(out + i, results);
             else
                 _mm512_mask_storeu_epi8(out + i, first64(bytes - i), results);
-            N2D2_UNROLL
-            for (int s = 0; s < Stride; ++s) {
-                N2D2_UNROLL
-                for (int j = 0; j < 4; ++j)
+            N2D2_UNROLL_FOR(s, Stride)
+                N2D2_UNROLL_FOR(j, 4)
                     now[s][j] = next[s][j];
-            }
         }
     }
 };
 
 }  // namespace avx512
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX512_LINE_DEPTHWISE_HPP

@@ -5,8 +5,7 @@
 // lies in four vectors, and vpermi2b reads two of them.
 //
 // Lines that are no runs, and what is left of a line, go through the portable form.
-#ifndef N2D2_X86_BYTE_LOOKUP_HPP
-#define N2D2_X86_BYTE_LOOKUP_HPP
+#pragma once
 
 #include "n2d2/x86/intrinsics.hpp"
 
@@ -144,5 +143,3 @@ struct ByteLookup {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_BYTE_LOOKUP_HPP

@@ -1,6 +1,5 @@
 // The vectors of a Winograd convolution where pmaddwd multiplies 16-bit integers exactly, two to a sum.
-#ifndef N2D2_X86_PAIR_WINOGRAD_HPP
-#define N2D2_X86_PAIR_WINOGRAD_HPP
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -40,14 +39,12 @@ struct PairWinograd : TransformedWeights {
         enum : int { Vectors = (Outputs + Vec::Lanes - 1) / Vec::Lanes, Bytes = 32 * ((Outputs + 7) / 8) };
         Inputs weights[Vectors];
         N2D2_INLINE explicit Row(const std::int8_t* from) {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+            N2D2_UNROLL_FOR(v, Vectors)
                 weights[v] = Vec::load(from + Vec::Size * v);
         }
         template <int>
         N2D2_INLINE void add(Sums (&sums)[Vectors], Inputs inputs) const {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 sums[v] = Vec::addPairs(sums[v], inputs, weights[v]);
                 Vec::pin(sums[v]);
             }
@@ -87,5 +84,3 @@ struct PairWinograd : TransformedWeights {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_PAIR_WINOGRAD_HPP
