@@ -10,6 +10,9 @@
 #define N2D2_MCU_FAST __attribute__((noinline))
 #endif
 
+// Assembly: an instruction for each of some registers, or other words, in whose place it has \x.
+#define N2D2_ASM_EACH(words, instruction) ".irp x," words "\n\t" instruction "\n\t.endr\n\t"
+
 namespace n2d2 {
 namespace lanes {
 
