@@ -143,14 +143,10 @@ struct Elemwise {
     }
 };
 
-}  // namespace n2d2
-
-#define N2D2_BIND_ELEMWISE
-#include "n2d2/bindings.hpp"
-
-namespace n2d2 {
-
 // in: the bases of the operands, in order.
 N2D2_LAYER(elemwise, Elemwise<Cfg>)
 
 }  // namespace n2d2
+
+#define N2D2_BIND_ELEMWISE
+#include "n2d2/bindings.hpp"

@@ -177,13 +177,6 @@ struct PoolAverage {
     struct Last<true, Any> : PortableRun<Epilogue, false> {};
 };
 
-}  // namespace n2d2
-
-#define N2D2_BIND_POOL
-#include "n2d2/bindings.hpp"
-
-namespace n2d2 {
-
 template <class Cfg, class Reducer>
 struct PoolLines {
     N2D2_PLANES(Cfg);
@@ -293,3 +286,6 @@ N2D2_LAYER(poolMaxLines, PoolLines<Cfg, PoolMax<Cfg, Portable> >)
 N2D2_LAYER(poolAverageLines, PoolLines<Cfg, PoolAverage<Cfg, Portable> >)
 
 }  // namespace n2d2
+
+#define N2D2_BIND_POOL
+#include "n2d2/bindings.hpp"

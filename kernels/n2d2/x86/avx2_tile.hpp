@@ -61,14 +61,13 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
         }
     }
     template <class At>
-    static N2D2_INLINE void finishBytes(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-        N2D2_UNROLL
-        for (int n = 0; n + 1 < Panels; ++n)
-            finishPanel<16>(sums, n, output + 16 * n, at);
-        finishPanel<LastOutputs>(sums, Panels - 1, output + 16 * (Panels - 1), at);
-    }
-    template <class At>
-    static N2D2_INLINE void finish(const __m256i (&sums)[Pixels][Vectors], int output, const At& at, int) {
+    static N2D2_INLINE void store(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+        if (Bytes) {
+            N2D2_UNROLL_FOR(n, Panels - 1)
+                finishPanel<16>(sums, n, output + 16 * n, at);
+            finishPanel<LastOutputs>(sums, Panels - 1, output + 16 * (Panels - 1), at);
+            return;
+        }
         for (int p = 0; p < Pixels; ++p)
             N2D2_UNROLL_FOR(v, Vectors) {
                 Out* const to = at(p) + output + 8 * v;
@@ -77,27 +76,6 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
                 else
                     store8<8>(rescaled(sums[p], v, output), to);
             }
-    }
-
-    // The finish of a type.
-    template <class T, int Size>
-    struct Store {
-        template <class At>
-        static N2D2_INLINE void run(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-            finish(sums, output, at, 0);
-        }
-    };
-    template <class T>
-    struct Store<T, 1> {
-        template <class At>
-        static N2D2_INLINE void run(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-            finishBytes(sums, output, at);
-        }
-    };
-
-    template <class At>
-    static N2D2_INLINE void store(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
     }
 
     template <long Pitch, class At>
