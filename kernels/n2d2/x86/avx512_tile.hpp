@@ -141,7 +141,7 @@ struct Tile {
     }
 
     // A function of its own, so that no constant of the epilogue takes a register from the sums.
-    // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
+    // Lines: pieces of a window, Jump bytes apart (panel_tiles.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         __m512i sums[Pixels][Panels];
