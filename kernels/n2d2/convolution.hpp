@@ -38,8 +38,8 @@ struct Convolution {
     typedef typename Packing::Stored Stored;
 
     enum : int {
-        C = static_cast<int>(Input::Channels) / Cfg::Groups,   // inputs of an output
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,  // outputs of a group
+        C = int(Input::Channels) / Cfg::Groups,   // inputs of an output
+        O = int(Output::Channels) / Cfg::Groups,  // outputs of a group
         K = KH * KW * C,
         Most =
             int(Packing::Bits) == 0 || K <= 128 ? 32 : largest(4, 1024 / K * 4),  // 4 KB of unpacked weights, or four outputs
@@ -50,9 +50,9 @@ struct Convolution {
         InPlace = sizeof(Element) == sizeof(In) && KH == 1 && KW == 1 && Cfg::PadTop <= 0 && Cfg::PadLeft <= 0 &&
                   (int(OH) - 1) * Cfg::StrideHeight - Cfg::PadTop < int(H) &&
                   (int(OW) - 1) * Cfg::StrideWidth - Cfg::PadLeft < int(W),
-        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
+        Run = int(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
     };
-    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 && static_cast<int>(Output::Channels) % Cfg::Groups == 0,
+    static_assert(int(Input::Channels) % Cfg::Groups == 0 && int(Output::Channels) % Cfg::Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     // Elements [channel, channel + C) of KW positions of one input line, from column x on.

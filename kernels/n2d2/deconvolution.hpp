@@ -55,11 +55,11 @@ struct DenseProducts {
     typedef typename Cfg::Sum Sum;
     enum : int {
         Groups = Cfg::Groups,
-        C = static_cast<int>(Cfg::Input::Channels) / Groups,   // inputs of an output
-        O = static_cast<int>(Cfg::Output::Channels) / Groups,  // outputs of a group
-        K = Cfg::KernelHeight * Cfg::KernelWidth * C           // products of an output
+        C = int(Cfg::Input::Channels) / Groups,       // inputs of an output
+        O = int(Cfg::Output::Channels) / Groups,      // outputs of a group
+        K = Cfg::KernelHeight * Cfg::KernelWidth * C  // products of an output
     };
-    static_assert(static_cast<int>(Cfg::Input::Channels) % Groups == 0 && static_cast<int>(Cfg::Output::Channels) % Groups == 0,
+    static_assert(int(Cfg::Input::Channels) % Groups == 0 && int(Cfg::Output::Channels) % Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     template <int Count>
@@ -82,8 +82,7 @@ struct ChannelProducts {
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     enum : int { Groups = 1, O = Cfg::Input::Channels, K = Cfg::KernelHeight * Cfg::KernelWidth };
-    static_assert(static_cast<int>(O) == static_cast<int>(Cfg::Output::Channels),
-                  "a depthwise convolution keeps the number of channels");
+    static_assert(static_cast<int>(O) == int(Cfg::Output::Channels), "a depthwise convolution keeps the number of channels");
 
     template <int Count>
     static N2D2_INLINE void add(const In* pixel, int output, int position, const Weight* weights, Sum* sums) {

@@ -28,8 +28,7 @@ struct Depthwise {
         LastTile = C - (Tiles - 1) * Tile,
         Extent = (KW - 1) * Cfg::DilationWidth + 1
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "a depthwise convolution keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "a depthwise convolution keeps the number of channels");
 
     template <int Count>
     static N2D2_INLINE void add(const In* x, const Weight* w, Sum* sums) {

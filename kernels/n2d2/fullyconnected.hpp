@@ -37,7 +37,7 @@ struct FullyConnected {
         Run = Runs::Length
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
-    static_assert(static_cast<int>(Output::Height) == 1 && static_cast<int>(Output::Width) == 1, "the output is one pixel");
+    static_assert(int(Output::Height) == 1 && int(Output::Width) == 1, "the output is one pixel");
 
     // Adds the products of the inputs [first, first + Run).
     template <class P, int Count, bool Packed>

@@ -16,8 +16,7 @@ template <class Cfg, class Isa = typename Cfg::Isa>
 struct Padding {
     N2D2_PLANES(Cfg);
     enum : int { C = Output::Channels, W = Output::Width, InputWidth = Input::Width, InputHeight = Input::Height };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "padding keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "padding keeps the number of channels");
 
     static N2D2_INLINE void fill(Out* out) {
         for (int c = 0; c < C; ++c)

@@ -24,9 +24,9 @@ struct PhasePlane {
         Lines = 0
     };
     enum : long {
-        Offset = Plane::Offset + (static_cast<long>(Top) * static_cast<int>(LinePitch<Plane>::value) +
-                                  static_cast<long>(Left) * static_cast<int>(Plane::Stride)) *
-                                     static_cast<long>(sizeof(Type)),
+        Offset = Plane::Offset +
+                 (static_cast<long>(Top) * int(LinePitch<Plane>::value) + static_cast<long>(Left) * int(Plane::Stride)) *
+                     static_cast<long>(sizeof(Type)),
         WrapOffset = Offset
     };
 };

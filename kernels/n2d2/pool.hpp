@@ -54,8 +54,7 @@ struct PoolWindows {
         Tiles = (C + Tile - 1) / Tile,
         LastTile = C - (Tiles - 1) * Tile
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "a pool keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "a pool keeps the number of channels");
 
     template <int Count>
     static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
@@ -66,7 +65,7 @@ struct PoolWindows {
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines = Rows::all<Output>()) {
-        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * static_cast<int>(Output::Width);
+        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * int(Output::Width);
         typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, (Cfg::Reverse != 0),
                           (Cfg::Streamed != 0)>
             Order;

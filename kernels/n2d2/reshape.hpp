@@ -91,8 +91,7 @@ struct Reshape {
         ToVector = Flat && H * W == 1,
         ToImage = Flat && !ToVector && InputHeight * InputWidth == 1
     };
-    static_assert(C * H * W == static_cast<int>(Input::Channels) * InputHeight * InputWidth,
-                  "a reshape keeps the number of elements");
+    static_assert(C * H * W == int(Input::Channels) * InputHeight * InputWidth, "a reshape keeps the number of elements");
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
         Form<ToVector ? 1 : ToImage ? 2 : 0>::run(in, out);

@@ -28,8 +28,7 @@ struct Unpool {
         C = Output::Channels,
         Integer = std::numeric_limits<Out>::is_integer
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels) &&
-                      static_cast<int>(Pooled::Channels) == static_cast<int>(Output::Channels),
+    static_assert(int(Input::Channels) == int(Output::Channels) && int(Pooled::Channels) == int(Output::Channels),
                   "unpooling keeps the number of channels");
     static_assert(!Integer || (int(SH) >= int(KH) && int(SW) >= int(KW)), "windows of integers must not overlap");
 

@@ -35,12 +35,36 @@ enum : int { WinogradTiles = 5 };
 enum : int { WinogradTiles = 2 };
 #endif
 
-// Weights that are transformed on the stack (panels/winograd_stack_panel.hpp), bytes or 16-bit integers.
-struct WeightVec {
+// The primitives (panels/vec.hpp), of weights that are transformed on the stack (panels/winograd_stack_panel.hpp), inputs and sums.
+struct WinogradVec {
     typedef int16x8_t Ints;
     enum : int { Size = 16 };
     static N2D2_INLINE int16x8_t load(const std::int8_t* from) { return vreinterpretq_s16_s8(vld1q_s8(from)); }
-    static N2D2_INLINE void storeAligned(int16x8_t x, std::int8_t* to) { vst1q_s8(to, vreinterpretq_s8_s16(x)); }
+    static N2D2_INLINE void storeAligned(int16x8_t x, void* to) { vst1q_s16(elementsOf<std::int16_t>(to), x); }
+    static N2D2_INLINE void storeAligned(int32x4_t x, std::int32_t* to) { vst1q_s32(to, x); }
+    static N2D2_INLINE int32x4_t loadAligned(const std::int32_t* from) { return vld1q_s32(from); }
+    // Count bytes as 16-bit integers from -128 to 127, unsigned ones - 128.
+    template <class In, int Count>
+    static N2D2_INLINE int16x8_t widened(const In* from) {
+        std::uint8_t all[8] = {};
+        if (Count < 8)
+            std::memcpy(all, from, Count);
+        const uint8x8_t x = vld1_u8(Count < 8 ? all : reinterpret_cast<const std::uint8_t*>(from));
+        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) :
+                                                    vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
+    }
+    static N2D2_INLINE int32x4_t zero() { return vdupq_n_s32(0); }
+    static N2D2_INLINE int32x4_t spread(std::int32_t x) { return vdupq_n_s32(x); }
+    static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
+    static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
+    template <int Bits>
+    static N2D2_INLINE int32x4_t left(int32x4_t a) {
+        return vshlq_n_s32(a, Bits);
+    }
+    template <int Bits>
+    static N2D2_INLINE int16x8_t left16(int16x8_t a) {
+        return vshlq_n_s16(a, Bits);
+    }
     static N2D2_INLINE int16x8_t plus16(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
     static N2D2_INLINE int16x8_t minus16(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
     static N2D2_INLINE int16x8_t plus8(int16x8_t a, int16x8_t b) {
@@ -57,26 +81,11 @@ struct WeightVec {
 };
 
 struct WinogradMicrokernel : TransformedWeights {
+    typedef WinogradVec Vec;
     typedef int16x8_t Inputs;
     typedef int32x4_t Sums;
     enum : int { Lanes = 8, SumLanes = 4, StepWords = 4, GroupTiles = WinogradTiles };
 
-    // Count bytes as 16-bit integers from -128 to 127, unsigned ones - 128.
-    template <int Count, class In>
-    static N2D2_INLINE int16x8_t load(const In* from) {
-        std::uint8_t all[8] = {};
-        if (Count < 8)
-            std::memcpy(all, from, Count);
-        const uint8x8_t x = vld1_u8(Count < 8 ? all : reinterpret_cast<const std::uint8_t*>(from));
-        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) :
-                                                    vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
-    }
-    static N2D2_INLINE int16x8_t add(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
-    static N2D2_INLINE int16x8_t subtract(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
-    static N2D2_INLINE int16x8_t quadruple(int16x8_t a) { return vshlq_n_s16(a, 2); }
-    static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(elementsOf<std::int16_t>(to), x); }
-
-    // Products.
     template <int Count>
     struct Step {
         int16x8_t x[Count];
@@ -111,20 +120,10 @@ struct WinogradMicrokernel : TransformedWeights {
         }
     };
 
-    static N2D2_INLINE int32x4_t zero() { return vdupq_n_s32(0); }
-    static N2D2_INLINE void keep(int32x4_t x, std::int32_t* to) { vst1q_s32(to, x); }
-    static N2D2_INLINE int32x4_t sums(const std::int32_t* from) { return vld1q_s32(from); }
-    static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
-    static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
-    template <int Bits>
-    static N2D2_INLINE int32x4_t left(int32x4_t a) {
-        return vshlq_n_s32(a, Bits);
-    }
     template <int Bits>
     static N2D2_INLINE int32x4_t plusQuotient(int32x4_t bias, int32x4_t a, int32x4_t inverse) {
         return vsraq_n_s32(bias, vmulq_s32(a, inverse), Bits);
     }
-    static N2D2_INLINE int32x4_t spread(std::int32_t x) { return vdupq_n_s32(x); }
 
     // The epilogue of Pixels pixels of Outputs outputs.
     template <class Epilogue, int Outputs, int Pixels>

@@ -11,7 +11,7 @@ struct PanelIm2col {
     N2D2_WINDOWS(Cfg);
 
     enum : int {
-        C = static_cast<int>(Input::Channels) / Cfg::Groups,
+        C = int(Input::Channels) / Cfg::Groups,
         K = KH * KW * C,
         Each = WordOf<In, typename Cfg::Weight>::Each,
         Words = (K + Each - 1) / Each
@@ -21,7 +21,7 @@ struct PanelIm2col {
         Size = Windows::Size,  // by which the place of an input in a window grows
         Window = Windows::Bytes,
         Direct = C % Windows::Unit == 0 || KH * KW == 1,
-        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
+        Run = int(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
         Extent = (KW - 1) * Cfg::DilationWidth + 1
     };
 

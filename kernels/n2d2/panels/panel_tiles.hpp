@@ -85,7 +85,7 @@ struct PanelTiles {
     enum : int {
         Faster = 1,  // than N2D2_SIMD_SPEED
         C = Im2col::C,
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        O = int(Output::Channels) / Cfg::Groups,
         Each = Im2col::Each,
         Words = Im2col::Words,
         Window = Im2col::Window,

@@ -10,7 +10,7 @@
 // Threads share the work of a block then; else each has a range of the tiles, block by block.
 // Scratch: a pixel of the padding, 2,304 bytes for each tile of a group, BlockBytes.
 //
-// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
+// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them), Vec, their primitives;
 // GroupTiles; Stored, the weights of the layer, and Panel<Cfg, Outputs>(weights, output), whose `first` are those of a panel, transformed;
 // what winograd_products.hpp wants; Finish, the epilogue of some pixels.
 #pragma once

@@ -1,6 +1,6 @@
 // The matrix products of a Winograd convolution (panel_winograd.hpp): for each position of the transforms, tiles times a panel of weights.
 //
-// Microkernel: Sums, a vector of sums; zero(), keep(sums, to);
+// Microkernel: Vec, its primitives (panels/vec.hpp); Inputs and Sums, vectors of inputs and of sums;
 //   StepWords, the words (of two channels) whose inputs are taken at once;
 //   Row<Outputs>, the weights of a word: Vectors of sums, Bytes, and add<Index>(sums, inputs of one tile), which adds the products with
 //   word Index of a step;
@@ -89,14 +89,15 @@ struct WinogradSums {
             Sums sums[Count][Vectors];
             N2D2_UNROLL_FOR(t, Count)
                 N2D2_UNROLL_FOR(v, Vectors)
-                    sums[t][v] = Onto ? Microkernel::sums(products + 16 * t + Microkernel::SumLanes * v) : Microkernel::zero();
+                    sums[t][v] = Onto ? Microkernel::Vec::loadAligned(products + 16 * t + Microkernel::SumLanes * v) :
+                                        Microkernel::Vec::zero();
             for (int q = 0; q < whole; q += Step, w += Step * Bytes)
                 step<Step>(sums, x + 4 * q, w, tile);
             if (Rest != 0)
                 step<(Rest != 0 ? int(Rest) : 1)>(sums, x + 4 * whole, w, tile);
             N2D2_UNROLL_FOR(t, Count)
                 N2D2_UNROLL_FOR(v, Vectors)
-                    Microkernel::keep(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
+                    Microkernel::Vec::storeAligned(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
             x += place;
             w += Rest * Bytes + int(Microkernel::PanelGap);
             products += 16 * sizeOr<Group>(group);
@@ -132,7 +133,7 @@ struct WinogradWords {
     N2D2_INLINE WinogradWords(const std::uint8_t* from, int tileBytes) : x(from), tile(tileBytes) {}
     template <int>
     N2D2_INLINE typename Microkernel::Inputs at(int t) const {
-        return Microkernel::word(x + t * static_cast<long>(tile));
+        return Microkernel::Vec::word(x + t * static_cast<long>(tile));
     }
 };
 

@@ -85,13 +85,9 @@ struct Word<4, std::int8_t> {
     }
 };
 template <>
-struct Word<2, std::int16_t> {
-    typedef vint32m4_t All;
+struct Word<2, std::int16_t> : Word<4, std::int8_t> {
     static N2D2_INLINE All load(const std::int16_t* from, int outputs) {
         return Word<4, std::int8_t>::load(reinterpret_cast<const std::int8_t*>(from), outputs);
-    }
-    static N2D2_INLINE All joined(All first, All second, int begin, int length) {
-        return Word<4, std::int8_t>::joined(first, second, begin, length);
     }
     template <int Index>
     static N2D2_INLINE vint16m2_t input(All all, std::size_t length) {

@@ -102,7 +102,7 @@ struct TileProduct {
     enum : int {
         Faster = 3,
         C = Im2col::C,
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        O = int(Output::Channels) / Cfg::Groups,
         Words = Im2col::Words,
         Window = Im2col::Window,
         Streamed = Cfg::Streamed,

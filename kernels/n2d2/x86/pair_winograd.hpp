@@ -20,18 +20,6 @@ struct PairWinograd : TransformedWeights {
         StepWords = 1
     };
 
-    // Count bytes as 16-bit integers from 0 to 255, signed ones + 128.
-    template <int Count, class In>
-    static N2D2_INLINE Inputs load(const In* from) {
-        return Vec::template widened<In, Count>(from);
-    }
-    static N2D2_INLINE Inputs add(Inputs a, Inputs b) { return Vec::plus16(a, b); }
-    static N2D2_INLINE Inputs subtract(Inputs a, Inputs b) { return Vec::minus16(a, b); }
-    static N2D2_INLINE Inputs quadruple(Inputs a) { return Vec::template left16<2>(a); }
-    static N2D2_INLINE void store(Inputs x, std::uint8_t* to) { Vec::storeAligned(x, to); }
-
-    // Products.
-    static N2D2_INLINE Inputs word(const std::uint8_t* from) { return Vec::word(from); }
     template <int>
     using Step = WinogradWords<PairWinograd>;
     template <int Outputs>
@@ -51,20 +39,10 @@ struct PairWinograd : TransformedWeights {
         }
     };
 
-    static N2D2_INLINE Sums zero() { return Vec::zero(); }
-    static N2D2_INLINE void keep(Sums x, std::int32_t* to) { Vec::storeAligned(x, to); }
-    static N2D2_INLINE Sums sums(const std::int32_t* from) { return Vec::loadAligned(from); }
-    static N2D2_INLINE Sums plus(Sums a, Sums b) { return Vec::plus(a, b); }
-    static N2D2_INLINE Sums minus(Sums a, Sums b) { return Vec::minus(a, b); }
-    template <int Bits>
-    static N2D2_INLINE Sums left(Sums a) {
-        return Vec::template left<Bits>(a);
-    }
     template <int Bits>
     static N2D2_INLINE Sums plusQuotient(Sums bias, Sums a, Sums inverse) {
         return Vec::plus(bias, Vec::template right<Bits>(Vec::times(a, inverse)));
     }
-    static N2D2_INLINE Sums spread(std::int32_t x) { return Vec::spread(x); }
 
     // The epilogue of Pixels pixels of Outputs outputs.
     template <class Epilogue, int Outputs, int Pixels>
