@@ -372,7 +372,7 @@ def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], lis
     doc="ImageNet. The images of val/ are both the validation and the test set.",
 )
 def _ilsvrc(values: Values, context: Context) -> Database:
-    """The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass."""
+    """Return ImageNet: a label id is the line of the synset (first word) in LabelPath, from 0, plus 1 with BackgroundClass."""
     folder = data_path(values, default="ILSVRC2012", folder=True)
     synsets = data_path(values, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
     learn, lines = values["Learn"], [line for _, line in read_lines(synsets)]
