@@ -17,7 +17,7 @@ from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.search import OVERLAP, improve, plan_overlap
+from n2d2py.memory.search import OVERLAP, improve, plan_whole
 from n2d2py.memory.settings import Settings
 
 Improve = Callable[[Packing, Placement], Placement]
@@ -41,11 +41,9 @@ def plan_within(
     known: KnownRows | None = None,
     most: int | None = None,
 ) -> MemoryPlan | None:
-    """Return the plan of `plan_streamed`; None if every placement of the best cut is known to exceed `most` bytes.
-
-    `known`: row orders of the same network. Strips that are all alike are placed first, which is far quicker; strips that may
-    differ follow where they may be smaller.
-    """
+    """Return the plan of `plan_streamed`; None if every placement of the best cut is known to exceed `most` bytes. `known`: row
+    orders of the same network. Strips that are all alike are placed first, which is far quicker; strips that may differ follow
+    where they may be smaller."""
     settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
     buffers, known = Buffers(problem, settings, ()), known or KnownRows()
     best: tuple[StreamPacking, Placement] | None = None
@@ -65,7 +63,7 @@ def plan_within(
 def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     """Return the plan of exact overlap, or one in which convolutions and pools without overlapping windows run row by row, at
     no loss of speed, if that saves at least a twentieth and no sums are fused into convolutions."""
-    plan = plan_overlap(problem, settings)
+    plan = plan_whole(problem, settings)
     if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
         return plan
     pooled = plan_streamed(problem, settings, pooled=True)
@@ -73,10 +71,8 @@ def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
 
 
 class StreamPacking(Packing):
-    """Blocks and pairs of segments: buffers that cross their borders, and line buffers inside.
-
-    `shared`: every strip is one segment, and consecutive segments with the same layers share the bytes of their line buffers.
-    """
+    """Blocks and pairs of segments: buffers that cross their borders, and line buffers inside. `shared`: every strip is one
+    segment, and consecutive segments with the same layers share the bytes of their line buffers."""
 
     def __init__(self, buffers: Buffers, pooled: bool = False, shared: bool = False, known: KnownRows | None = None):
         self.stream_input, self.pooled, self.shared = buffers.settings.stream_input, pooled, shared
@@ -121,7 +117,6 @@ class StreamPacking(Packing):
         return self._up(self.segments[number].rings[name] * self.buffers.geometry(name).line)
 
     def _strips(self) -> list[tuple[int, int]]:
-        """Return the operators of each strip: [first, end)."""
         indices = {op.output: number for number, op in enumerate(self.ops)}
         strips = []
         for op in self.buffers.problem.ops:
@@ -132,7 +127,6 @@ class StreamPacking(Packing):
         return strips
 
     def _alike(self) -> list[list[int]]:
-        """Return the indices of all segments, grouped by shared line buffers."""
         numbers = range(len(self.segments))
         if not self.shared:
             return [[number] for number in numbers]
@@ -189,7 +183,6 @@ class StreamPacking(Packing):
         return self.ring_of[name], self.segments[birth].rings[name]
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
-        """Return the schedule, with consecutive rows of a segment in one step."""
         steps: list[ScheduleStep] = []
         for number, segment in enumerate(self.segments):
             ops = self.ops[segment.begin : segment.end]
@@ -201,13 +194,9 @@ class StreamPacking(Packing):
                 else:
                     steps.append(ScheduleStep(op.name, number, rows=(first, stop), arrives=isinstance(op.access, Arrival)))
             if segment.rows is None:
-                op = ops[0]
-                lines = (0, self.buffers.problem.tensors[op.output].height)
-                steps.append(
-                    ScheduleStep(op.name, number, rows=lines, arrives=True)
-                    if isinstance(op.access, Arrival)
-                    else ScheduleStep(op.name, number)
-                )
+                op, arrives = ops[0], isinstance(ops[0].access, Arrival)
+                lines = (0, self.buffers.problem.tensors[op.output].height) if arrives else None
+                steps.append(ScheduleStep(op.name, number, rows=lines, arrives=arrives))
         return tuple(self._with_views(steps))
 
     def _with_views(self, steps: list[ScheduleStep]) -> list[ScheduleStep]:
