@@ -106,7 +106,7 @@ def export_request(
     params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
-    layers = {name: params.layer(name) for name in params.layer_names()}
+    layers = {name: dict(values) for name, values in params.layers.items()}
     manifest = {"options": recorded, "hashes": network.hashes(), "layer_parameters": layers}
     source = {"contract": network.data.contract, "post": network.options.post, "app": app}
     return ExportRequest(graph, stimuli, targets, problem, plan, params.as_dict(), **manifest, **source)
@@ -141,7 +141,7 @@ def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) 
                 _warn(params, key.name, overruled[key.name])
     for name in params.foreign:
         _warn(params, name, f"the {target.name} export does not read it")
-    for layer in params.layer_names():
+    for layer in params.layers:
         _check_layer(params, layer, target, graph)
 
 
@@ -155,7 +155,7 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
     if node is None:
         return  # that is another warning
     precision = params.layer_precision(layer)
-    for name in params.layer(layer):
+    for name in params.layers[layer]:
         known = [key.name for key in (*PRECISION_KEYS, *target.layer_parameters.keys)]
         if name not in known:
             what = f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored"

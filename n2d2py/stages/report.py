@@ -20,7 +20,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.exports import KernelChoice
 from n2d2py.graph import InputContract, QuantGraph
-from n2d2py.ini.choices import without_defaults
+from n2d2py.ini.schema import without_defaults
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.observe.worst import stimulus_picture, window_picture
