@@ -135,7 +135,9 @@ def read_sweep(path: Path) -> Sweep:
             raise N2D2Error("E122", what, where=one.location, remedy="use [sweep], [parameters] and [options]")
     values = _SWEEP.read(section)
     parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
-    networks, objectives = _networks(path, values["Network"]), tuple(values["Objectives"])
+    text, objectives = values["Network"], tuple(values["Objectives"])
+    names = [text] if (path.parent / text).is_file() else text.split()  # one file, or several
+    networks = tuple((path.parent / name).resolve() for name in names)
     options, place = tuple(shlex.split(values["Options"])), section.location
     known = [key.name for key in known_parameters().keys]
     problems: list[N2D2Error] = []
@@ -163,12 +165,6 @@ def read_sweep(path: Path) -> Sweep:
     check(several and values["Sampler"] == "optuna", "Sampler=optuna takes one network", named, remedy)
     ErrorList.raise_if(problems)
     return Sweep(networks, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
-
-
-def _networks(path: Path, text: str) -> tuple[Path, ...]:
-    """Return the files that `Network` names: one file, or several separated by blanks."""
-    names = [text] if (path.parent / text).is_file() else text.split()
-    return tuple((path.parent / name).resolve() for name in names)
 
 
 def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:

@@ -64,7 +64,7 @@ def map_npy(path: Path) -> np.ndarray:
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file by name, in file order, in memory. Raise OSError or DamagedArray."""
-    return _archive(path, lambda archive, info: _read_member(archive, info))
+    return _archive(path, _read_member)
 
 
 def map_npz(path: Path) -> dict[str, np.ndarray]:

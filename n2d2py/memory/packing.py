@@ -99,6 +99,7 @@ class Packing:
         ops: the operators with code.
         neighbours[i]: block j -> the pair of the two, None if they must be disjoint.
         forbidden[i]: the ranges that they forbid to block i.
+        rings: tensor -> the block that holds some of its rows, and their number; whole tensors are not here.
         bound: lower bound of any placement.
     """
 
@@ -107,6 +108,7 @@ class Packing:
         self.ops = [op for op in buffers.order() if op.name not in buffers.views]
         self.blocks: list[Block] = []
         self.pairs: list[Pair] = []
+        self.rings: dict[str, tuple[int, int]] = {}
         self._written = {op.output: buffers.clock[op.name] for op in self.ops}
         self._collect()
         self.neighbours = self._make_neighbours()
@@ -225,7 +227,8 @@ class Packing:
     def block_of(self) -> dict[str, int]:
         """Return the block of each tensor in the arena."""
         numbers = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
-        return {name: numbers[buffer] for name, buffer in self.buffers.of.items() if buffer in numbers}
+        whole = {name: numbers[buffer] for name, buffer in self.buffers.of.items() if buffer in numbers}
+        return whole | {name: number for name, (number, _) in self.rings.items()}
 
     def best_directions(self) -> list[bool]:
         """Return the direction of each operator that saves most; True: backwards."""
@@ -310,12 +313,8 @@ class Packing:
         """Return the plan of a placement; operators run backwards only if needed."""
         buffers = self.buffers
         pairs = list(zip(self.blocks, placement.offsets, strict=True))
-        backwards = {
-            pair.op
-            for pair in self.pairs
-            for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
-            if pair.safe_distances.ahead < distance < pair.safe_distances.source
-        }
+        distances = [(pair, placement.offsets[pair.output] - placement.offsets[pair.source]) for pair in self.pairs]
+        backwards = {pair.op for pair, by in distances if pair.safe_distances.ahead < by < pair.safe_distances.source}
         scratch = {block.scratch: Scratch(offset, block.size) for block, offset in pairs if block.scratch}
         tops = [offset + (buffers.form(block.buffer).bytes if block.buffer else block.size) for block, offset in pairs]
         schedule = self._schedule()
@@ -342,16 +341,12 @@ class Packing:
         buffer = self.buffers.of[name]
         return self._written.get(name, buffer.birth), end if buffer.is_output else buffer.death
 
-    def _ring(self, name: str) -> tuple[int, int] | None:
-        """Return the block that holds some rows of a tensor, and their number; None if the tensor is whole."""
-        return None
-
     def _planes(self, offsets: Sequence[int], end: int) -> dict[str, Plane]:
         buffers, planes = self.buffers, {}
         offset_of = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():
             form, tensor = buffers.geometry(name), buffers.problem.tensors[name]
-            ring, life = self._ring(name), self._life(name, end)
+            ring, life = self.rings.get(name), self._life(name, end)
             if buffer.external:
                 planes[name] = Plane.of(replace(form, stride=tensor.pixel_bytes), tensor, 0, life, external=True)
             elif ring:

@@ -145,25 +145,6 @@ def solve(packing: Packing, start: Placement) -> Placement:
     return placement if placement.bytes < start.bytes else start
 
 
-class _Step:
-    """An operator with code in the search: buffers by index, bytes that it can save."""
-
-    def __init__(self, op: OpSpec, buffers: Buffers, number: dict):
-        tensors = buffers.problem.tensors
-        self.output = number[buffers.of[op.output]]
-        self.inputs = sorted({number[buffers.of[name]] for name in op.inputs})
-        self.gains: list[tuple[int, int, int]] = []
-        form = buffers.form(buffers.of[op.output])
-        if not buffers.settings.optimize_buffer:
-            return
-        for name in op.inputs:
-            if op.inputs.count(name) == 1 and not buffers.of[name].external:
-                distances = safe_distances(op, tensors[name], buffers.geometry(name), 0, tensors[op.output], form, 0)
-                if distances is not None:
-                    gains = distances.gain(False), distances.gain(True)
-                    self.gains.append((number[buffers.of[name]], *gains))
-
-
 def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     """Return the problem with an operator order of the smallest peak of live bytes, overlaps counted. Best-first search over
     the sets of executed operators. The given order stays if the search is cut off, or if an operator stores over an input,
@@ -192,37 +173,43 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
 
 
 class _Orders:
-    """The live bytes of sets of executed operators; sets of operators are the bits of a number."""
+    """The live bytes of sets of executed operators; sets of operators are the bits of a number, buffers have indices."""
 
     def __init__(self, buffers: Buffers, ops: Sequence[OpSpec]):
         distinct = buffers.distinct()
-        number = {buffer: i for i, buffer in enumerate(distinct)}
+        numbers = {buffer: i for i, buffer in enumerate(distinct)}
+        of = {name: numbers[buffer] for name, buffer in buffers.of.items()}
         self.sizes = [0 if buffer.external else buffers.form(buffer).bytes for buffer in distinct]
-        self.steps = [_Step(op, buffers, number) for op in ops]
-        self.readers = [0] * len(distinct)
-        for i, step in enumerate(self.steps):
-            for source in step.inputs:
-                self.readers[source] |= 1 << i
-        writer = {step.output: i for i, step in enumerate(self.steps)}
-        self.needs = [sum(1 << writer[source] for source in step.inputs if source in writer) for step in self.steps]
         self.stays = [buffer.is_output for buffer in distinct]
-        self.inputs = [number[buffers.of[name]] for name in buffers.problem.inputs]
+        self.inputs, self.outputs = [of[name] for name in buffers.problem.inputs], [of[op.output] for op in ops]
+        sources = [{of[name] for name in op.inputs} for op in ops]
+        self.readers = [sum(1 << i for i, read in enumerate(sources) if buffer in read) for buffer in range(len(distinct))]
+        writer = {output: i for i, output in enumerate(self.outputs)}
+        self.needs = [sum(1 << writer[source] for source in read if source in writer) for read in sources]
+        self.gains: list[list[tuple[int, int, int]]] = [[] for _ in ops]
+        for op, gains in zip(ops, self.gains, strict=True):
+            single = [name for name in op.inputs if op.inputs.count(name) == 1 and not buffers.of[name].external]
+            for name in single if buffers.settings.optimize_buffer else ():
+                form, output = buffers.form(buffers.of[op.output]), buffers.problem.tensors[op.output]
+                distances = safe_distances(op, buffers.problem.tensors[name], buffers.geometry(name), 0, output, form, 0)
+                if distances is not None:
+                    gains.append((of[name], distances.gain(False), distances.gain(True)))
 
     def _is_needed(self, buffer: int, done: int) -> bool:
         return self.stays[buffer] or bool(self.readers[buffer] & ~done)
 
     def live(self, done: int) -> int:
         """Return the bytes of the buffers that later operators or the caller need."""
-        present = self.inputs + [step.output for i, step in enumerate(self.steps) if done >> i & 1]
+        present = self.inputs + [output for i, output in enumerate(self.outputs) if done >> i & 1]
         return sum(self.sizes[buffer] for buffer in dict.fromkeys(present) if self._is_needed(buffer, done))
 
     def next_peaks(self, done: int) -> Iterator[tuple[int, int]]:
         before = self.live(done)
-        for i, step in enumerate(self.steps):
+        for i, output in enumerate(self.outputs):
             if not (done >> i & 1 or self.needs[i] & ~done):
-                dying = [gains for buffer, *gains in step.gains if not self._is_needed(buffer, done | 1 << i)]
+                dying = [gains for buffer, *gains in self.gains[i] if not self._is_needed(buffer, done | 1 << i)]
                 saved = max(map(sum, zip(*dying, strict=True)), default=0)
-                yield i, before + self.sizes[step.output] - min(self.sizes[step.output], saved)
+                yield i, before + self.sizes[output] - min(self.sizes[output], saved)
 
 
 def _in_order(

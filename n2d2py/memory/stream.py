@@ -5,6 +5,7 @@ The operators are cut into segments (`cut.py`), then everything is placed, with 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
@@ -86,15 +87,16 @@ class StreamPacking(Packing):
         undivided = [number for first, end in self._strips() for number in range(first + 1, end)] if self.shared else []
         self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled, undivided, self.known)
         self.segments = self.cutter.cut(max(self.buffers.settings.budget, 0))
-        self.ring_of: dict[str, int] = {}
+        self.ends = [segment.end for segment in self.segments]
         self.blocks, index = [], {}
         for numbers in self._alike():
             for names in zip(*(self.segments[number].rings for number in numbers), strict=True):
-                size = max(self._ring_bytes(number, name) for number, name in zip(numbers, names, strict=True))
-                self.ring_of.update(dict.fromkeys(names, len(self.blocks)))
+                rows = {name: self.segments[number].rings[name] for number, name in zip(numbers, names, strict=True)}
+                self.rings |= {name: (len(self.blocks), count) for name, count in rows.items()}
+                size = max(self._up(count * self.buffers.geometry(name).line) for name, count in rows.items())
                 self.blocks.append(Block(size, numbers[0], numbers[-1]))
         for buffer in self.buffers.distinct():
-            if not buffer.external and buffer.root.name not in self.ring_of:
+            if not buffer.external and buffer.root.name not in self.rings:
                 birth, death = self._segments(buffer)
                 index[buffer] = len(self.blocks)
                 size = self._up(self.buffers.form(buffer).bytes)
@@ -109,12 +111,6 @@ class StreamPacking(Packing):
                 size = self._up(op.scratch_bytes + segment.partial.get(op.name, 0))
                 if size:
                     self.blocks.append(Block(size, number, number, scratch=op.name))
-
-    def block_of(self) -> dict[str, int]:
-        return super().block_of() | self.ring_of
-
-    def _ring_bytes(self, number: int, name: str) -> int:
-        return self._up(self.segments[number].rings[name] * self.buffers.geometry(name).line)
 
     def _strips(self) -> list[tuple[int, int]]:
         indices = {op.output: number for number, op in enumerate(self.ops)}
@@ -146,16 +142,9 @@ class StreamPacking(Packing):
 
     def _segments(self, buffer: Buffer) -> tuple[int, int]:
         """Return first and last segment of a buffer; inputs that do not stream exist from the start."""
-        segments = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
+        positions = self.cutter.born[buffer], self.cutter.written[buffer], self.cutter.read[buffer]
+        segments = [-1 if position < 0 else bisect_right(self.ends, position) for position in positions]
         return segments[0], max(segments)
-
-    def _segment(self, position: int) -> int:
-        if position < 0:
-            return -1
-        for number, segment in enumerate(self.segments):
-            if position < segment.end:
-                return number
-        return len(self.segments)
 
     def _options(self) -> dict[str, int | str]:
         return {"Clock": "segment", "StreamInput": int(self.stream_input)}
@@ -175,12 +164,6 @@ class StreamPacking(Packing):
     def _life(self, name: str, end: int) -> tuple[int, int]:
         birth, death = self._segments(self.buffers.of[name])
         return birth, len(self.segments) if self.buffers.of[name].is_output else death
-
-    def _ring(self, name: str) -> tuple[int, int] | None:
-        if name not in self.ring_of:
-            return None
-        birth, _ = self._segments(self.buffers.of[name])
-        return self.ring_of[name], self.segments[birth].rings[name]
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
         steps: list[ScheduleStep] = []
