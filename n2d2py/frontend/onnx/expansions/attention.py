@@ -99,9 +99,8 @@ def _rotary(parts: Parts) -> None:
     if places is None:
         raise Unsupported("its positions are missing")
     positions = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
-    angles = [
-        table[positions].reshape(length, 1, -1) if len(dims) == 3 else table[positions][None] for table in (cosines, sines)
-    ]
+    form = (length, 1, -1) if len(dims) == 3 else (1, length, -1)
+    angles = [table[positions].reshape(form) for table in (cosines, sines)]
     pairs = (*shape[:-1], size // 2, 2) if parts.attribute("interleaved", 0) else (*shape[:-1], 2, size // 2)
     axis = 3 if pairs[-2] == 2 and not parts.attribute("interleaved", 0) else 4
     split = parts.reshape(parts.inputs[0], 0, *pairs)

@@ -1,59 +1,41 @@
-"""ONNX Runtime's operators (domain com.microsoft) that its optimizer and quantizer write, as ONNX operators.
+"""Operators that ONNX Runtime's optimizer and quantizer write (most of domain com.microsoft), as other ONNX operators.
 
 Source: `docs/ContribOperators.md` of ONNX Runtime.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts, Unsupported, expands
 
 _MICROSOFT = "com.microsoft::"
-_ACTIVATIONS = {
-    "": (),
-    "Relu": (),
-    "Tanh": (),
-    "Sigmoid": (),
-    "LeakyRelu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-    "Clip": ("min", "max"),
-}
-"""Activation functions of fused layers, and their parameter names."""
+_PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Clip": ("min", "max")}
+_ACTIVATIONS = ("Relu", "Tanh", "Sigmoid", *_PARAMETERS)
+"""Activation functions of fused layers."""
 
 
-def _add_activation(parts: Parts, x: str, out: int | None) -> str:
-    """Add the activation function of a fused layer after its node `x`; it produces output `out`."""
-    name = parts.attribute("activation", "")
-    if name not in _ACTIVATIONS:
-        raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
-    parameters = parts.attribute("activation_params", [])
-    if not name:
-        return parts.add("Identity", x, out=out)
-    if name == "Clip" and parts.opset >= 11:
-        return parts.add("Clip", x, *map(parts.number, parameters), out=out)
-    return parts.add(name, x, out=out, **dict(zip(_ACTIVATIONS[name], parameters, strict=False)))
-
-
-@expands(_MICROSOFT + "FusedConv")
-def _fused_conv(parts: Parts) -> None:
-    """Add Activation(Conv(X, W, B) + Z)."""
-    result = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
-    _add_activation(parts, parts.add_input(result, 3), 0)
-
-
-@expands(_MICROSOFT + "FusedGemm")
-def _fused_gemm(parts: Parts) -> None:
-    """Add Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
+@expands(_MICROSOFT + "FusedConv", _MICROSOFT + "FusedGemm")
+def _fused_layer(parts: Parts) -> None:
+    """Add Activation(Conv(X, W, B) + Z), or Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
     own = {name: value for name, value in parts.attributes().items() if name.startswith("activation")}
-    result = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
-    name = parts.attribute("activation", "")
-    if name not in ("", *_ACTIVATIONS) or name == "Clip":
-        raise Unsupported(f"its activation function is {name}")
-    attributes = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
-    parts.add(name or "Identity", result, out=0, **{key: attributes[key] for key in _ACTIVATIONS[name] if key in attributes})
+    name = parts.attribute("activation") or "Identity"
+    listed = dict(zip(_PARAMETERS.get(name, ()), own.get("activation_params", ()), strict=False))
+    given = listed | {key: own[f"activation_{key}"] for key in _PARAMETERS.get(name, ()) if f"activation_{key}" in own}
+    if name not in ("Identity", *_ACTIVATIONS) or (name == "Clip" and not given):
+        raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)} are supported")
+    is_conv = parts.type == "FusedConv"
+    result = parts.add(parts.type.removeprefix("Fused"), *parts.inputs[: 3 if is_conv else None], **parts.attributes(*own))
+    result = parts.add_input(result, 3) if is_conv else result
+    if name == "Clip" and parts.opset >= 11:
+        parts.add("Clip", result, *map(parts.number, given.values()), out=0)
+    else:
+        parts.add(name, result, out=0, **given)
 
 
 @expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
@@ -76,25 +58,13 @@ def _fused_matmul(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "Gelu", _MICROSOFT + "BiasGelu", _MICROSOFT + "FastGelu")
 def _gelu(parts: Parts) -> None:
-    """Add Gelu(X + bias) by erf, or by tanh for FastGelu."""
-    x = parts.add_input(parts.inputs[0], 1)
-    fast = parts.type == "FastGelu"
-    if parts.opset >= 20:
-        parts.add("Gelu", x, out=0, approximate="tanh" if fast else "none")
-        return
-    if fast:
-        cubic = parts.add("Mul", parts.add("Mul", x, x), x)
-        inner = parts.add("Add", x, parts.add("Mul", cubic, parts.number(0.044715)))
-        bent = parts.add("Tanh", parts.add("Mul", inner, parts.number((2 / np.pi) ** 0.5)))
-    else:
-        bent = parts.add("Erf", parts.add("Div", x, parts.number(2**0.5)))
-    half = parts.add("Mul", x, parts.number(0.5))
-    parts.add("Mul", half, parts.add("Add", bent, parts.number(1)), out=0)
+    """Add Gelu(X + bias), with tanh instead of erf for FastGelu."""
+    approximate = "tanh" if parts.type == "FastGelu" else "none"
+    parts.add("Gelu", parts.add_input(parts.inputs[0], 1), out=0, approximate=approximate)
 
 
 @expands(_MICROSOFT + "QuickGelu")
 def _quick_gelu(parts: Parts) -> None:
-    """Add x * sigmoid(alpha * x)."""
     scaled = parts.add("Mul", parts.inputs[0], parts.number(parts.attribute("alpha", 1.702)))
     parts.add("Mul", parts.inputs[0], parts.add("Sigmoid", scaled), out=0)
 
@@ -110,23 +80,17 @@ def _bias_softmax(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "BiasAdd")
 def _bias_add(parts: Parts) -> None:
-    """Add X + bias + skip."""
     parts.add("Add", parts.add("Add", *parts.inputs[:2]), parts.inputs[2], out=0)
 
 
 # ---- normalizations -----------------------------------------------------------------------------
 
 
-def layer_norm(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
-    """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
-    epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.type else 1e-5))
-    if not root:
-        x = parts.add("Sub", x, parts.add_along("ReduceMean", x, [rank - 1], 18))
-    power = parts.add_along("ReduceMean", parts.add("Mul", x, x), [rank - 1], 18)
-    result = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
-    if not bias:
-        return parts.add("Mul", result, scale, out=out)
-    return parts.add("Add", parts.add("Mul", result, scale), bias, out=out)
+def _add_norm(parts: Parts, x: str, scale: str, bias: str = "") -> None:
+    """Add LayerNormalization over the last axis, or division by the root mean square for the simplified operators."""
+    epsilon = parts.attribute("epsilon", 1e-12 if "Skip" in parts.type else 1e-5)
+    kind = "RMSNormalization" if "Simplified" in parts.type else "LayerNormalization"
+    parts.add(kind, x, *filter(None, (scale, bias)), out=0, epsilon=epsilon)
 
 
 @expands("SimplifiedLayerNormalization", _MICROSOFT + "SimplifiedLayerNormalization")
@@ -135,7 +99,7 @@ def _simplified_norm(parts: Parts) -> None:
     rank, axis = len(parts.dims(0)), parts.attribute("axis", -1)
     if axis % rank != rank - 1 or parts.is_output_used(1):
         raise Unsupported("it normalizes more than the last axis, or its second output is used")
-    layer_norm(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
+    _add_norm(parts, *parts.inputs[:2])
 
 
 @expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
@@ -147,8 +111,7 @@ def _skip_norm(parts: Parts) -> None:
     x = parts.add_input(parts.add("Add", *parts.inputs[:2]), 3 if simple else 4)
     if parts.is_output_used(3):
         x = parts.add("Identity", x, out=3)
-    bias = parts.inputs[3] if not simple and parts.has(3) else ""
-    layer_norm(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
+    _add_norm(parts, x, parts.inputs[2], parts.inputs[3] if not simple and parts.has(3) else "")
 
 
 @expands(_MICROSOFT + "EmbedLayerNormalization")
@@ -164,7 +127,7 @@ def _embed_norm(parts: Parts) -> None:
         raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
     if parts.is_output_used(2):
         x = parts.add("Identity", x, out=2)
-    layer_norm(parts, x, 3, names[5], names[6], out=0)
+    _add_norm(parts, x, *names[5:7])
 
 
 @expands(_MICROSOFT + "GroupNorm")
@@ -190,7 +153,6 @@ def _group_norm(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "NhwcMaxPool", _MICROSOFT + "NhwcConv")
 def _channels_last(parts: Parts) -> None:
-    """Add the ONNX operator between two layout transpositions."""
     operator, attributes = parts.type.removeprefix("Nhwc"), parts.attributes()
     first = parts.add("Transpose", parts.inputs[0], perm=[0, 3, 1, 2])
     weights = [parts.add("Transpose", parts.inputs[1], perm=[0, 3, 1, 2])] if operator == "Conv" else []
@@ -224,7 +186,6 @@ def _matmul_nbits(parts: Parts) -> None:
 
 
 def _add_matmul(parts: Parts, x: str, weights: str, bias: int) -> None:
-    """Add x * weights, plus the input `bias` if present."""
     if parts.has(bias):
         parts.add("Add", parts.add("MatMul", x, weights), parts.inputs[bias], out=0)
     else:
@@ -249,3 +210,70 @@ def _dynamic_matmul(parts: Parts) -> None:
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
     _add_matmul(parts, x, weights_name, bias)
+
+
+# ---- QOperator nodes: DequantizeLinear, the float operator, QuantizeLinear -----------------------
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Input layout of an operator: `operands` are indices of (x, scale, zero point), `result` is the index of the output scale,
+    `bias` is the index of an int32 bias in the scale of the product of the first two operands."""
+
+    operator: str
+    operands: tuple[int, ...] = (0,)
+    result: int = 3
+    bias: int | None = None
+
+
+_FORMS = {
+    "QLinearConv": _Form("Conv", (0, 3), 6, 8),
+    "QLinearMatMul": _Form("MatMul", (0, 3), 6),
+    _MICROSOFT + "QGemm": _Form("Gemm", (0, 3), 7, 6),
+    _MICROSOFT + "QLinearAdd": _Form("Add", (0, 3), 6),
+    _MICROSOFT + "QLinearMul": _Form("Mul", (0, 3), 6),
+    **{
+        f"{_MICROSOFT}QLinear{name}": _Form(name)
+        for name in ("Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")
+    },
+}
+"""Form by operator (with its domain)."""
+
+
+def _expand_form(form: _Form, parts: Parts) -> None:
+    """Add the nodes of a form; an int32 bias becomes a float constant.
+
+    Raises Unsupported: the layout is not channels first, or scales are not constant.
+    """
+    if parts.attribute("channels_last", 0):
+        raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
+    needed = [index for position in form.operands for index in (position, position + 1)]
+    if not needed or not all(map(parts.has, needed)):
+        raise Unsupported(f"it has {len(parts.inputs)} inputs, which is too few", "export the model again")
+    axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
+    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in form.operands]
+    if form.bias is not None and parts.has(form.bias):
+        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
+    attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
+    if not parts.has(form.result):
+        parts.add(form.operator, *reals, out=0, **attributes)
+    else:
+        parts.add("QuantizeLinear", parts.add(form.operator, *reals, **attributes), *grid, out=0)
+
+
+for _name, _form in _FORMS.items():
+    EXPANSIONS.add(_name, partial(_expand_form, _form))
+
+
+@expands(_MICROSOFT + "QLinearConcat")
+def _concat(parts: Parts) -> None:
+    """Add a Concat of any number of operands, which follow the scale and zero point of the result."""
+    _expand_form(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
+
+
+def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
+    """Return B * scale_x * scale_w in float64; `places` are the input indices of the three."""
+    bias, x, w = (parts.constant(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
+    if x.size != 1 or w.size not in (1, bias.size):
+        raise Unsupported("its scales and its bias differ in length", "quantize the model again")
+    return bias * x * w
