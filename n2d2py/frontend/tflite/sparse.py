@@ -33,8 +33,7 @@ class _Axis:
 def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: str) -> np.ndarray:
     """Return the values of a tensor of this shape; `stored` are the nonzero values.
 
-    Raises:
-        DamagedFile: the lists do not fit each other, the shape or the values.
+    Raises DamagedFile: the lists do not fit each other, the shape or the values.
     """
     order, blocked = ([int(axis) for axis in sparsity.vector(slot, "<i4")] for slot in (0, 1))
     axes = [_read_axis(entry, name) for entry in sparsity.tables(2, len(order))]
@@ -62,10 +61,10 @@ def _read_axis(entry: FlatTable, name: str) -> _Axis:
         return _Axis(entry.integer(1))
     lists = []
     for slot in (2, 4):
-        kind, table = _INDEX_TYPES.get(entry.integer(slot, "<B")), entry.table(slot + 1)
-        if kind is None or table is None:
+        kind = _INDEX_TYPES.get(entry.integer(slot, "<B"))
+        if kind is None or not entry.has(slot + 1):
             raise DamagedFile(f"the sparse tensor '{name}' lacks a list of indices")
-        lists.append(table.vector(0, kind).astype(np.int64))
+        lists.append(entry.table(slot + 1).vector(0, kind).astype(np.int64))
     return _Axis(begins=lists[0], indices=lists[1])
 
 
