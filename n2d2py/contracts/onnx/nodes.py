@@ -96,14 +96,6 @@ class OnnxNode:
         """Return the shape of a data input, batch 1."""
         return self._tensors.graph.shape(self.tensor(index))
 
-    def require_rank(self, *ranks: int) -> Shape:
-        """Return the shape of input 0. Raise Unsupported if its rank is not one of `ranks`."""
-        shape = self.shape()
-        if len(shape) not in ranks:
-            wanted = " or ".join(map(str, ranks))
-            raise Unsupported(f"its input has rank {len(shape)}, only rank {wanted} is supported")
-        return shape
-
     def integers(self, name: str, index: int, default: Any = None) -> Any:
         """Return a list from input `index`, or from the attribute in old opsets; `default` if it is absent.
 

@@ -14,7 +14,7 @@ from n2d2py.contracts.ini.quantizers import quantize_output
 from n2d2py.contracts.ini.recipes import read_recipe
 from n2d2py.contracts.ini.trained import check_trained_keys, warn_about_unused_quantizer_keys
 from n2d2py.contracts.ini.weights import WeightStore
-from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
+from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.graph import Graph, Node, Precision, Shape, Tensor, channels, height, width
 from n2d2py.ini.document import Document, Section
@@ -87,8 +87,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     Raises N2D2Error: E10x to E22x; errors of different layers are collected where possible.
     """
     values = GLOBALS.read(document.globals)
-    if values["DefaultModel"].startswith(_OUTSIDE):
-        refuse_to_run(_spiking_error(values["DefaultModel"], values.where("DefaultModel")), describing=weights is None)
+    _refuse_spiking(values, "DefaultModel", describing=weights is None)
     graph = Graph(document.name)
     provider = next((name for name in PROVIDERS if name in document), "sp")
     graph.add_input(provider, input_shape)
@@ -120,18 +119,16 @@ def further_inputs(document: Document) -> list[Section]:
     return [section for section in document.sections if section.has("Type") and section.raw("Type") == "Input"]
 
 
-def _spiking_error(model: str, where: Location) -> N2D2Error:
-    return N2D2Error("E222", f"the spiking model {model} is not supported", where=where, remedy="use Model=Frame")
+def _refuse_spiking(values: Values, key: str, describing: bool) -> None:
+    if values[key].startswith(_OUTSIDE):
+        error = values.fail("E222", f"the spiking model {values[key]} is not supported", "use Model=Frame", key)
+        refuse_to_run(error, describing=describing)
 
 
 def _collect_layers(document: Document) -> list[_Layer]:
-    layers = []
     inputs = {section.name for section in further_inputs(document)}
-    for section in document.sections:
-        if section.has("Input") and ".Target" not in section.name and section.name not in inputs:
-            names = [name.strip() for name in section.text("Input").split(",")]
-            layers.append(_Layer(section, [name for name in names if name]))
-    return layers
+    sections = [one for one in document.sections if one.has("Input") and ".Target" not in one.name and one.name not in inputs]
+    return [_Layer(one, list(filter(None, map(str.strip, one.text("Input").split(","))))) for one in sections]
 
 
 def _sort_layers(layers: list[_Layer], inputs: list[str]) -> list[_Layer]:
@@ -226,8 +223,7 @@ def _build_layer(
     layer_type = types[kind]
     values, model = _read_values(document, section, layer_type)
     context = LayerContext(graph, values, list(parents), weights, seed)
-    if values["Model"].startswith(_OUTSIDE):
-        refuse_to_run(_spiking_error(values["Model"], values.where("Model")), describing=weights is None)
+    _refuse_spiking(values, "Model", describing=weights is None)
     context.crop_inputs()
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
@@ -305,11 +301,10 @@ def _rename_outputs(section: Section) -> None:
 
 
 def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N2D2Error:
+    what, remedy = f"Type={kind} is not a supported layer type", suggest(kind, sorted([*types, "ONNX"]))
     if kind in REFUSED:
-        what = f"Type={kind} is not supported: {REFUSED[kind]}"
-        return N2D2Error("E226", what, where=section.where("Type"), remedy="remove the layer")
-    remedy = suggest(kind, sorted([*types, "ONNX"]))
-    return N2D2Error("E226", f"Type={kind} is not a supported layer type", where=section.where("Type"), remedy=remedy)
+        what, remedy = f"Type={kind} is not supported: {REFUSED[kind]}", "remove the layer"
+    return N2D2Error("E226", what, where=section.where("Type"), remedy=remedy)
 
 
 def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tuple[str, str]]) -> None:

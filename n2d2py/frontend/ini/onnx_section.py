@@ -155,9 +155,6 @@ def _read_layers(
     """Read the sections of the file's layers and of layer types: precision, training, quantizers.
 
     `seed`: of initial weights; None if the weights of the file are kept.
-
-    Raises N2D2Error: E312 for a layer name that the INI and the file share, E242 for a quantizer of something that a layer
-    lacks.
     """
     from n2d2py.frontend.onnx.attach import duplicate_layer_error
 

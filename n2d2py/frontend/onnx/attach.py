@@ -13,7 +13,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
-from n2d2py.frontend.onnx.model import Dims, ImportOptions, OnnxModel
+from n2d2py.frontend.onnx.model import Dims, ImportOptions, OnnxModel, dims_text
 from n2d2py.graph import Graph, Node, Shape
 from n2d2py.naming import FreshNames
 
@@ -80,7 +80,7 @@ def _match_rank(graph: Graph, parent: str, declared: Dims, name: str, where: Loc
 
 def _check_fit(shape: Shape, declared: Dims, title: str, where: Location, provided: bool, ignore_size: bool) -> None:
     """Check the parent's shape against the declared one; `provided`: the parent is an input of the network."""
-    actual, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
+    actual, wanted = (dims_text(dims[1:], " x ") for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
         remedy = "name a layer of that shape in Input, or put a Reshape or a Resize between them"
         remedy = "correct Size, NbChannels and the transformations of the stimuli provider" if provided else remedy

@@ -22,7 +22,6 @@ _MAX_STEPS = 1024
 """Largest number of steps of a loop; each adds its layers to the network."""
 _NO_LIMIT = (2**31 - 1, 2**63 - 1)
 """Numbers of steps of loops that their conditions end, as tf2onnx writes them."""
-_UNKNOWN = "its number of steps is computed at run time"
 
 
 def unroll_loop(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
@@ -35,10 +34,8 @@ def unroll_loop(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
 
 
 def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    trips, condition = (
-        tensors.constants.get(name) if name else np.array(most)
-        for name, most in zip(parts.inputs[:2], (np.inf, True), strict=True)
-    )
+    trips = tensors.constants.get(parts.inputs[0]) if parts.has(0) else np.array(np.inf)
+    condition = tensors.constants.get(parts.inputs[1]) if parts.has(1) else np.array(True)
     step, states, outputs = 0, parts.inputs[2:], parts.outputs
     _check_steps(0 if not parts.has(0) or trips is None or trips in _NO_LIMIT else trips)
     scanned: list[list[str]] = [[] for _ in outputs[len(states) :]]
@@ -51,7 +48,7 @@ def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
         for one, name in zip(scanned, results[len(states) + 1 :], strict=True):
             one.append(name)
     if trips is None or condition is None:
-        raise Unsupported(_UNKNOWN, "export the model with a fixed number of steps")
+        raise Unsupported("its number of steps is computed at run time", "export the model with a fixed number of steps")
     yield from _add_outputs(parts, states, [(one, 0) for one in scanned])
 
 

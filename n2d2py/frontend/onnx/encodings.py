@@ -200,9 +200,8 @@ def _channel_axis(node: onnx.NodeProto, position: int) -> int:
 def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
         raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
-    groups = [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
-    groups = [data["encodings"]] if "encodings" in data else groups
-    for group in groups:
+    names = ("encodings",) if "encodings" in data else ("activation_encodings", "param_encodings")
+    for group in (data.get(name, {}) for name in names):
         if isinstance(group, Mapping):
             yield from ((str(name), entry) for name, entry in group.items())
         elif isinstance(group, list):

@@ -14,7 +14,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.contracts.onnx.nodes import Builder
 from n2d2py.contracts.onnx.tensors import constant_kind
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, dims_text
 from n2d2py.frontend.onnx.states import propose_constants
 from n2d2py.graph import FilePort, Node, Shape
 from n2d2py.operators.arrays.map import ArrayMap
@@ -85,10 +85,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
 
 
 def _image_axes(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
-    """Return the axes of channels, height and width of an image input (1, C, H, W) whose file layout differs from the layers'.
-
-    `is_translated`: a .tflite file, whose last axis is C here.
-    """
+    """Return the axes of channels, height and width of an image input (1, C, H, W); those of a .tflite file end with C."""
     counts = [size in (1, 3) for size in shape[1:]]
     if len(counts) != 3 or counts[0]:
         return 0, 1, 2
@@ -107,27 +104,18 @@ def _known_sizes(builder: Builder, value: OnnxInput, dims: Sequence[int | None])
 def open_sizes_error(model: OnnxModel, value: OnnxInput, proposed: Mapping[str, Shape] | None = None) -> N2D2Error:
     """Return the error for an input of unknown size, with the option that sets all sizes; `proposed`: sizes that work."""
 
-    def text(sizes: Iterable[int | None]) -> str:
-        return "x".join("?" if each is None else str(each) for each in sizes)
-
     def option(shapes: Mapping[str, Iterable[int | None]]) -> str:
         has_several = len(model.user_inputs) > 1
-        return ",".join(f"{name}={text(sizes)}" if has_several else text(sizes) for name, sizes in shapes.items())
+        return ",".join(f"{name}={dims_text(dims)}" if has_several else dims_text(dims) for name, dims in shapes.items())
 
-    opened = {one.name: one.dims for one in model.user_inputs if one.is_open} or {value.name: value.dims}
-    if proposed:
-        unknown = {name: dims[-len(proposed[name]) :] for name, dims in opened.items()}
-    else:
-        unknown = {name: dims[len(dims) > 1 :] for name, dims in opened.items()}
+    opened = [one for one in model.user_inputs if one.is_open] or [value]
+    unknown = {one.name: one.dims[-len(proposed[one.name]) :] if proposed else one.shape[1:] for one in opened}
     constants = propose_constants(model)
     words = f"add -input-shape {option(proposed or unknown)}" + (f" -constants {constants}" if constants else "")
     words += f", or another number for each ? of {option(unknown)}" if proposed else " with a number for each ?"
-    return N2D2Error(
-        "E305",
-        f"input '{value.name}' has shape {text(value.dims[len(value.dims) > 1 :])} with unknown sizes",
-        where=model.place(),
-        remedy=f"{words}; or fix the sizes when you export the model, in an INI by Size of the stimuli provider",
-    )
+    what = f"input '{value.name}' has shape {dims_text(value.shape[1:])} with unknown sizes"
+    remedy = f"{words}; or fix the sizes when you export the model, in an INI by Size of the stimuli provider"
+    return N2D2Error("E305", what, where=model.place(), remedy=remedy)
 
 
 def set_outputs(builder: Builder) -> None:

@@ -48,6 +48,11 @@ Dims = tuple[int | None, ...]
 """A shape; None for an open size."""
 
 
+def dims_text(dims: Iterable[int | None], between: str = "x") -> str:
+    """Return a shape as a text, with ? for an open size."""
+    return between.join("?" if size is None else str(size) for size in dims)
+
+
 @dataclass(frozen=True)
 class OnnxInput:
     """A data input: its name, its element type and its declared shape.
@@ -77,10 +82,9 @@ class OnnxInput:
         """
         has_all = len(sizes) == len(self.dims) and self.dims[:1] == (None,)
         first = 0 if has_all or len(self.dims) < 2 else 1
-        declared, text = self.dims[first:], "x".join(map(str, sizes))
+        declared = self.dims[first:]
         if len(sizes) != len(declared) or any(known not in (None, size) for known, size in zip(declared, sizes, strict=True)):
-            shape = "x".join("?" if size is None else str(size) for size in declared)
-            what = f"input '{self.name}' has shape {shape} and cannot have {text}"
+            what = f"input '{self.name}' has shape {dims_text(declared)} and cannot have {dims_text(sizes)}"
             remedy = "give a size for each axis after the batch; only open sizes can be changed"
             raise N2D2Error("E305", what, where=where, remedy=remedy)
         return replace(self, dims=(*self.dims[:first], *sizes))

@@ -159,16 +159,9 @@ def _batch_matmul(t: Translation, op: TfliteOperator) -> None:
     return layer(t, op, "Transpose", [product], result, perm=(0, 3, 1, 2))
 
 
-def _axis(t: Translation, op: TfliteOperator) -> int:
-    axes = t.numbers(op.inputs[1], "axis")
-    if len(axes) != 1:
-        raise RefusedOperator(f"its axis has {len(axes)} values")
-    return axes[0]
-
-
 def _arg(kind: str, t: Translation, op: TfliteOperator) -> None:
     (shape, _) = t.input_shapes(op, 2)
-    axis, result = file_axis(_axis(t, op), len(shape)), t.tensor(op.output)
+    axis, result = file_axis(t.number(op.inputs[1], "axis"), len(shape)), t.tensor(op.output)
     wanted, name = (*shape[:axis], *shape[axis + 1 :]), f"{result.name}_found"
     found = t.emit(kind, [t.real(op.inputs[0])], t.fresh(name), axis=graph_axis(axis, len(shape)), keepdims=1)
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -178,7 +171,7 @@ def _arg(kind: str, t: Translation, op: TfliteOperator) -> None:
 @lowers("CUMSUM")
 def _running_sum(t: Translation, op: TfliteOperator) -> None:
     (shape, _) = t.input_shapes(op, 2)
-    axis = t.constant("axis", np.array(graph_axis(_axis(t, op), len(shape))))
+    axis = t.constant("axis", np.array(graph_axis(t.number(op.inputs[1], "axis"), len(shape))))
     inputs = [t.real(op.inputs[0]), axis]
     layer(t, op, "CumSum", inputs, shape, exclusive=int(op.options.flag(0)), reverse=int(op.options.flag(1)))
 
@@ -253,7 +246,7 @@ def _embedding_lookup(t: Translation, op: TfliteOperator) -> None:
 @lowers("ONE_HOT")
 def _one_hot(t: Translation, op: TfliteOperator) -> None:
     (shape, *_) = t.input_shapes(op, 4)
-    (depth,), emit = t.numbers(op.inputs[1], "depth"), _emitter(t, op)
+    depth, emit = t.number(op.inputs[1], "depth"), _emitter(t, op)
     axis = file_axis(op.options.integer(0, default=-1), len(shape) + 1)
     on, off = (t.values(index, "values").reshape(()) for index in op.inputs[2:4])
     inputs = t.positions(op.inputs[0]), emit.numbers([depth]), emit.numbers([off, on], on.dtype.type)
@@ -264,7 +257,7 @@ def _one_hot(t: Translation, op: TfliteOperator) -> None:
 def _top_k(t: Translation, op: TfliteOperator) -> None:
     op.check_arity(2, 2)
     (shape, _), emit = t.input_shapes(op, 2), _emitter(t, op)
-    (count,) = t.numbers(op.inputs[1], "number of elements")
+    count = t.number(op.inputs[1], "number of elements")
     if not 0 < count <= shape[-1]:
         raise RefusedOperator(f"it selects {count} of {shape[-1]} elements")
     values, found = emit.emit_two("TopK", t.ordered(op.inputs[0]), emit.numbers([count]), axis=len(shape) - 1)
@@ -279,7 +272,7 @@ def _non_max_suppression(t: Translation, op: TfliteOperator) -> None:
     with_scores = op.code.endswith("V5")
     op.check_arity(6 if with_scores else 5, 3 if with_scores else 2)
     ((boxes, _), _), emit = t.input_shapes(op, 2), _emitter(t, op)
-    (most,) = t.numbers(op.inputs[2], "number of boxes")
+    most = t.number(op.inputs[2], "number of boxes")
     overlap, least, *softness = (float(t.values(index, "threshold").item()) for index in op.inputs[3:])
     if any(softness):
         raise RefusedOperator(f"soft suppression (sigma={softness[0]:g}) is not supported")

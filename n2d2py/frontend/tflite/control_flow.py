@@ -237,9 +237,8 @@ class _FlatGraph:
         if not len(begins) == len(sizes) == len(shape) or any(self._tensors[index].is_open for index in parts):
             return False
         ends = [size if length == -1 else index + length for index, length, size in zip(begins, sizes, shape, strict=True)]
-        if any(
-            (index, end) != (0, size) for k, (index, end, size) in enumerate(zip(begins, ends, shape, strict=True)) if k != axis
-        ):
+        is_whole = [(begin, end) == (0, size) for begin, end, size in zip(begins, ends, shape, strict=True)]
+        if not all(whole for index, whole in enumerate(is_whole) if index != axis):
             return False
         parts_taken, start = [], 0
         for index in parts:

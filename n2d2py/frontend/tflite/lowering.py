@@ -22,11 +22,11 @@ class Emitter:
     def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
         return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
 
-    def emit_two(self, kind: str, *inputs: str, **attributes: Any) -> tuple[str, str]:
+    def emit_two(self, kind: str, *inputs: str, **attributes: Any) -> list[str]:
         """Add a node with two results."""
-        first, second = (self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2))
-        self._t.emit_many(kind, inputs, [first, second], **attributes)
-        return first, second
+        results = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
+        self._t.emit_many(kind, inputs, results, **attributes)
+        return results
 
     def numbers(self, values: object, kind: type = np.int64) -> str:
         """Add a constant."""

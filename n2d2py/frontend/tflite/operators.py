@@ -60,11 +60,8 @@ def _bias(t: Translation, op: TfliteOperator, outputs: int, weights: TfliteTenso
 
 
 def _weights(t: Translation, op: TfliteOperator, rank: int, axis: int = 0) -> TfliteTensor:
-    """Return the weights of a layer, input 1, whose scales are along the axis of its outputs.
-
-    Integer weights after floats (dynamic range) are dequantized. Raise RefusedOperator for float weights after integers, another
-    rank and other scales.
-    """
+    """Return the weights of a layer, input 1, whose scales are along the axis of its outputs; those after floats are
+    dequantized (dynamic range)."""
     weights = t.tensor(op.inputs[1])
     if t.tensor(op.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
@@ -383,11 +380,8 @@ def _split(t: Translation, op: TfliteOperator) -> None:
     by_sizes = op.code == "SPLIT_V"
     op.check_arity(3 if by_sizes else 2, len(op.outputs))
     source, axis = (op.inputs[0], op.inputs[2]) if by_sizes else (op.inputs[1], op.inputs[0])
-    places = t.numbers(axis, "axis")
-    if len(places) != 1:
-        raise RefusedOperator(f"it has {len(places)} axes")
     shape = t.tensor(source).shape
-    place, begin = file_axis(places[0], len(shape)), 0
+    place, begin = file_axis(t.number(axis, "axis"), len(shape)), 0
     for output in op.outputs:
         end = begin + sum(t.tensor(output).shape[place : place + 1])
         slice_axis(t, replace(op, inputs=(source,), outputs=(output,)), place, slice(begin, end))

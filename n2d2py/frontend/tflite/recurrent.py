@@ -70,31 +70,23 @@ def _recurrent_layer(
     size = recurrent.shape[2]
     attributes |= {"hidden_size": size, "layout": int(not major)}
     if t.tensor(x).shape[:2] == (1, 1) and attributes.get("direction") != "reverse":  # one step a call
-        return _recurrent_step(t, kind, (inputs, third), variables, size, attributes), size
+        return _recurrent_step(t, kind, (inputs, third), variables, attributes), size
     states = t.emit(kind, [*inputs, *(["", "", "", *third] if third else [])], t.fresh(f"{name}_states"), **attributes)
     axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
     return t.emit("Squeeze", [states, axes], t.fresh(f"{name}_sequence")), size
 
 
-def _recurrent_step(
-    t: Translation,
-    kind: str,
-    inputs: tuple[list[str], list[str]],
-    variables: tuple[int, ...],
-    size: int,
-    attributes: dict[str, object],
-) -> str:
+def _recurrent_step(t: Translation, kind: str, ends: Sequence[list[str]], variables: Sequence[int], attributes: dict) -> str:
     """Add a recurrent layer of one step, whose variables keep their values between calls; return its state (1, 1, size).
 
-    `inputs`: those before the initial states, and those after them.
+    `ends`: the inputs before and after the initial states.
     """
-    first, last = inputs
-    shape, hidden = (1, 1, size), t.fresh(f"{kind}_hidden")
+    shape, hidden = (1, 1, attributes["hidden_size"]), t.fresh(f"{kind}_hidden")
 
     def step(old_states: list[str]) -> str:
         initial = [t.reshape(old, shape[1:], shape) for old in old_states]
         cell = t.fresh(f"{kind}_cell") if len(initial) == 2 else ""
-        t.emit_many(kind, [*first, "", *initial, *last], ["", hidden, *([cell] if cell else [])], **attributes)
+        t.emit_many(kind, [*ends[0], "", *initial, *ends[1]], ["", hidden, *([cell] if cell else [])], **attributes)
         return cell
 
     def stepped(old: str) -> str:
@@ -237,8 +229,7 @@ def _rnn_step(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("SVDF")
 def _svdf(t: Translation, op: TfliteOperator) -> None:
-    """Add an SVDF layer. Inputs: x (1, inputs); feature weights (F, inputs), time weights (F, steps); biases (F / rank); last
-    steps.
+    """Add an SVDF layer. Inputs: x (1, inputs); weights (F, inputs), (F, steps); biases (F / rank); last steps.
 
     Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """

@@ -45,9 +45,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
         raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
     sizes = _axis_sizes(order, blocked, axes, shape, name)
-    places, count = _value_positions(order, axes, sizes, stored.size, name)
-    if count != stored.size:
-        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {stored.size:,} values")
+    places = _value_positions(order, axes, sizes, stored.size, name)
     values = np.zeros(shape, stored.dtype)
     index = [places[axis] for axis in range(rank)]
     for position, axis in enumerate(blocked):
@@ -83,10 +81,8 @@ def _axis_sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Ax
     return sizes
 
 
-def _value_positions(
-    order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], values: int, name: str
-) -> tuple[dict[int, np.ndarray], int]:
-    """Return the index of each of the stored `values` along each axis, and the number of positions."""
+def _value_positions(order: list[int], axes: list[_Axis], sizes: list[int], values: int, name: str) -> dict[int, np.ndarray]:
+    """Return the index of each of the stored `values` along each axis."""
     result: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
     longest = max(_MIN_POSITIONS, values, *(len(one.begins) for one in axes if one.begins is not None))
@@ -107,4 +103,6 @@ def _value_positions(
         count = len(indices)
         if count > most:
             raise DamagedFile(f"the sparse tensor '{name}' lists more positions than it has")
-    return result, count
+    if count != values:
+        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {values:,} values")
+    return result

@@ -1,3 +1,3 @@
 """Built-in expansions; importing this package registers them."""
 
-from n2d2py.frontend.onnx.expansions import attention, contributed, matrices, sampling
+from n2d2py.frontend.onnx.expansions import contributed, matrices, sampling
