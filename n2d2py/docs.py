@@ -24,8 +24,7 @@ from n2d2py.exports.parameters import parameters_page, target_page
 from n2d2py.exports.registry import EXTRAS, installed_targets
 from n2d2py.frontend.ini import network
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
-from n2d2py.frontend.ini.post import post_schema
-from n2d2py.frontend.ini.targets import TARGET
+from n2d2py.frontend.ini.targets import TARGET, post_schema
 from n2d2py.ini.docs import layer_table, schema_page
 from n2d2py.options import COMMON, FUSED, GROUPS, IGNORED, OPTIONS, PURPOSE, REFUSED, USAGE
 

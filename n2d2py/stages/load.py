@@ -27,8 +27,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
-from n2d2py.frontend.ini.post import read_post
-from n2d2py.frontend.ini.targets import read_targets
+from n2d2py.frontend.ini.targets import read_post, read_targets
 from n2d2py.graph import FilePort, Graph, InputContract, Precision, channels, stimulus_shape
 from n2d2py.ini import Document, Params, load_document, resolve_path
 from n2d2py.naming import MODEL_ENDINGS

@@ -15,7 +15,7 @@ executor resources figures ini
 arithmetic
 graph; contracts: functions operator windows; targets: target
 contracts; memory: access problem plan scratch strips;
-frontend.onnx: cut encodings external model trial validation
+frontend.onnx: cut encodings external model validation
 operators postprocessing
 frontend data passes reference
 quant: simulator
