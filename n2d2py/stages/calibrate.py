@@ -22,7 +22,7 @@ from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, 
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.quant.types.float_fallback import with_target_forms
 from n2d2py.quant.types.float_inputs import InputScales, choose_float_inputs, with_float_inputs
-from n2d2py.quant.types.trained import complete_trained, unmeasured_inputs
+from n2d2py.quant.types.insert_requantize import complete_trained, unmeasured_inputs
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
