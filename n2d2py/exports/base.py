@@ -120,7 +120,7 @@ class QuantDefaults(IntegerKinds):
         softmax_rows: a Softmax over channels may become an integer Softmax over rows.
         last_softmax: a Softmax at an output stays; False: it is dropped.
         integer_layers: the layers that run in integers; each quantizes its input, and all others are float
-            (quant/types/float_regions.py); None: all layers with an integer form.
+            (quant/types/float_fallback.py); None: all layers with an integer form.
     """
 
     unsigned: bool = True
