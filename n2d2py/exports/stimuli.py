@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.errors import InternalError
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph, channels, height, width
 
@@ -37,19 +36,6 @@ class StoredStimuli:
     def count(self) -> int:
         """Number of samples."""
         return len(self.inputs[0]) if self.inputs else 0
-
-    def check(self, graph: QuantGraph) -> None:
-        """Raise InternalError if arrays do not fit each other or the inputs of `graph`."""
-        if not self.inputs:
-            return
-        if len(self.inputs) != len(graph.user_inputs):
-            raise InternalError(f"stimuli for {len(self.inputs)} inputs of a network that has {len(graph.user_inputs)}")
-        for name, values in zip(graph.user_inputs, self.inputs, strict=True):
-            if values.shape[1:] != tuple(graph.shape(name)[1:]) or values.dtype != graph.type(name).dtype:
-                raise InternalError(f"stimuli of {values.dtype}{list(values.shape)} for the input {name}")
-        for array in (*self.inputs[1:], *self.labels, *((self.names,) if self.names else ())):
-            if len(array) != self.count:
-                raise InternalError("stimuli, labels and names differ in number")
 
 
 def hwc(values: np.ndarray) -> np.ndarray:
@@ -78,7 +64,6 @@ def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str
     `names` are the file stems, one for each network input. A line of `stimuli.list` has the path of a sample, or the paths of
     all its inputs separated by blanks; labels are in the first file. Lines of `stimuli.link`: path, blank, original name.
     """
-    stimuli.check(graph)
     digits = max(3, len(str(stimuli.count - 1)))
     (folder / "stimuli").mkdir(exist_ok=True)
     paths, links = [], []
@@ -112,7 +97,6 @@ def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
 
 
 def _array_files(inputs: int) -> list[str]:
-    """stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
     return ["stimuli.npy"] if inputs == 1 else [f"stimuli{i}.npy" for i in range(inputs)]
 
 

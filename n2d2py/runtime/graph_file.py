@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType, Rescale
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import NumType, Rescale, round_up
 from n2d2py.contracts.functions import FUNCTIONS, FunctionRow
 from n2d2py.contracts.operator import Op, operator_kinds
 from n2d2py.errors import N2D2Error
@@ -55,21 +54,14 @@ class StoredRows:
     bytes: int = 0
     sha256: str = ""
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        return asdict(self)
-
     @staticmethod
     def of(fields: dict[str, Any]) -> StoredRows:
         lists = {name: tuple(map(int, fields[name])) for name in ("shape", "axes", "panels")}
         return StoredRows(**{**fields, **lists})
 
     def read(self, folder: Path) -> np.ndarray:
-        """Return the array, from the files of the export `folder`.
-
-        Raises:
-            ValueError: when the file is another one; OSError: when it is missing.
-        """
+        """Return the array, from the files of the export `folder`. Raise ValueError when the file is another one; OSError: when
+        it is missing."""
         if Path(self.file).name != self.file:
             raise ValueError(f"{self.file} is not a file of {FOLDER}")
         with open_regular(folder / FOLDER / self.file) as file:
@@ -125,7 +117,7 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
         "nodes": [_pack_node(node, arrays, rows.get(node.name)) for node in graph.nodes],
     }
     if arrays.files:
-        text["files"] = {name: rows.fields for name, rows in arrays.files.items()}
+        text["files"] = {name: asdict(rows) for name, rows in arrays.files.items()}
     buffer = io.BytesIO()
     written = {"graph": np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored}
     np.savez(buffer, digest=_digest(written), **written)
@@ -134,11 +126,8 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
 
 
 def read_graph(path: Path) -> QuantGraph:
-    """Return the graph that `write_graph` wrote.
-
-    Raises:
-        N2D2Error: E806 when the file is missing, damaged, of another format or needs an unknown operator.
-    """
+    """Return the graph that `write_graph` wrote. Raise E806 when the file is missing, damaged, of another format or needs an
+    unknown operator."""
     try:
         arrays = read_npz(path)
         digest = arrays.pop("digest", None)
@@ -222,7 +211,6 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
 
 
 def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return the value of `_pack`; lists come back as tuples."""
     if isinstance(value, list):
         return tuple(_unpack(item, arrays) for item in value)
     if not isinstance(value, dict):

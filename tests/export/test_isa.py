@@ -106,7 +106,7 @@ CLASS = '''"""Rows from their last weight to their first."""
 from n2d2py.contracts.cpp.forms.contract import KernelFacts, KernelForm, form
 from n2d2py.contracts.cpp.isa import FULLY_CONNECTED
 from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, chosen
-from n2d2py.contracts.cpp.selection import Panels
+from n2d2py.contracts.cpp.code import Panels
 
 
 @form

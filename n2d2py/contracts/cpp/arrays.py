@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from n2d2py.contracts.cpp.identifiers import float_literal
 from n2d2py.contracts.cpp.parts import Array
-from n2d2py.contracts.cpp.text import float_literal
 
 LARGE = 65536
 """Elements above which WeightsFormat=auto writes 8-bit arrays as string literals if it writes no files."""
@@ -61,7 +61,6 @@ def _numbers(values: np.ndarray) -> list[str]:
 
 
 def _wrapped(words: list[str]) -> str:
-    """Return the lines of as many words as the widest ones would fill."""
     each = max(1, (_COLUMNS - 4) // (max(map(len, words), default=0) + 2))
     return ",\n".join("    " + ", ".join(words[start : start + each]) for start in range(0, len(words), each)) + ","
 

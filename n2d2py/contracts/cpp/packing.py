@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import round_up
 
 _BITS = (1, 2, 4)
 

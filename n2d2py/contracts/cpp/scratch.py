@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import round_up
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, Layer
 from n2d2py.graph import QuantGraph, channels, height, width

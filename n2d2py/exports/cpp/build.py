@@ -26,12 +26,9 @@ _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
 
 
 def build_library(folder: Path, library: Path) -> None:
-    """Run ``make lib`` in the export `folder` unless `library` is newer than all sources. Processes build one at a time.
-
-    Raises:
-        N2D2Error: E801 without make or a compiler, E802 if the build fails, with the place of its log, E807 if the folder
-            cannot be written.
-    """
+    """Run ``make lib`` in the export `folder` unless `library` is newer than all sources. Processes build one at a time. Raise
+    E801 without make or a compiler, E802 if the build fails, with the place of its log, E807 if the folder cannot be
+    written."""
     if not _stale(folder, library):
         return
     need_make()
@@ -106,7 +103,6 @@ class BuiltCopy(Runner):
 
     Attributes:
         folder: the copy, inside the context.
-        details: facts of the export from its manifest.
         needed: required tools, as in "g++ (or set CXX)".
     """
 
@@ -159,7 +155,6 @@ class BuiltCopy(Runner):
 
 @contextmanager
 def _build_lock(folder: Path) -> Iterator[None]:
-    """Hold `build/lock`, so that no other process builds here."""
     import fcntl
 
     try:

@@ -70,11 +70,8 @@ PLUGIN_FOLDERS: Registry[Path] = Registry("headers in")
 
 
 def plugin_header(file: str | None, name: str) -> str:
-    """Return the export path of the header `name` next to a plug-in's Python file: "plugins/<folder>/<name>".
-
-    Raises:
-        InternalError: if the header does not exist.
-    """
+    """Return the export path of the header `name` next to a plug-in's Python file: "plugins/<folder>/<name>". Raise
+    InternalError if the header does not exist."""
     folder = Path(file or "").resolve().parent
     if not (folder / name).is_file():
         raise InternalError(f"the header '{name}' does not exist in {folder}")
@@ -125,7 +122,6 @@ def _active(text: str, marks: frozenset[str]) -> str:
 
 @cache
 def _parts(text: str) -> tuple[str, ...]:
-    """Return the operators that parts of a header are for."""
     return tuple(dict.fromkeys(part[1] for line in text.splitlines() if (part := _PART.match(line))))
 
 

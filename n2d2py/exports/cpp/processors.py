@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass
 class Processor:
     """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
-    `emulator` and its arguments, which runs the programs elsewhere; `clang`: whether clang compiles for it, not GCC."""
+    `emulator` and its arguments, which runs the programs elsewhere; `clang`: whether clang compiles for it, not GCC.
+
+    Attributes:
+        compilers: those of C and of C++.
+        root: where the libraries for it are.
+        runner: the command before the name of a program; empty for what runs by itself.
+    """
 
     name: str
     processor: str
@@ -18,20 +24,11 @@ class Processor:
     system: str = "Linux"
     clang: bool = False
 
-    @property
-    def compilers(self) -> tuple[str, str]:
-        """Those of C and of C++."""
-        return ("clang", "clang++") if self.clang else (f"{self.prefix}gcc", f"{self.prefix}g++")
-
-    @property
-    def root(self) -> str:
-        """Where the libraries for it are."""
-        return f"/usr/{self.prefix[:-1]}" if self.prefix else ""
-
-    @property
-    def runner(self) -> tuple[str, ...]:
-        """The command before the name of a program; empty for what runs by itself."""
-        return (*self.emulator, "-L", self.root) if self.emulator and self.system == "Linux" else self.emulator
+    def __post_init__(self) -> None:
+        self.compilers = ("clang", "clang++") if self.clang else (f"{self.prefix}gcc", f"{self.prefix}g++")
+        self.root = f"/usr/{self.prefix[:-1]}" if self.prefix else ""
+        libraries = ("-L", self.root) if self.emulator and self.system == "Linux" else ()
+        self.runner = (*self.emulator, *libraries)
 
 
 _ROWS = """

@@ -33,7 +33,6 @@ class CompiledExport(BuiltCopy):
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """make and a C++ compiler ($CXX, else g++) are needed."""
         installed = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
         return "" if installed else "no C++ compiler or make"
 
@@ -42,11 +41,8 @@ class CompiledExport(BuiltCopy):
         self._command("make", f"-j{cores()}", "all", "lib", what="building the export", steps=steps)
 
     def _command(self, *words: str, what: str = "running the export", steps: int | None = None) -> str:
-        """Run a command in the project, with a bar over the lines that it prints.
-
-        Raises:
-            N2D2Error: E810 with the first line that tells why when it fails.
-        """
+        """Run a command in the project, with a bar over the lines that it prints. Raise E810 with the first line that tells why
+        when it fails."""
         with start(words, self.folder) as process:
             printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
         if process.returncode:
@@ -63,7 +59,6 @@ class CompiledExport(BuiltCopy):
         return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
 
     def sizes(self) -> dict[str, int]:
-        """Output of `make size`: arena and constants by the linker, code by section, the stack of one inference."""
         if _cached():
             # A compiler cache gives objects back without their call graphs: with those of the others the stack would
             # depend on what the cache holds. Frames alone give the same bound every time.
@@ -78,13 +73,10 @@ class CompiledExport(BuiltCopy):
         """Output of `run_export -bench` and `-profile`: the whole inference alone, then with a clock between layers."""
         program, count = str(self.folder / "bin" / "run_export"), str(inferences)
         whole = json.loads(self._command(program, "-bench", count, what="timing the export").splitlines()[-1])
-        layers, limits = read_profile(self._command(program, "-profile", count, what="timing the layers"))
-        return Latency(
-            whole["median_us"], whole["min_us"], whole["threads"], inferences, _processor(), layers, *(limits or (None, None))
-        )
+        layers = read_profile(self._command(program, "-profile", count, what="timing the layers"))
+        return Latency(whole["median_us"], whole["min_us"], whole["threads"], inferences, _processor(), layers)
 
     def conversion_cost(self, inferences: int) -> str:
-        """Return the least time of `inferences` conversions by the library."""
         export = Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"], self.details)
         source = export.contract.source
         if source is None or not inferences or "conversion_bytes" not in self.details:

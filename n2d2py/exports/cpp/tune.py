@@ -33,8 +33,7 @@ def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds:
 
     The file TUNED_FILE is written into the folder.
 
-    Raises:
-        N2D2Error: E801, E802 when the export cannot be built, E808 when the program or `command` fails.
+    Raise E801, E802 when the export cannot be built, E808 when the program or `command` fails.
     """
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / folder.name
@@ -126,11 +125,7 @@ def winograd_choices(written: str) -> dict[str, bool]:
 
 def tile_constants(written: str) -> dict[str, str]:
     """Return the constants of a config, as C++ expressions, of a parameter `<set>:6x1:8192 <set>:4x1:24576`; none without a
-    tile.
-
-    Raises:
-        ValueError: with what is wrong.
-    """
+    tile. Raise ValueError with what is wrong."""
     macros = {row.name: exact_condition(row) for row in instruction_sets()}
     tiles: dict[str, tuple[int, ...]] = {}
     for part in written.split():

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE, Core, core, transforming_cores
 from n2d2py.exports.mcu.mlperf import BENCHMARKS, Benchmark
-from n2d2py.ini.kinds import Kind
-from n2d2py.ini.params import parameter
+from n2d2py.ini import Kind, parameter
 
 _TEXTS = """
 WeightsFormat: Storage of weights. text: numbers. string: string literals, which compile faster. auto: chosen by size.

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.contracts.cpp.code import LayerCode
-from n2d2py.contracts.cpp.forms.channel_pairs import ChannelPairs
-from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp import ChannelPairs, Identifiers, LayerCode
 from n2d2py.contracts.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_sets, sets_with
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.contracts.cpp.parts import Array, Stream
@@ -22,12 +20,10 @@ from n2d2py.exports.mcu.boards import BOARDS, CORES, HARDWARE, Board, board, tra
 from n2d2py.exports.mcu.mlperf import benchmark_view
 from n2d2py.exports.mcu.parameters import McuParameters
 from n2d2py.exports.mcu.single import single_file as one_file
-from n2d2py.exports.mcu.stack import StackBound, stack_bounds
-from n2d2py.exports.mcu.steady import varying_layers
+from n2d2py.exports.mcu.stack import StackBound, stack_bounds, varying_layers
 from n2d2py.exports.stimuli import hwc
 from n2d2py.files import write_text
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, elements, height, width
+from n2d2py.graph import QuantGraph, channels, elements, height, width
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.simulator import simulate
@@ -116,9 +112,9 @@ class McuProject(Project):
         core: the core that the Makefile builds for by default.
         hardware: the boards on the desk that an application is for.
         mlperf: firmware of a benchmark; None without one.
-        single_file: True if the project is also written as one header.
+        exact: True if all results are integers.
+        line_bytes: those of the longest line of an output.
         varying: the layers whose time depends on the data, each with the reason.
-        vectors: number of test vectors.
     """
 
     folders = ("mcu", "cpp")
@@ -130,24 +126,19 @@ class McuProject(Project):
         self.core, self.hardware = parameters.core, HARDWARE if request.app else ()
         self.single_file, self.vectors = parameters.single_file, parameters.test_vectors
         self.mlperf = benchmark_view(parameters.benchmark, request) if parameters.benchmark else None
-        self.varying = varying_layers(self.graph)
+        self.varying, self.sets = varying_layers(self.graph), microcontroller_sets()
+        kinds, sizes = zip(
+            *((self.graph.type(node.output), self.graph.shape(node.output)) for node in self.graph.nodes), strict=True
+        )
+        self.exact = int(not self.graph.is_mixed and not any(kind.is_float for kind in kinds))
+        self.line_bytes = max(width(size) * channels(size) * kind.bytes for kind, size in zip(kinds, sizes, strict=True))
+        self.arena_alignment = max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
 
     @cached_property
     def weights_format(self) -> str:
-        """Without files, which the build systems of boards do not find."""
         return "inline" if self.parameters.weights_format == "auto" else self.parameters.weights_format
 
-    @property
-    def sets(self) -> tuple[InstructionSet, ...]:
-        return microcontroller_sets()
-
-    @property
-    def arena_alignment(self) -> int:
-        """That of the largest element, at least a word."""
-        return max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
-
     def write(self, folder: Path) -> None:
-        """As for CPP, and the same in one file where that is asked for."""
         super().write(folder)
         if self.single_file:
             text = one_file(folder, self.namespace, self.kernel_namespace, _FREESTANDING)
@@ -215,18 +206,6 @@ class McuProject(Project):
         """Return the macro of the section of a constant."""
         home = self.homes.get(array)
         return f'N2D2_PLACED("{self.namespace}_{home}", "{array}")' if home else f'N2D2_CONSTANT("{array}")'
-
-    @property
-    def exact(self) -> int:
-        """True if all results are integers."""
-        kinds = (self.graph.type(node.output) for node in self.graph.nodes)
-        return int(not self.graph.is_mixed and all(not kind.is_float for kind in kinds))
-
-    @property
-    def line_bytes(self) -> int:
-        """Bytes of the longest line of an output."""
-        outputs = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
-        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in outputs)
 
     @cached_property
     def stack_bounds(self) -> tuple[StackBound, ...]:

@@ -34,7 +34,6 @@ class BoardExport(BuiltCopy):
 
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
-        """make, the core's compiler and the QEMU of its board are needed."""
         one = McuParameters.of(parameters).core
         for program in ("make", one.compiler, f"{one.prefix}gcc", board(one.board).emulator.split()[0]):
             if shutil.which(program) is None:
@@ -68,10 +67,7 @@ class BoardExport(BuiltCopy):
 
     def run_stimuli(self, mode: str, inputs: list[np.ndarray], row: np.dtype) -> np.ndarray:
         """One `row` for each stimulus of the stored `inputs`, as the mode `outputs` or `layers` of the test program writes it.
-
-        Raises:
-            N2D2Error: E810 when the program fails, E811 when it wrote another number of results.
-        """
+        Raise E810 when the program fails, E811 when it wrote another number of results."""
         count = len(inputs[0])
         with (self.folder / "stimuli.bin").open("wb") as file:
             for index in range(count):
@@ -107,13 +103,11 @@ class BoardExport(BuiltCopy):
         return run_make(self.folder, "-s", "count")[1]
 
     def conversion_cost(self, inferences: int) -> str:
-        """Return the instructions of a frame, or of the hop of a sound, counted in QEMU."""
         cost = re.search(r"^(frame|hop) of (\S+) +(\d+)$", self._counts, re.MULTILINE)
         unit = {"frame": "", "hop": " samples"}
         return "" if cost is None else f"{int(cost[3]):,} instructions for a {cost[1]} of {cost[2]}{unit[cost[1]]}"
 
     def sizes(self) -> dict[str, int]:
-        """Output of `make size`: the arena, constants and code by section, the stack of one inference."""
         return self.read_sizes(run_make(self.folder, "-s", "size")[1])
 
     def network(self) -> BoardNetwork:
@@ -121,7 +115,6 @@ class BoardExport(BuiltCopy):
 
 
 def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:
-    """Return the stored inputs of the export's stimuli, from its files."""
     lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
     inputs: list[np.ndarray] = []
     for position, name in enumerate(graph.user_inputs):

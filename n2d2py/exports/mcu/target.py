@@ -12,14 +12,14 @@ from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefa
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import transforming_cores
-from n2d2py.exports.mcu.mlperf import benchmark_problem, warn_of_negative_results
+from n2d2py.exports.mcu.mlperf import check_benchmark, warn_of_negative_results
 from n2d2py.exports.mcu.parameters import McuParameters
 from n2d2py.exports.mcu.project import McuProject, constants_of, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
-from n2d2py.exports.mcu.steady import varying_layers
+from n2d2py.exports.mcu.stack import varying_layers
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Schema
+from n2d2py.ini import Schema
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -40,7 +40,6 @@ class McuTarget(CppTarget):
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """As for CPP; SpeedForFlash on a core without Winograd, CopyWeights without a memory of constants."""
         reasons, own = super().overruled(parameters, graph), McuParameters.of(parameters)
         if own.portable:
             reasons["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
@@ -70,11 +69,12 @@ class McuTarget(CppTarget):
         """None: its kernels have their windows on the stack, which `NAME_STACK_BYTES` bounds."""
         return {}
 
-    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+    def make(self, request: ExportRequest) -> Project:
         """As for CPP; E705 for a network that does not fit MLPerfTiny."""
         benchmark = McuParameters.of(request.parameters).benchmark
-        problem = benchmark_problem(benchmark, request.graph) if benchmark and request.graph.bits > 0 else None
-        return Prepared(request, [problem]) if problem else super().prepare(request)
+        if benchmark and request.graph.bits > 0:
+            check_benchmark(benchmark, request.graph)
+        return super().make(request)
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """As for CPP; W109 where SpeedForFlash makes no layer faster; W706 for results that a benchmark does not expect."""

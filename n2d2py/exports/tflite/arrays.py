@@ -162,7 +162,6 @@ def select_elements(layers: Layers, node: QuantNode) -> None:
 
 
 def _fill_row(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
-    """Return a row of `length` fill values."""
     kind, name = layers.graph.type(node.inputs[0]), f"{node.name}/fill"
     value = node.op.stored_fill(kind)
     if grid is None:

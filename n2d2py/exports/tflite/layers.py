@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from n2d2py.contracts.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
-from n2d2py.errors import ErrorList
-from n2d2py.exports.model_file import NoForm, unsupported
+from n2d2py.exports.model_file import NoForm, write_network
 from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, ModelFile, int8_grid, need_schema
 from n2d2py.exports.tflite.writer import LOWERINGS, Layers, channels_last, fused_name
@@ -226,7 +226,6 @@ _REAL_FUNCTIONS = {Elu(): "ELU", **{FUNCTIONS[name](): name.upper() for name in 
 
 
 def _clamp(layers: Layers, node: QuantNode, function: Clip) -> None:
-    """Write a clamp in floating point."""
     (source,), shape = layers.sources(node), layers.graph.shape(node.output)
     if code := fused_name(function):
         return layers.write(node, code, [source])
@@ -405,7 +404,6 @@ def _padding(layers: Layers, node: QuantNode) -> None:
 
 @LOWERINGS.declare("Convert", "Identity")
 def _reuse_input(layers: Layers, node: QuantNode) -> None:
-    """Reuse the input, requantized if the scales differ."""
     name, grid = node.output, layers.grid(node.inputs[0])
     if layers.graph.type(name).is_float:
         if name not in layers.real:  # a Softmax reads the integers
@@ -417,12 +415,7 @@ def _reuse_input(layers: Layers, node: QuantNode) -> None:
 
 @dataclass(frozen=True)
 class TfliteModel:
-    """The file, and the indexes of the network's tensors in it.
-
-    Attributes:
-        codes: its operators, in the order of first use.
-        index: tensor of the file for each tensor of the network.
-    """
+    """The file; `codes` as in `ModelFile`, `index` as in `Layers`."""
 
     data: bytes
     codes: tuple[str, ...]
@@ -430,33 +423,23 @@ class TfliteModel:
 
 
 def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
-    """Return the model of a quantized network; inputs and outputs are float32, or int8 with `integer_io`.
-
-    Raises:
-        ErrorList: E701 for every layer without TFLite form.
-        N2D2Error: E721 the package with the schema is missing.
-    """
+    """Return the model of a quantized network; inputs and outputs are float32, or int8 with `integer_io`. Raise E701 for every
+    layer without TFLite form, E721 if the package with the schema is missing."""
     file = ModelFile(need_schema())
-    layers, problems = Layers(graph, file), []
-    inputs: dict[str, int] = {}
-    for name in graph.inputs:
-        kind, shape = graph.type(name), channels_last(graph.shape(name))
+    layers, inputs = Layers(graph, file), dict[str, int]()
+
+    def add_input(name: str) -> None:
         if name in layers.real or (integer_io and layers.is_int8(name)):
             inputs[name] = layers.declare(name)
-        elif layers.is_int8(name):
-            inputs[name] = file.tensor(name, shape, np.float32)
-            layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
-            file.operator("QUANTIZE", [inputs[name]], layers.index[name])
-        else:
-            problems.append(unsupported(f"the input '{name}' is {kind.name}", "TFLite", graph.name))
-            layers.index[name] = -1
-    for node in graph.nodes:
-        try:
-            write_layer(layers, node)
-        except NoForm as reason:
-            problems.append(unsupported(f"layer '{node.name}': {reason}", "TFLite", node.location or graph.name))
-            layers.index.update(dict.fromkeys(node.outputs, -1))
-    ErrorList.raise_if(problems)
+            return
+        kind, shape = graph.type(name), channels_last(graph.shape(name))
+        if not layers.is_int8(name):
+            raise NoForm(kind.name)
+        inputs[name] = file.tensor(name, shape, np.float32)
+        layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
+        file.operator("QUANTIZE", [inputs[name]], layers.index[name])
+
+    write_network(graph, "TFLite", add_input, partial(write_layer, layers), layers.index, -1)
     outputs = {name: layers.index[name] for name in graph.outputs}
     for name, index in outputs.items():
         if not integer_io and name not in layers.real:

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp import Array, LayerCode, zero_padded
-from n2d2py.contracts.cpp.arrays import is_file
+from n2d2py.arithmetic import round_up
+from n2d2py.contracts.cpp import Array, LayerCode, is_file, zero_padded
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView
-from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches, overlaps
-from n2d2py.exports.vulkan.shaders import spirv
+from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches, overlaps, spirv
 from n2d2py.memory.plan import Plane
 
 Ranges = tuple[tuple[int, int], ...]
@@ -64,22 +62,8 @@ class VulkanProject(Project):
                     self.on_cpu[node.name] = str(reason)
 
     @cached_property
-    def weights_format(self) -> str:
-        """The export parameter WeightsFormat: the device has each constant once, whatever the size of the network."""
-        return self.parameters.weights_format
-
-    @cached_property
     def has_files(self) -> bool:
         return super().has_files or any(is_file(one.values, self.weights_format) for one in self.device_arrays)
-
-    @cached_property
-    def partial(self) -> None:
-        return None
-
-    @property
-    def result(self) -> str:
-        """Inference returns a status."""
-        return "int"
 
     @property
     def compiled_layers(self) -> list[LayerView]:
@@ -96,9 +80,7 @@ class VulkanProject(Project):
     def write(self, folder: Path) -> None:
         super().write(folder)
         views = [ArrayView.of(array, self.weights_format) for array in self.device_arrays]
-        (folder / "dnn/parameters").mkdir(exist_ok=True)
-        for view in views:
-            view.write_files(folder / "dnn/parameters")
+        self._write_files(views, folder)
         text = self._rendered("dnn/parameters/layer.cpp", {"layer": {"name": "the device"}, "own": views})
         (folder / "dnn/parameters/device_constants.cpp").write_text(text, encoding="utf-8", newline="\n")
 

@@ -19,8 +19,8 @@ from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.runner import CompiledExport
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.registry import register
+from n2d2py.exports.vulkan.dispatch import compiler
 from n2d2py.exports.vulkan.project import VulkanProject
-from n2d2py.exports.vulkan.shaders import compiler
 from n2d2py.graph import QuantGraph
 from n2d2py.ini import Kind, Schema, parameter
 
@@ -86,20 +86,16 @@ class VulkanTarget(CppTarget):
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         return {}
 
-    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+    def make(self, request: ExportRequest) -> Project:
         """As for CPP; E705 for a memory plan that shaders cannot use, E801 without a compiler of shaders."""
-        plan = request.memory_plan
-        if request.graph.bits < 0:
-            return super().prepare(request)
-        if plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values()):
+        plan, integer = request.memory_plan, request.graph.bits > 0
+        if integer and (plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values())):
             text = "the Vulkan export needs whole tensors in the arena, but the export parameters ask for another memory plan"
             remedy = "remove IncludeInputInBuffer, StreamInput, Memories and MemoryManagerStrategy"
-            return Prepared(request, [N2D2Error("E705", text, remedy=remedy)])
-        try:
+            raise N2D2Error("E705", text, remedy=remedy)
+        if integer:
             compiler()
-        except N2D2Error as missing:
-            return Prepared(request, [missing])
-        return super().prepare(request)
+        return super().make(request)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         return {**super().details(prepared), "on_cpu": _project(prepared).on_cpu}
@@ -111,7 +107,6 @@ class VulkanTarget(CppTarget):
         return sizes
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
-        """As for CPP; says which layers run on the CPU."""
         project = _project(prepared)
         chosen = {one.layer: one for one in super().write(prepared, folder)}
         for name, dispatches in project.dispatches.items():

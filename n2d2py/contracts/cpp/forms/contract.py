@@ -9,7 +9,7 @@ Adding one: a module of this package with its class, and the header of its kerne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
@@ -17,12 +17,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale
+from n2d2py.contracts.cpp.code import ChosenKernel, Panels
 from n2d2py.contracts.cpp.isa import sets_with
 from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.contracts.cpp.parts import NATIVE
-from n2d2py.contracts.cpp.selection import ChosenKernel, Panels
 from n2d2py.contracts.cpp.winograd import Winograd, WinogradFacts
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
@@ -49,10 +49,7 @@ class CoreRounding(IntEnum):
     ONCE = 3
 
 
-V = TypeVar("V")
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class KernelFacts:
     """Facts for a choice: a dense or depthwise layer, or a part of one.
 
@@ -61,6 +58,10 @@ class KernelFacts:
         weights: (O, positions..., inputs of an output) of a dense kernel, (C, KH, KW) of a depthwise one.
         whole: whether it is all of the layer.
         storage: how the weights are packed; None for a byte or more each.
+        dense: True if an output depends on several channels.
+        rows: the weights (O, K).
+        outputs: those of a group.
+        each: products of integers in a word of the dense kernels: of four bytes, or of two where inputs or weights have 16 bits.
     """
 
     layer: Layer
@@ -70,31 +71,18 @@ class KernelFacts:
     whole: bool = True
     storage: Storage | None = None
 
+    def __post_init__(self) -> None:
+        self.input, self.dense = self.layer.inputs[0], self.kernel != "depthwise"
+        self.rows, self.outputs = self.weights.reshape(len(self.weights), -1), len(self.weights) // self.groups
+        self.weight_type = weight_type(self.layer, self.weights)
+        self.each = QUAD if self.input.bits == 8 and self.weight_type == "std::int8_t" else QUAD // 2
+
     @staticmethod
     def of(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> KernelFacts:
         """Return the facts of a whole layer. Its weights are packed if the kernel unpacks them."""
         packs = layer.choices.packs_weights and layer.integer and kernel != "depthwise" and weights[0].size <= _LARGEST_RUN
         whole = groups == 1 or len(weights) // groups % OUTPUTS == 0  # panels of other groups would not begin at bytes
         return KernelFacts(layer, kernel, weights, groups, storage=storage_of(weights) if packs and whole else None)
-
-    @property
-    def input(self) -> NumType:
-        return self.layer.inputs[0]
-
-    @property
-    def dense(self) -> bool:
-        """True if an output depends on several channels."""
-        return self.kernel != "depthwise"
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        """The weights (O, K)."""
-        return self.weights.reshape(len(self.weights), -1)
-
-    @property
-    def outputs(self) -> int:
-        """Outputs of a group."""
-        return len(self.weights) // self.groups
 
     @property
     def bias(self) -> np.ndarray:
@@ -145,22 +133,6 @@ class KernelFacts:
         input_aligned, output_aligned = self.layer.word_pixels
         aligned = input_aligned and (output_aligned or len(self.weights) % 4)
         return None if aligned else "a pixel of its tensors may begin within a word"
-
-    def once(self, make: Callable[[KernelFacts], V]) -> V:
-        """`make` of these facts, computed once."""
-        known: dict[Any, V] = self.__dict__.setdefault("_known", {})
-        if make not in known:
-            known[make] = make(self)
-        return known[make]
-
-    @cached_property
-    def weight_type(self) -> str:
-        return weight_type(self.layer, self.weights)
-
-    @property
-    def each(self) -> int:
-        """Products of integers in a word of the dense kernels: of four bytes, or of two where inputs or weights have 16 bits."""
-        return QUAD if self.input.bits == 8 and self.weight_type == "std::int8_t" else QUAD // 2
 
     @cached_property
     def geometry(self) -> WinogradFacts:
@@ -223,13 +195,11 @@ class KernelForm(Generic[T]):
     """A way to compute a layer with the kernels of some instruction sets.
 
     Attributes:
-        name: for reports.
         which: what these instruction sets have (`isa.InstructionSet.has`).
         kernels: the C++ functions that it is for.
         headers: what binds its kernels, where that is not the header of the instruction sets.
         real: whether it is for floating point; the others are for integers.
         time: `cost`, where that is the same for all layers.
-        tiled: as in `ChosenKernel`.
     """
 
     name: ClassVar[str]

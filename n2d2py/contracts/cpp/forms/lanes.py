@@ -11,8 +11,7 @@ from math import gcd
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import NumType, round_up
 from n2d2py.contracts.cpp.forms.contract import (
     SHIFT,
     CoreForm,

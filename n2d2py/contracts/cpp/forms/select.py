@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import NumType, round_up
+from n2d2py.contracts.cpp.code import ChosenKernel, Selection
 from n2d2py.contracts.cpp.forms.contract import (
     HALF,
     CoreForm,
@@ -27,7 +27,6 @@ from n2d2py.contracts.cpp.forms.panels import packed_matrix
 from n2d2py.contracts.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
 from n2d2py.contracts.cpp.layer import Layer, LayerScratch
 from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, LayerForm, Stream
-from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
 from n2d2py.contracts.cpp.winograd import UNLIMITED
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -165,7 +164,6 @@ class Packed:
     """Weights and bias as arrays.
 
     Attributes:
-        types: the typedefs of their elements, Weight and Sum.
         facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and
             those of the streams.
         arguments: weights and bias as arguments of a call.
