@@ -47,6 +47,12 @@ def hwc(values: np.ndarray) -> np.ndarray:
     return values.transpose(1, 2, 0)
 
 
+def stored_bytes(values: np.ndarray) -> bytes:
+    """Return the bytes of one sample, as `hwc` and little-endian."""
+    pixels = hwc(values)
+    return pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
 def hwc_field(shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.dtype, tuple[int, int, int]]:
     """Return the type and shape (H, W, C) of a tensor as exports hold it, for a field of a `np.dtype`."""
     return dtype.newbyteorder("<"), (height(shape), width(shape), channels(shape))
@@ -71,8 +77,8 @@ def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str
         files = []
         for position, (name, tensor, values) in enumerate(zip(names, graph.user_inputs, stimuli.inputs, strict=True)):
             files.append(f"stimuli/{name}{index:0{digits}d}.{'pgm' if _grey(graph.shape(tensor)) else 'ppm'}")
-            labels = [np.ravel(label[index]) for label in stimuli.labels] if position == 0 else []
-            (folder / files[-1]).write_bytes(_header(graph, tensor) + _payload(values[index], labels))
+            labels = [label[index].astype("<i4").tobytes() for label in stimuli.labels] if position == 0 else []
+            (folder / files[-1]).write_bytes(_header(graph, tensor) + stored_bytes(values[index]) + b"".join(labels))
         paths.append(" ".join(files))
         links.append(f"{files[0]} {stimuli.names[index] if stimuli.names else '-'}")
     for file, lines in (("stimuli.list", paths), ("stimuli.link", links)):
@@ -88,12 +94,6 @@ def _header(graph: QuantGraph, tensor: str) -> bytes:
     columns = channels(shape) if len(shape) == 2 else width(shape)
     maxval = 255 if graph.type(tensor).bits <= 8 else 65535
     return f"{'P5' if _grey(shape) else 'P6'}\n{columns} {height(shape)}\n{maxval}\n".encode("ascii")
-
-
-def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
-    pixels = hwc(values)
-    stored = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
-    return b"".join([stored.tobytes(), *(label.astype("<i4").tobytes() for label in labels)])
 
 
 def _array_files(inputs: int) -> list[str]:

@@ -6,16 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.arithmetic import (
-    DoublingRescale,
-    FixedPointRescale,
-    FloatRescale,
-    FractionRescale,
-    NumType,
-    Rescale,
-    ShiftRescale,
-    StepRescale,
-)
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale
+from n2d2py.arithmetic.rescale import FloatRescale, FractionRescale, ShiftRescale, StepRescale
 from n2d2py.contracts.cpp.code import LayerCode, Selection
 from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.parts import Argument, Array, Expression

@@ -58,18 +58,8 @@ def mangled(namespace: str, name: str) -> str:
 
 
 def _unique(names: Iterable[str]) -> dict[str, str]:
-    used: set[str] = set()
-    result: dict[str, str] = {}
-    for name in names:
-        if name in result:
-            continue
-        base = sanitise(name)
-        text, number = base, 2
-        while text.lower() in used:
-            text, number = f"{base[: MAX_LENGTH - 5]}_{number}", number + 1
-        used.add(text.lower())
-        result[name] = text
-    return result
+    fresh = FreshNames(key=str.lower)
+    return {name: fresh(sanitise(name)) for name in dict.fromkeys(names)}
 
 
 class Identifiers:

@@ -51,22 +51,14 @@ class Storage:
 
     def rows(self, weights: np.ndarray) -> np.ndarray:
         """(O, ...) integers as bytes, flat; those of each output are filled up to whole bytes."""
-        each = 8 // self.bits
-        rows = weights.reshape(len(weights), -1)
-        return self._bytes(zero_padded(self._raw(rows), len(rows), round_up(rows.shape[1], each)))
+        each, values = 8 // self.bits, weights.reshape(len(weights), -1).astype(np.int64) - self.base
+        raw = np.where(values % self.step == 0, values // self.step, 0) ^ self.flip
+        filled = zero_padded(raw.astype(np.uint16), len(raw), round_up(raw.shape[1], each)).reshape(-1, each)
+        return (filled << (self.bits * np.arange(each, dtype=np.uint16))).sum(axis=1).astype(np.uint8)
 
     def run(self, weights: np.ndarray) -> np.ndarray:
         """Return the integers as bytes in one run; zeros that fill up panels of odd numbers change when it is unpacked."""
         return self.rows(weights.reshape(1, -1))
-
-    def _raw(self, weights: np.ndarray) -> np.ndarray:
-        values = weights.astype(np.int64) - self.base
-        values = np.where(values % self.step == 0, values // self.step, 0)
-        return (values ^ self.flip).astype(np.uint8)
-
-    def _bytes(self, raw: np.ndarray) -> np.ndarray:
-        parts = raw.reshape(-1, 8 // self.bits).astype(np.uint16) << (self.bits * np.arange(8 // self.bits, dtype=np.uint16))
-        return parts.sum(axis=1).astype(np.uint8)
 
 
 def storage_of(weights: np.ndarray) -> Storage | None:

@@ -1,7 +1,7 @@
 """Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
 An `Expression` is a type or a value that refers to arrays and structs. Configs and calls hold these objects, not their names:
-`needed_definitions` finds them, `substituted` replaces them, and printing writes their names.
+`needs_of` finds them, `substituted` replaces them, and printing writes their names.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def substituted(part: PartT, arrays: Mapping[str, Argument]) -> PartT:
 Definitions: TypeAlias = "tuple[tuple[LayerConfig | Constants, ...], tuple[Array, ...], tuple[str, ...]]"
 
 
-def needed_definitions(parts: Iterable[Argument]) -> Definitions:
+def needs_of(parts: Iterable[Argument]) -> Definitions:
     """Return the structs, arrays and headers that parts of a text need, each once; a config comes after those of its types."""
     structs: dict[str, LayerConfig | Constants] = {}
     arrays: dict[str, Array] = {}

@@ -150,12 +150,6 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
     return ""
 
 
-def packed_on_stack(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
-    """True if tiles of four are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are
-    unpacked and transformed on the stack."""
-    return storage.bits <= 4 and _pays_on_stack(weights, geometry)
-
-
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
     """Return the bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed
     weights (O, 3, 3, C) of at most 4 bits that are transformed once, for tiles of four, where these are exact
@@ -172,19 +166,13 @@ def kept_bytes(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
 
 
 def pays_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
-    """True if tiles of four are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are
-    transformed on the stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones,
-    than the direct form."""
+    """True if tiles of four are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
+    stack, as much work as two or three tiles (`kernels/n2d2/panels/winograd_stack_panel.hpp`), than with stored ones: so many
+    take longer to be read than to be multiplied. Without `stored` ones, than the direct form."""
     large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
-    return (large or not stored) and _pays_on_stack(weights, geometry)
-
-
-def _pays_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
-    """True if tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
-    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form."""
     lines, pixels = geometry.size
     least = _TILE_PIXELS * (_tiles(geometry.size) + 3)
-    return lines * pixels >= least and _takes_stack_panels(weights, geometry)
+    return (large or not stored) and lines * pixels >= least and _takes_stack_panels(weights, geometry)
 
 
 def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:

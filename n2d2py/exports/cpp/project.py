@@ -51,17 +51,6 @@ def namespace_of(graph: QuantGraph, parameters: CppParameters) -> str:
 
 
 @dataclass(frozen=True)
-class ExamplePixels:
-    """Conversion of bytes in the examples: by channel the factors, offsets and order, where they come from, whether they are assumed."""
-
-    factors: list[str]
-    offsets: list[str]
-    order: tuple[int, ...]
-    origin: str
-    assumed: bool
-
-
-@dataclass(frozen=True)
 class OtherMemory:
     """A memory after the caller's arena: the pointer to it, where its addresses begin, the bytes that are used."""
 
@@ -217,14 +206,15 @@ class Project:
         return repr(float(next(thresholds, 0.5)))
 
     @property
-    def pixels(self) -> ExamplePixels:
-        """Conversion of bytes in the examples: the data's way where it is known, else 0 to 1."""
+    def pixels(self) -> dict[str, Any]:
+        """Conversion of bytes in the examples: by channel the factors, offsets and order, where they come from, and whether they
+        are assumed: 0 to 1 where the data's way is not known."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
         pixels = self.contract.pixels
         known = pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
         origin = "As the test data." if pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return ExamplePixels(factors, offsets, tuple(known.order), origin, pixels is None)
+        return {"factors": factors, "offsets": offsets, "order": known.order, "origin": origin, "assumed": pixels is None}
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
         return [self._port(role, str(index) if len(names) > 1 else "", name) for index, name in enumerate(names)]

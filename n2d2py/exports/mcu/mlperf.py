@@ -52,9 +52,10 @@ BENCHMARKS = {
 """By name. sww01 is not among them: its firmware receives sound over I2S by drivers of the board."""
 
 
-@dataclass(frozen=True)
 class BenchmarkView:
-    """A benchmark as the templates see it.
+    """A benchmark as the templates see it, for a network that fits it.
+
+    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference model.
 
     Attributes:
         tables: literals of the stored values of the bytes of a sample, by channel or once for all; () where bytes stay
@@ -62,25 +63,15 @@ class BenchmarkView:
         order: the channel of a sample that each channel of the input is.
     """
 
-    benchmark: Benchmark
-    tables: tuple[str, ...]
-    order: tuple[int, ...]
-
-
-def benchmark_view(benchmark: Benchmark, request: ExportRequest) -> BenchmarkView:
-    """Return the view of a benchmark, for a network that fits it.
-
-    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference
-    model.
-    """
-    if benchmark.sample == np.float32:
-        return BenchmarkView(benchmark, (), ())
-    count = 3 if benchmark.shape[0] == 3 else 1
-    pixels = request.contract.pixels if count == 3 else None
-    pixels = pixels or PixelMap((benchmark.factor,) * count, (benchmark.offset,) * count, tuple(range(count)))
-    elements_of_bytes = np.arange(256, dtype=np.uint8).view(benchmark.sample).astype(int)
-    kind = request.graph.type(request.graph.user_inputs[0])
-    return BenchmarkView(benchmark, byte_tables(pixels, elements_of_bytes, kind), pixels.order)
+    def __init__(self, benchmark: Benchmark, request: ExportRequest):
+        self.benchmark, self.tables, self.order = benchmark, (), ()
+        if benchmark.sample != np.float32:
+            count = 3 if benchmark.shape[0] == 3 else 1
+            pixels = request.contract.pixels if count == 3 else None
+            pixels = pixels or PixelMap((benchmark.factor,) * count, (benchmark.offset,) * count, tuple(range(count)))
+            elements_of_bytes = np.arange(256, dtype=np.uint8).view(benchmark.sample).astype(int)
+            kind = request.graph.type(request.graph.user_inputs[0])
+            self.tables, self.order = byte_tables(pixels, elements_of_bytes, kind), pixels.order
 
 
 def check_benchmark(benchmark: Benchmark, graph: QuantGraph) -> None:

@@ -17,11 +17,11 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.project import Project, wanted_names
 from n2d2py.exports.mcu.boards import BOARDS, CORES, HARDWARE, Board, board, transforming_cores
-from n2d2py.exports.mcu.mlperf import benchmark_view
+from n2d2py.exports.mcu.mlperf import BenchmarkView
 from n2d2py.exports.mcu.parameters import McuParameters
 from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.stack import StackBound, stack_bounds, varying_layers
-from n2d2py.exports.stimuli import hwc
+from n2d2py.exports.stimuli import stored_bytes
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph, channels, elements, height, width
 from n2d2py.memory.constants import Constant
@@ -125,7 +125,7 @@ class McuProject(Project):
         super().__init__(request, codes, parameters)
         self.core, self.hardware = parameters.core, HARDWARE if request.app else ()
         self.single_file, self.vectors = parameters.single_file, parameters.test_vectors
-        self.mlperf = benchmark_view(parameters.benchmark, request) if parameters.benchmark else None
+        self.mlperf = BenchmarkView(parameters.benchmark, request) if parameters.benchmark else None
         self.varying, self.sets = varying_layers(self.graph), microcontroller_sets()
         kinds, sizes = zip(
             *((self.graph.type(node.output), self.graph.shape(node.output)) for node in self.graph.nodes), strict=True
@@ -251,8 +251,7 @@ def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.n
     """Return stimulus `index` of stored `values` by tensor: the inputs, then the layers in `order`, in HWC, little-endian."""
     outputs = {node.name: node.output for node in graph.nodes}
     tensors = [*graph.user_inputs, *(outputs[name] for name in order)]
-    arrays = (hwc(values[name][index]) for name in tensors)
-    return b"".join(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays)
+    return b"".join(stored_bytes(values[name][index]) for name in tensors)
 
 
 def write_vectors(request: ExportRequest, count: int, folder: Path) -> None:

@@ -12,7 +12,7 @@ from n2d2py.contracts import functions
 from n2d2py.contracts.functions import Sqrt
 from n2d2py.exports.model_file import NoForm, real_weights
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
-from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
+from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, float_weights, integer_weights, real_numbers
 from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
 from n2d2py.registry import Registry
 
@@ -147,7 +147,10 @@ class NcnnLayers:
         halves: layers whose weights can be stored in half precision.
         rounded: blobs that are rounded to the scale of their tensor.
         unpacked: True if some layer is exact only without packed channels.
+        network: what `write_model` makes of the file.
     """
+
+    network: NcnnNetwork
 
     def __init__(self, graph: QuantGraph, file: NetworkFile, half: bool, round_blobs: bool):
         self.graph, self.file, self.half, self.round_blobs = graph, file, half, round_blobs

@@ -133,23 +133,16 @@ class NcnnParameters(ExportParameters, texts=_TEXTS):
     )
 
 
-@dataclass(frozen=True)
-class NcnnModel:
-    """A network and the facts of its layers."""
-
-    network: NcnnNetwork
-    layers: NcnnLayers
-
-
-def write_model(graph: QuantGraph, own: NcnnParameters) -> NcnnModel:
+def write_model(graph: QuantGraph, own: NcnnParameters) -> NcnnLayers:
     """Return the ncnn network. Raise E701 for every layer without ncnn form."""
     file = NetworkFile()
     layers = NcnnLayers(graph, file, graph.bits == -16 or own.fp16_storage, own.round_blobs)
     write_network(graph, "ncnn", layers.input, layers.write, layers.blobs, "")
-    return NcnnModel(file.finish(layers.outputs()), layers)
+    layers.network = file.finish(layers.outputs())
+    return layers
 
 
-class NcnnTarget(Target[NcnnModel]):
+class NcnnTarget(Target[NcnnLayers]):
     """ncnn target: int8 with scales in the file, or float with `-nbbits -32` and `-16`."""
 
     name = "NCNN"
@@ -173,32 +166,32 @@ class NcnnTarget(Target[NcnnModel]):
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_ncnn(graph)
 
-    def make(self, request: ExportRequest) -> NcnnModel:
+    def make(self, request: ExportRequest) -> NcnnLayers:
         """Raise E705 for types other than int8 and float32, E701 for unsupported layers."""
         supported, remedy = "NCNN supports 8-bit integers and float32", "use -nbbits 8, -32 or -16"
         require_precision(request.graph, supported, (8, -32, -16), remedy)
         model = write_model(request.graph, NcnnParameters.of(request.parameters))
-        _warn_without_effect(request, model.layers)
+        _warn_without_effect(request, model)
         return model
 
-    def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
+    def details(self, prepared: Prepared[NcnnLayers]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
         integers = (node for node in graph.nodes if graph.is_integer(node))
         return {
             "param": model_file(graph.name, "param"),
             "bin": model_file(graph.name, "bin"),
             "integers": graph.bits > 0,
-            "rounded": model.layers.round_blobs,
-            "simulated": all(model.layers.runs_in_integers(node) or node.op.kind == "Convert" for node in integers),
-            "unpacked": model.layers.unpacked,
+            "rounded": model.round_blobs,
+            "simulated": all(model.runs_in_integers(node) or node.op.kind == "Convert" for node in integers),
+            "unpacked": model.unpacked,
             "inputs": list(graph.inputs),
             "layers": model.network.types,
-            "blobs": {name: model.layers.blobs[name] for name in [*graph.inputs, *computed_tensors(graph)]},
-            "stored": model.layers.stored,
+            "blobs": {name: model.blobs[name] for name in [*graph.inputs, *computed_tensors(graph)]},
+            "stored": model.stored,
             "types": type_fields(graph),
         }
 
-    def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
+    def write(self, prepared: Prepared[NcnnLayers], folder: Path) -> None:
         request, network = prepared.request, prepared.result.network
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())
@@ -235,19 +228,19 @@ def _write_headers(path: Path, network: NcnnNetwork) -> None:
     write_rendered(path.with_suffix(".mem.h"), "ncnn/model.mem.h", stem=path.stem, files=arrays, **_NAMES)
 
 
-def _write_readme(folder: Path, request: ExportRequest, model: NcnnModel, stem: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: NcnnLayers, stem: str) -> None:
     graph = request.graph
     write_rendered(
         folder / "README.md",
         "ncnn/README.md",
         graph=graph,
         network=model.network,
-        made=model.layers,
+        made=model,
         stem=stem,
-        half=model.layers.half,
+        half=model.half,
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
-        first=model.layers.blobs[graph.inputs[0]],
-        last=model.layers.blobs[graph.outputs[0]],
+        first=model.blobs[graph.inputs[0]],
+        last=model.blobs[graph.outputs[0]],
         arrays=NcnnParameters.of(request.parameters).model_array,
         **_NAMES,
     )

@@ -8,7 +8,7 @@ integers with the scales that reproduce the tool's factors: s_w = factor s_y / s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,10 @@ class QdqWriter(OnnxWriter):
         stored: by quantized tensor, the name of its integers in the model.
         wide: True if some integers have 4 or 16 bits.
         weighted: layers with integer constants, in some only the bias.
+        model: what `write_model` makes of it.
     """
+
+    model: onnx.ModelProto
 
     def __init__(self, graph: QuantGraph, parameters: OnnxParameters):
         self.quant, self.parameters = graph, parameters
@@ -225,16 +228,7 @@ _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 
 """The first IR version of an ONNX release with each opset (docs/Versioning.md of ONNX)."""
 
 
-@dataclass(frozen=True)
-class QdqModel:
-    """A model; `stored` and `weighted` as in `QdqWriter`."""
-
-    model: onnx.ModelProto
-    stored: Mapping[str, str]
-    weighted: int
-
-
-def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqModel:
+def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqWriter:
     """Return the ONNX model of a quantized network; `metadata` are its properties. Raise E701 for every layer without ONNX
     form; E705 for an opset that lacks a feature."""
     own = OnnxParameters.of(parameters)
@@ -243,9 +237,9 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
     opset = _choose_opset(own.opset, writer.wide)
     inputs, outputs = writer.ports(True), writer.ports(False)
     network = helper.make_graph(writer.nodes, graph.name or "network", inputs, outputs, writer.initializers)
-    model = _build_model(network, opset)
-    helper.set_model_props(model, dict(metadata))
-    return QdqModel(model, writer.stored, writer.weighted)
+    writer.model = _build_model(network, opset)
+    helper.set_model_props(writer.model, dict(metadata))
+    return writer
 
 
 def _write_layers(writer: QdqWriter) -> None:

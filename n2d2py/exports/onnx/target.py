@@ -23,7 +23,7 @@ from n2d2py.reference.engine import open_session
 from n2d2py.runtime.runner import PackageRunner
 
 if TYPE_CHECKING:
-    from n2d2py.exports.onnx.model import QdqModel
+    from n2d2py.exports.onnx.model import QdqWriter
 
 
 _BATCH = 25
@@ -89,7 +89,7 @@ _MAX_INLINE_BYTES = 1 << 30
 """Model size in bytes above which constants are stored in a separate file; protobuf ends at 2 GiB."""
 
 
-class OnnxTarget(Target["QdqModel"]):
+class OnnxTarget(Target["QdqWriter"]):
     """ONNX target: a QDQ model with the tool's integers, or a float model with `-nbbits -32`."""
 
     name = "ONNX"
@@ -107,14 +107,14 @@ class OnnxTarget(Target["QdqModel"]):
         """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""
         return replace(self.quantization, full_range=not OnnxParameters.of(parameters).exact_range)
 
-    def make(self, request: ExportRequest) -> QdqModel:
+    def make(self, request: ExportRequest) -> QdqWriter:
         """Raise E701 for layers without ONNX form, E705 for parameters, E721 without the package onnx."""
         require("onnx", "the export ONNX", "onnx")
         from n2d2py.exports.onnx.model import write_model  # late: other exports do not need onnx
 
         return write_model(request.graph, request.parameters, _metadata(request))
 
-    def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
+    def details(self, prepared: Prepared[QdqWriter]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
         return {
             "file": model_file(graph.name, "onnx"),
@@ -125,7 +125,7 @@ class OnnxTarget(Target["QdqModel"]):
             "types": type_fields(graph),
         }
 
-    def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
+    def write(self, prepared: Prepared[QdqWriter], folder: Path) -> None:
         request, written = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
         if written.model.ByteSize() > _MAX_INLINE_BYTES:
@@ -138,7 +138,7 @@ class OnnxTarget(Target["QdqModel"]):
         _write_readme(folder, request, written, path.name)
 
 
-def _write_readme(folder: Path, request: ExportRequest, model: QdqModel, file: str) -> None:
+def _write_readme(folder: Path, request: ExportRequest, model: QdqWriter, file: str) -> None:
     graph, integer_io = request.graph, OnnxParameters.of(request.parameters).integer_io
 
     def numbers(kind: NumType) -> str:
