@@ -256,7 +256,8 @@ def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | 
 def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
     if scaling is None:
         return None
-    rescales = {kind.__name__: kind for kind in Rescale.__subclasses__()}
+    bases = (Rescale, *Rescale.__subclasses__())
+    rescales = {kind.__name__: kind for base in bases for kind in base.__subclasses__()}
     return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
 
 
