@@ -148,10 +148,7 @@ class Manifest:
             "export": self.export,
             "network": self.network,
             **({"command": self.command} if self.command else {}),
-            "options": dict(self.options),
-            "parameters": dict(self.parameters),
-            "inputs": dict(self.inputs),
-            "details": dict(self.details),
+            **{name: dict(getattr(self, name)) for name in ("options", "parameters", "inputs", "details")},
             "files": dict(sorted(files.items())),
         }
         return json_text(data, ensure_ascii=False)

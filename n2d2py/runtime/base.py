@@ -195,7 +195,6 @@ class Network:
         return self._from_stream(SensorSource, np.asarray(samples), piece, "samples of a sensor")
 
     def _from_stream(self, kind: type[StreamSource], samples: np.ndarray, piece: int, what: str) -> np.ndarray:
-        """`from_audio` or `from_sensor`, of a source of `kind`."""
         source = self.contract.source
         if not isinstance(source, kind):
             raise ArrayError(f"this network does not convert {what}", f"export with {kind.option}")

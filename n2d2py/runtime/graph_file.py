@@ -110,7 +110,7 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
         "outputs": graph.outputs,
         "aliases": dict(sorted(graph.aliases.items())),
         **({"states": graph.states, "calls": graph.calls} if graph.states else {}),
-        **_ports(graph),
+        **{key: [port.fields() for port in ports] for key in _PORTS if (ports := getattr(graph, key))},
         "tensors": [
             {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
         ],
@@ -151,12 +151,7 @@ def read_graph(path: Path) -> QuantGraph:
     return graph
 
 
-def _ports(graph: QuantGraph) -> dict[str, Any]:
-    return {key: [port.fields() for port in ports] for key in _PORTS if (ports := getattr(graph, key))}
-
-
 def _digest(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """SHA-256 of names, types, shapes and elements, as bytes."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())

@@ -14,8 +14,8 @@ from support.tables import every
 
 from n2d2py.contracts.cpp import isa
 from n2d2py.contracts.cpp.forms.contract import FORMS
+from n2d2py.exports.cpp.build import TARGETS
 from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
-from n2d2py.exports.cpp.processors import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"

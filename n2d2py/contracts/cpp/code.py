@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.arithmetic.exact import LARGE, digest
-from n2d2py.contracts.cpp.arrays import row_derivation, winograd_derivation
+from n2d2py.contracts.cpp.arrays import Storage, row_derivation, winograd_derivation
 from n2d2py.contracts.cpp.identifiers import comment
 from n2d2py.contracts.cpp.isa import InstructionSet, instruction_sets
-from n2d2py.contracts.cpp.packing import Storage
 from n2d2py.contracts.cpp.parts import (
     NATIVE,
     PORTABLE,

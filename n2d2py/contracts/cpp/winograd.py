@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic import round_up
+from n2d2py.contracts.cpp.arrays import Storage, zero_padded
 from n2d2py.contracts.cpp.isa import condition
-from n2d2py.contracts.cpp.packing import Storage, zero_padded
 from n2d2py.contracts.cpp.parts import Array, Call, substituted
 
 _MATRIX = np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int64)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from n2d2py.contracts.cpp import InstructionSet, isa
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.processors import TARGETS
+from n2d2py.exports.cpp.build import TARGETS
 from n2d2py.registry import Registry
 from n2d2py.resources import templates
 
@@ -97,13 +97,6 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
     source = _source(header, kernels)
     if not source.is_file():
         raise InternalError(f"the kernel header {header} does not exist")
-    status = source.stat()
-    return _read(source, status.st_mtime_ns, status.st_size)
-
-
-@cache
-def _read(source: Path, time: int, size: int) -> str:
-    """Return the text of a file, cached until it changes."""
     return source.read_text(encoding="utf-8")
 
 

@@ -38,7 +38,11 @@ def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds:
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / folder.name
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("build", "bin", "lib", "statistics"))
-        _build(copy)
+        need_make()
+        log.notice("building all tiles for -tune")
+        status, printed = run_make(copy, "CXXFLAGS=-DN2D2_TUNE")
+        if status:
+            raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
         measured = _run(copy, rounds, command)
     tiles, before, after = best_tiles(measured, layers, tiled)
     log.notice(
@@ -85,14 +89,6 @@ def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, 
         others = [old for old in values.get("Tile", "").split() if old.split(":")[0] != tile.split(":")[0]]
         values["Tile"] = " ".join([*others, tile])
     return merged
-
-
-def _build(folder: Path) -> None:
-    need_make()
-    log.notice("building all tiles for -tune")
-    status, printed = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
-    if status:
-        raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
 
 
 def _run(folder: Path, rounds: int, command: str) -> dict:

@@ -20,8 +20,7 @@ from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import board, core, transforming_cores
 from n2d2py.exports.mcu.mlperf import check_benchmark, warn_of_negative_results
-from n2d2py.exports.mcu.parameters import McuParameters
-from n2d2py.exports.mcu.project import McuProject, constants_of, winograd_forms
+from n2d2py.exports.mcu.project import McuParameters, McuProject, constants_of, winograd_forms
 from n2d2py.exports.mcu.stack import varying_layers
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import from_hwc, hwc_field, stored_bytes
@@ -217,7 +216,7 @@ class McuTarget(CppTarget):
             "core": McuParameters.of(request.parameters).core.name,
             "layers": list(request.memory_plan.order),
             "varying_time": varying_layers(request.graph),
-            "arena_bytes": prepared.result.arena_bytes if prepared.result else 0,
+            "arena_bytes": prepared.result.arena_bytes,
         }
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from n2d2py.contracts import functions
 from n2d2py.contracts.functions import Sqrt
-from n2d2py.exports.model_file import NoForm, real_weights
+from n2d2py.exports.model_file import NoForm, real_weights, write_network
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, float_weights, integer_weights, real_numbers
 from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
@@ -472,7 +472,6 @@ def _padding(layers: NcnnLayers, node: QuantNode) -> None:
 
 @LOWERINGS.declare("Reshape")
 def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write a reshape; both layouts have the first axis outermost."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if tuple(shape) == tuple(out):
         return layers.add(node)
@@ -529,3 +528,11 @@ def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
 def _reuse_input(layers: NcnnLayers, node: QuantNode) -> None:
     """Reuse the input, clamped to the limits: blobs between layers are floats."""
     layers.add(node)
+
+
+def write_model(graph: QuantGraph, half: bool, round_blobs: bool) -> NcnnLayers:
+    """Return the ncnn network; the parameters as in `NcnnLayers`. Raise E701 for every layer without ncnn form."""
+    layers = NcnnLayers(graph, NetworkFile(), half, round_blobs)
+    write_network(graph, "ncnn", layers.input, layers.write, layers.blobs, "")
+    layers.network = layers.file.finish(layers.outputs())
+    return layers

@@ -15,18 +15,10 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
-from n2d2py.exports.model_file import (
-    computed_tensors,
-    hex_rows,
-    model_file,
-    require_precision,
-    type_fields,
-    write_network,
-    write_rendered,
-)
+from n2d2py.exports.model_file import computed_tensors, hex_rows, model_file, require_precision, type_fields, write_rendered
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
-from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
-from n2d2py.exports.ncnn.layers import NcnnLayers
+from n2d2py.exports.ncnn.file import NcnnNetwork, identifier
+from n2d2py.exports.ncnn.layers import NcnnLayers, write_model
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
 from n2d2py.files import write_text
@@ -133,15 +125,6 @@ class NcnnParameters(ExportParameters, texts=_TEXTS):
     )
 
 
-def write_model(graph: QuantGraph, own: NcnnParameters) -> NcnnLayers:
-    """Return the ncnn network. Raise E701 for every layer without ncnn form."""
-    file = NetworkFile()
-    layers = NcnnLayers(graph, file, graph.bits == -16 or own.fp16_storage, own.round_blobs)
-    write_network(graph, "ncnn", layers.input, layers.write, layers.blobs, "")
-    layers.network = file.finish(layers.outputs())
-    return layers
-
-
 class NcnnTarget(Target[NcnnLayers]):
     """ncnn target: int8 with scales in the file, or float with `-nbbits -32` and `-16`."""
 
@@ -170,7 +153,8 @@ class NcnnTarget(Target[NcnnLayers]):
         """Raise E705 for types other than int8 and float32, E701 for unsupported layers."""
         supported, remedy = "NCNN supports 8-bit integers and float32", "use -nbbits 8, -32 or -16"
         require_precision(request.graph, supported, (8, -32, -16), remedy)
-        model = write_model(request.graph, NcnnParameters.of(request.parameters))
+        own = NcnnParameters.of(request.parameters)
+        model = write_model(request.graph, request.graph.bits == -16 or own.fp16_storage, own.round_blobs)
         _warn_without_effect(request, model)
         return model
 

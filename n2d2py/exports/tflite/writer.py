@@ -212,9 +212,7 @@ class Layers:
         return self.file.tensor(name, values.shape, np.float32, values=values)
 
 
-LOWERINGS: Registry[Callable[[Layers, QuantNode], None]] = Registry(
-    "the TFLite form of", *(f"n2d2py.exports.tflite.{name}" for name in ("arrays", "layers"))
-)
+LOWERINGS: Registry[Callable[[Layers, QuantNode], None]] = Registry("the TFLite form of", "n2d2py.exports.tflite.layers")
 """Functions by operator kind that write a layer, or raise NoForm."""
 
 

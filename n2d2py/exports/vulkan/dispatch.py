@@ -24,8 +24,6 @@ from n2d2py.registry import Registry
 _CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = (-?[\w.]+);")
 _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 _DEFAULTS = {"false": 0, "true": 1}
-LOCAL_SIZE = 3
-"""The first specialization constants are the size of a work group."""
 
 
 def source(shader: str) -> Path:
@@ -266,12 +264,6 @@ def parameters(
     none = np.zeros(count, np.int64)
     columns = [none if bias is None else bias, multipliers, shifts, none if addend is None else addend]
     return np.stack([column.astype(np.int64) for column in columns], axis=1).astype(np.int32)
-
-
-def words(value: int) -> tuple[int, int]:
-    """Return the lower and the upper word of an integer of 64 bits, as int32."""
-    low, high = np.array([value], "<i8").view("<i4").tolist()
-    return low, high
 
 
 def quads_of(shape: Shape) -> int:

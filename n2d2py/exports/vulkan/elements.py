@@ -8,18 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from n2d2py.contracts.cpp.packing import zero_padded
-from n2d2py.exports.vulkan.dispatch import (
-    Dispatch,
-    GpuLayer,
-    NoShader,
-    parameters,
-    positions_of,
-    quads_of,
-    type_limits,
-    vulkan,
-    words,
-)
+from n2d2py.contracts.cpp.arrays import zero_padded
+from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, parameters, positions_of, quads_of, type_limits, vulkan
 from n2d2py.exports.vulkan.layers import slices_of
 from n2d2py.graph import Shape, channels, elements, height, in_memory_order, width
 from n2d2py.graph.forms import Aligned, Exponentials, MaskedExponentials, Moved, Normalized, Shifted, Table, Weighted
@@ -31,6 +21,12 @@ _NOWHERE = -(2**30)
 """The place of an element that is filled: its sum with any other is negative."""
 _MOST_PLACES = 2**20
 """Places in the tables of a move."""
+
+
+def words(value: int) -> tuple[int, int]:
+    """Return the lower and the upper word of an integer of 64 bits, as int32."""
+    low, high = np.array([value], "<i8").view("<i4").tolist()
+    return low, high
 
 
 def _elements(

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale
+from n2d2py.contracts.cpp.arrays import Storage, storage_of
 from n2d2py.contracts.cpp.code import ChosenKernel, Panels
 from n2d2py.contracts.cpp.isa import sets_with
 from n2d2py.contracts.cpp.layer import Layer
-from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.contracts.cpp.parts import NATIVE
 from n2d2py.contracts.cpp.winograd import Winograd, WinogradFacts
 from n2d2py.memory.scratch import ScratchNeed
@@ -38,15 +38,6 @@ SHIFT = 32
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
 of a fully connected layer) on the stack."""
-
-
-class CoreRounding(IntEnum):
-    """The rescale of accumulators by kernels of microcontrollers: `lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`."""
-
-    HIGH_WORD = 0
-    TWICE = 1
-    TWICE_SIGNED = 2
-    ONCE = 3
 
 
 @dataclass(eq=False)
@@ -136,14 +127,11 @@ class KernelFacts:
 
     @cached_property
     def geometry(self) -> WinogradFacts:
-        return winograd_geometry(self.layer)
-
-
-def winograd_geometry(layer: Layer) -> WinogradFacts:
-    """Return the facts for the Winograd forms of a convolution, besides its weights."""
-    op, (lines, pixels) = layer.op, layer.output_shape[2:]
-    bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
-    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch)
+        """The facts for the Winograd forms of a convolution, besides its weights."""
+        layer, op = self.layer, self.layer.op
+        size, scratch = layer.output_shape[2:], layer.scratch.bytes
+        bits, order = self.input.bits, (layer.streamed, layer.serial)
+        return WinogradFacts(op.stride, op.dilation, op.groups, bits, (size[0], size[1]), *order, scratch)
 
 
 def weight_type(layer: Layer, values: np.ndarray) -> str:
@@ -157,27 +145,6 @@ def weight_type(layer: Layer, values: np.ndarray) -> str:
 def plain(ctype: str) -> str:
     """Return a type of C++ as reports name it."""
     return ctype.removeprefix("std::").removesuffix("_t")
-
-
-def stored_limits(layer: Layer) -> tuple[int, int, int]:
-    """Return the zero point, the least and the largest stored result of a layer."""
-    least, most = map(int, layer.node.clamp or (layer.output.qmin, layer.output.qmax))
-    return 0 if layer.node.zero_in_bias else layer.output.zero_point, least, most
-
-
-def lane_offset(layer: Layer) -> int:
-    """Return how much higher kernels of Armv7E-M compute the results of a layer: 128 for signed bytes."""
-    return 128 if layer.output.signed and layer.output.bits == 8 else 0
-
-
-def rounding(layer: Layer) -> CoreRounding:
-    """Return the rescale of a layer; ties below 0 count where not all results below the zero point are clamped."""
-    rescale, (zero, least, _) = layer.node.rescale, stored_limits(layer)
-    if not isinstance(rescale, DoublingRescale):
-        return CoreRounding.HIGH_WORD
-    if not rescale.twice:
-        return CoreRounding.ONCE
-    return CoreRounding.TWICE_SIGNED if least < zero else CoreRounding.TWICE
 
 
 class Role(Enum):

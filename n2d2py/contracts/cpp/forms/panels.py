@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from n2d2py.arithmetic import NumType, largest_place, round_up
+from n2d2py.contracts.cpp.arrays import zero_padded
 from n2d2py.contracts.cpp.code import Panels
 from n2d2py.contracts.cpp.forms.contract import HALF, OUTPUTS, QUAD, KernelFacts, KernelForm, form, plain
 from n2d2py.contracts.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED
 from n2d2py.contracts.cpp.layer import input_scratch, windows_scratch
-from n2d2py.contracts.cpp.packing import zero_padded
 from n2d2py.contracts.cpp.parts import PORTABLE, REAL_NATIVE, PanelOrder, chosen
 from n2d2py.memory.scratch import ScratchNeed
 

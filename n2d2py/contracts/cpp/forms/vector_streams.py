@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, round_up
+from n2d2py.contracts.cpp.arrays import joined_bytes, word_bytes, zero_padded
 from n2d2py.contracts.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.contracts.cpp.isa import DOTS, OUTPUTS, TAPS
-from n2d2py.contracts.cpp.packing import joined_bytes, word_bytes, zero_padded
 
 _BYTES = 16
 """Of a vector."""
