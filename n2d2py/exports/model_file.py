@@ -18,7 +18,6 @@ from n2d2py.graph import QuantGraph, QuantNode, Weighted
 from n2d2py.resources import templates
 
 _REPLACE = "use -export CPP, or replace the layer"
-_PER_LINE = 16
 
 
 class NoForm(Exception):
@@ -82,8 +81,8 @@ def model_file(network: str, ending: str) -> str:
 
 def hex_rows(data: bytes, separator: str) -> list[str]:
     """Return the bytes as hexadecimal C constants, sixteen in a row."""
-    starts = range(0, len(data), _PER_LINE)
-    return [separator.join(f"0x{byte:02x}" for byte in data[start : start + _PER_LINE]) for start in starts]
+    starts = range(0, len(data), 16)
+    return [separator.join(f"0x{byte:02x}" for byte in data[start : start + 16]) for start in starts]
 
 
 def write_rendered(path: Path, template: str, **values: Any) -> None:

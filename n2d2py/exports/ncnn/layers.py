@@ -9,7 +9,6 @@ from math import inf, isfinite
 import numpy as np
 
 from n2d2py.contracts import functions
-from n2d2py.contracts.functions import Sqrt
 from n2d2py.exports.model_file import NoForm, real_weights, write_network
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, float_weights, integer_weights, real_numbers
@@ -410,7 +409,7 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
             after = [shift_layer(sum(shifts))]
     if euclidean:
         inputs = [layers.add_before(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
-        after = layers.function(Sqrt())
+        after = layers.function(functions.Sqrt())
     if len(inputs) == 1:
         return layers.add(node, *after, inputs=inputs)
     current = inputs[0]
