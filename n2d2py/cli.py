@@ -76,7 +76,7 @@ def _answer(arguments: Arguments) -> None:
     if arguments.h or arguments.v:
         print(help_text(arguments.h) if arguments.h else f"n2d2py {__version__}")
         if arguments.h and arguments.export:
-            from n2d2py.exports.parameters import parameters_help
+            from n2d2py.exports.registry import parameters_help
 
             print(parameters_help(arguments.export))
     elif arguments.completion:

@@ -20,8 +20,7 @@ from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports.cpp.headers import isa_page, write_isa_headers
-from n2d2py.exports.parameters import parameters_page, target_page
-from n2d2py.exports.registry import EXTRAS, installed_targets
+from n2d2py.exports.registry import EXTRAS, installed_targets, parameters_page, target_page
 from n2d2py.frontend.ini import network
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET, post_schema

@@ -29,7 +29,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.executor import Executor, add_options, of_options
-from n2d2py.exports.parameters import known_parameters
+from n2d2py.exports.registry import known_parameters
 from n2d2py.figures import Svg
 from n2d2py.files import json_text, write_text
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Section, load_document
