@@ -101,8 +101,7 @@ def run(arguments: Arguments) -> None:
             values than Python: by `-compare` after it is written, so that it can be looked into.
     """
     from n2d2py import pipeline
-    from n2d2py.plugin.load import load_plugins
-    from n2d2py.plugin.skeleton import write_skeleton
+    from n2d2py.plugin.load import load_plugins, write_skeleton
     from n2d2py.stages.train import is_first_process
 
     path = Path(arguments.network)

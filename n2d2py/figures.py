@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from n2d2py.files import write_text
@@ -55,6 +57,16 @@ def number(value: float) -> str:
     """Return a coordinate with at most one decimal."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
+
+
+def outline(edges: Iterable[float], levels: Iterable[float], bottom: float) -> str:
+    """Return the path over bars between neighboring edges; runs of equal height are one segment."""
+    first, *ends = edges
+    path = f"M{number(first)} {number(bottom)}"
+    for level, steps in groupby(zip(map(number, levels), ends, strict=True), key=itemgetter(0)):
+        *_, (_, end) = steps
+        path += f"V{level}H{number(end)}"
+    return f"{path}V{number(bottom)}"
 
 
 class Drawing(str):

@@ -22,8 +22,8 @@ from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import ReportData, comparison_text
 from n2d2py.report.calibration import draw_histograms, tensor_ranges
 from n2d2py.report.comparison import draw_sqnr
+from n2d2py.report.drawing import draw_memory
 from n2d2py.report.layers import layer_rows
-from n2d2py.report.memory_plot import draw_memory
 from n2d2py.runtime import FloatNetwork, Network, Simulator
 from n2d2py.runtime.base import NetworkInfo
 from n2d2py.stages.calibrate import Calibration

@@ -40,8 +40,7 @@ POLYNOMIAL = (450, 3496, 15701, 45423)
 
 
 def exponentials(scale: float, bits: int) -> np.ndarray:
-    """Return the parameters of e for inputs of `bits` bits and this scale: for bytes the table (256), uint16; else (multiplier,
-    shift, limit), int32."""
+    """Return the parameters of e for this scale: for bytes the table (256), uint16; else (multiplier, shift, limit), int32."""
     if bits <= 8:
         return np.rint(ONE * np.exp(-scale * np.arange(256))).astype(np.uint16)
     octaves = min(scale / np.log(2), _LAST_OCTAVE)
@@ -88,7 +87,6 @@ def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: i
 
 
 def _roots(squares: np.ndarray) -> np.ndarray:
-    """Return floor(sqrt(v)) of 0 <= v < 2^62, int64."""
     root = np.sqrt(squares.astype(np.float64)).astype(np.int64)
     root -= root * root > squares
     root += (root + 1) * (root + 1) <= squares

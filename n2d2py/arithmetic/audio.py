@@ -139,12 +139,10 @@ class AudioSource(StreamSource):
 
     @property
     def size_key(self) -> str:
-        """The key that sets the number of features."""
         return "coefficients" if self.kind == "mfcc" else "mels"
 
     @property
     def features(self) -> int:
-        """Features of a frame, with their deltas."""
         return self.static_features * (1 + self.deltas)
 
     @property
@@ -178,7 +176,6 @@ class AudioSource(StreamSource):
 
     @property
     def text(self) -> str:
-        """The option that gives this source."""
         left_out = {*["input_rate"] * (not self.input_rate), *["deltas", "delta_window"] * (not self.deltas)}
         keys = {key.name for key in _KINDS[self.kind]} - left_out
         return f"{self.kind}:" + ",".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name in keys)
@@ -211,7 +208,6 @@ class AudioSource(StreamSource):
         return pcen.SILENCE if self.normalization else round(float(np.log2(self._preset.floor)) * 65536)
 
     def samples(self, frames: int) -> int:
-        """Return the number of samples, at the rate of the sound, that so many frames need."""
         return (self.window + (frames - 1) * self.hop - 1) * self.factor + self.reach + 1
 
     @property
@@ -237,7 +233,7 @@ class AudioSource(StreamSource):
 
     @cached_property
     def slopes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slope of each bin, -1 without one, and integer weight in its band (N/2 + 1,): slope m rises in band m and falls in band m - 1."""
+        """Slope of each bin, -1 without one, and its integer weight (N/2 + 1,): slope m rises in band m and falls in m - 1."""
         ends, at = self._positions
         slope = np.searchsorted(ends, at, "right") - 1
         unused = (slope < 0) | (slope > self.mels)
@@ -329,7 +325,7 @@ class AudioSource(StreamSource):
 
     @cached_property
     def taps(self) -> np.ndarray:
-        """The half (reach + 1,) of the filter of the resampling, in 2^-15: the first one is the middle, and the sum of all is 1."""
+        """The half (reach + 1,) of the filter of the resampling, in 2^-15, from the middle on; the sum of all is 1."""
         time = np.arange(self.reach + 1) * _PASSED / self.factor
         real = np.sinc(time) * np.cos(np.minimum(time / _ZEROS, 1) * np.pi / 2) ** 2
         taps = np.rint(real / (2 * real.sum() - real[0]) * 2**15).astype(np.int64)
@@ -371,7 +367,6 @@ class AudioSource(StreamSource):
         return levels @ cosines.T + (1 << shift - 1) >> shift
 
     def real(self, features: np.ndarray) -> np.ndarray:
-        """Return the real values of features, float32."""
         return features.astype(np.float32) * self.step
 
     def _energies(self, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -399,11 +394,9 @@ class AudioSource(StreamSource):
 
 
 def read_audio(text: str, where: Location | None = None) -> AudioSource:
-    """Return the source of KIND:KEY=VALUE,... of -audio, or of the INI section at `where`; keys that are absent have the value of
-    the preset.
+    """Return the source of KIND:KEY=VALUE,... of -audio, or of the INI section at `where`; the preset gives absent keys.
 
-    Raises:
-        N2D2Error: E003 an unknown kind or key, or a value that is not possible.
+    Raises E003 for an unknown kind or key, or a value that is not possible.
     """
     wrong = option_error("-audio", text, where)
     kind, values = read_choice(text, _KINDS, wrong)
@@ -467,18 +460,15 @@ def _samples(wrong: Wrong, key: str, text: str, rate: int) -> int:
 
 
 def _problem(source: AudioSource) -> str:
-    """Return the problem of the values of a source; "" without one."""
+    rates = 0, *(source.rate * factor for factor in range(1, 7))
     rules = (
         (source.fft & (source.fft - 1) == 0, f"fft={source.fft} is not a power of two"),
         (source.window <= source.fft, f"the window of {source.window} samples exceeds fft={source.fft}"),
         (not (source.adapts and source.preemphasis), f"preemphasis has no effect with preset={source.preset}"),
-        (
-            source.input_rate in (0, *(source.rate * factor for factor in range(1, 7))),
-            f"input_rate={source.input_rate} is not 1 to 6 times rate={source.rate}",
-        ),
+        (source.input_rate in rates, f"input_rate={source.input_rate} is not 1 to 6 times rate={source.rate}"),
         (source.low < source.high <= source.rate / 2, f"low={source.low:g} and high={source.high:g} do not bound a band"),
         (
-            source.kind != "mfcc" or source.coefficients <= source.mels,
+            source.features <= source.mels * (1 + source.deltas),
             f"coefficients={source.coefficients} exceeds mels={source.mels}",
         ),
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, FixedScale, logistic
+from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, FixedScale, between, logistic
 
 LIMIT = 2**30
 """Bound of the values in 1/65536."""
@@ -27,16 +27,11 @@ ALWAYS = -LIMIT - 1
 
 @dataclass(frozen=True)
 class Decider:
-    """The integers of a decision.
+    """The integers of a decision between `classes` scores of a call.
 
-    Attributes:
-        classes: scores of a call.
-        score: conversion of the stored values.
-        activation: function of the values: "none", "sigmoid" or "softmax".
-        top: best classes that a result lists.
-        average: calls in an average.
-        threshold, release: bounds of averages, in 1/65536.
-        hold: calls that a decision lasts at least, after that in which it was made.
+    `score`: conversion of the stored values. `activation`: their function, "none", "sigmoid" or "softmax". `top`: best classes
+    that a result lists. `average`: calls in an average. `threshold`, `release`: bounds of averages, in 1/65536. `hold`: calls
+    that a decision lasts at least, after that in which it was made.
     """
 
     classes: int
@@ -58,8 +53,7 @@ class Decider:
     def decide(self, stored: np.ndarray) -> np.ndarray:
         """Return the result of each call of a stream (N, classes), int64 (N, 2 + 2 * top).
 
-        Its values are the decided class, -1 for none, and its average (of none, the best one); then class and average of the
-        best classes.
+        Its values are the decided class, -1 for none, and its average (of none, the best one); then those of the best classes.
         """
         scores, first = self.scores(stored), int(self.classes == 1)
         results, label, wait = np.zeros((len(scores), 2 + 2 * self.top), np.int64), -1, 0
@@ -82,9 +76,6 @@ class Decider:
 def softmax(values: np.ndarray) -> np.ndarray:
     """Return probabilities in 1/65536 of values (N, C) in 1/65536."""
     exponents = ((values - values.max(1, keepdims=True)) * 94548 + ONE // 2) >> 16  # log2(e) in 1/65536
-    octaves, rest = exponents >> 16, exponents & 65535
-    piece, rest = rest >> 8, rest & 255
-    powers = (POWERS[piece] * (256 - rest) + POWERS[piece + 1] * rest + 128) >> 8
-    terms = powers << 14 >> np.minimum(-octaves, 31)
+    terms = between(POWERS, exponents & 65535, 8) << 14 >> np.minimum(-(exponents >> 16), 31)
     total = terms.sum(1, keepdims=True)
     return (terms * ONE + (total >> 1)) // total

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, FixedScale, logistic, signed
+from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, FixedScale, between, logistic, signed
 
 SUBPIXELS = 16
 """Steps of a coordinate in a pixel."""
@@ -34,8 +34,7 @@ class BoxDecoder:
     """The integers of a detector.
 
     Attributes:
-        count: boxes.
-        classes: scores of a box, 1 or more.
+        count, classes: boxes, and scores of a box.
         width, height: of the image, in pixels.
         x, y: conversions of the coordinates to 1/16 pixel; of a centre and a size, to 1/32.
         score: conversion of the scores, to 1/65536, or of logits to 1/2048.
@@ -75,11 +74,9 @@ class BoxDecoder:
         return self.classes + self.objectness + (self.label is not None)
 
     def detect(self, boxes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Return the detections of an image, int64 (n, 6): class, score in 1/65536, x0, y0, x1, y1 in 1/16 pixel, within the
-        image.
+        """Return detections, int64 (n, 6): class, score in 1/65536, x0, y0, x1, y1 in 1/16 pixel, cut to the image.
 
-        `boxes` (count, 4) and `scores` (count, values) are stored values. The highest score comes first. A box of which no part
-        is within the image is none.
+        `boxes` (count, 4) and `scores` (count, values) are stored values. The highest score comes first.
         """
         corners = self._corners(boxes)
         limits = SUBPIXELS * np.array([self.width, self.height] * 2)
@@ -121,7 +118,6 @@ class BoxDecoder:
         return labels if self.label is None else self.label.fixed(values[:, -1], 0, REACH), best
 
     def _probability(self, values: np.ndarray) -> np.ndarray:
-        """Return the scores in 1/65536."""
         if not self.logits:
             return self.score.fixed(values, 0, ONE)
         return logistic(self.score.fixed(values, -16 * LOGIT, 16 * LOGIT - 1))
@@ -130,9 +126,7 @@ class BoxDecoder:
 def half_grown(sizes: np.ndarray, growth: np.ndarray) -> np.ndarray:
     """Return half of sizes * exp(growth), for a growth of -6 to 6 in 1/4096."""
     octaves, rest = np.divmod((growth * 23637 + 2**13) >> 14, STEP)  # log2(e) in 1/16384
-    piece, rest = np.divmod(rest, 16)
-    power = (POWERS[piece] * (16 - rest) + POWERS[piece + 1] * rest + 8) >> 4
-    return (sizes * power + (1 << (16 - octaves))) >> (17 - octaves)
+    return (sizes * between(POWERS, rest, 4) + (1 << (16 - octaves))) >> (17 - octaves)
 
 
 def _overlaps(box: np.ndarray, others: np.ndarray, limit: int) -> np.ndarray:

@@ -27,11 +27,8 @@ LIMIT = 2**30
 class Embedder:
     """The integers of an embedding.
 
-    Attributes:
-        size: values of a vector.
-        value: conversion of the stored values.
-        references: unit vectors (number, size) that are known, one after the other.
-        threshold: bound of the cosine of a match, in 1/65536.
+    `size`: values of a vector. `value`: conversion of the stored values. `references`: unit vectors (number, size) that are
+    known, one after the other. `threshold`: bound of the cosine of a match, in 1/65536.
     """
 
     size: int

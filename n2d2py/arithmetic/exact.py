@@ -7,6 +7,7 @@ as no partial sum can leave the range in which every integer is representable: 2
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from itertools import product
 
@@ -21,11 +22,7 @@ def round_up(size: int, multiple: int) -> int:
 
 
 def exact_float(bound: int) -> np.dtype:
-    """Return the narrowest floating-point type that holds every integer up to `bound` in magnitude.
-
-    Raises:
-        InternalError: when `bound` is 2^53 or more.
-    """
+    """Return the narrowest float type that holds every integer up to `bound`; raise InternalError from 2^53 on."""
     if bound <= 2**24:
         return np.dtype(np.float32)
     if bound <= 2**53:
@@ -34,10 +31,7 @@ def exact_float(bound: int) -> np.dtype:
 
 
 def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
-    """Return x @ weights.T exactly: x (N, K) integers, weights (O, K) integers -> (N, O) in a float type.
-
-    `bound` is the largest magnitude of any partial sum.
-    """
+    """Return x @ weights.T exactly, of integers (N, K) and (O, K); `bound`: largest magnitude of any partial sum."""
     dtype = exact_float(bound)
     return x.astype(dtype) @ weights.astype(dtype).T
 
@@ -60,8 +54,7 @@ def conv_sums(
 ) -> np.ndarray:
     """Return cross-correlation sums of an already padded x, accumulated in `dtype`.
 
-    x (N, C, H, W), weights (O, C / groups, KH, KW) -> (N, O, OH, OW). Exact for integers when
-    `dtype` comes from `exact_float` of a valid bound.
+    x (N, C, H, W), weights (O, C / groups, KH, KW) -> (N, O, OH, OW). Exact for integers with `exact_float` of a valid bound.
     """
     n, channels = x.shape[:2]
     outputs, per_group, kh, kw = weights.shape
@@ -151,3 +144,12 @@ def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
             sums = sums + pairs[:, :, word]
         result = np.maximum(result, sums.max(axis=(1, 2)))
     return result
+
+
+LARGE = 4096
+"""Bytes from which layers share an array of the same content."""
+
+
+def digest(values: np.ndarray) -> bytes:
+    """Return the BLAKE2b digest of the bytes of an array in C order."""
+    return hashlib.blake2b(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, digest_size=32).digest()

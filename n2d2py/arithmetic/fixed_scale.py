@@ -32,10 +32,7 @@ POWERS = np.rint(ONE * 2 ** (np.arange(257) / 256)).astype(np.int64)
 class FixedScale:
     """The conversion of a tensor's stored values to fixed point.
 
-    Attributes:
-        zero_point: 0 of floating point.
-        multiplier, shift: of integers.
-        factor: of floating point.
+    `zero_point`: 0 of floating point. `multiplier`, `shift`: of integers. `factor`: of floating point.
     """
 
     zero_point: int = 0
@@ -70,8 +67,13 @@ def signed(values: np.ndarray, zero_point: int) -> np.ndarray:
     return values if values.dtype.kind == "f" else values.astype(np.int64) - zero_point
 
 
+def between(table: np.ndarray, position: np.ndarray, bits: int) -> np.ndarray:
+    """Return the entries of a table at positions in 2^-bits, on a line between two neighbors, rounded."""
+    entry, rest, one = position >> bits, position & (1 << bits) - 1, 1 << bits
+    return table[entry] * (one - rest) + table[entry + 1] * rest + one // 2 >> bits
+
+
 def logistic(logits: np.ndarray) -> np.ndarray:
     """Return the logistic function in 1/65536 of logits in 1/2048 within -16 to 16, by the table `SIGMOID`."""
-    piece, rest = np.divmod(np.minimum(abs(logits), 16 * LOGIT - 1), 128)
-    above = (SIGMOID[piece] * (128 - rest) + SIGMOID[piece + 1] * rest + 64) >> 7
+    above = between(SIGMOID, np.minimum(abs(logits), 16 * LOGIT - 1), 7)
     return np.where(logits < 0, ONE - above, above)

@@ -54,7 +54,7 @@ def twiddles(at: np.ndarray, size: int) -> Complex:
 
 
 def stage_twiddles(size: int) -> Complex:
-    """Return the twiddles of all stages of a transform of `size` real values: of two turns at a time those of the parts 1, 2 and 3."""
+    """Return the twiddles of all stages of a transform of `size` real values: of two turns those of the parts 1, 2, 3."""
     made, part = [], 2 if (size // 2).bit_length() % 2 == 0 else 4
     while 4 * part <= size // 2:
         made.append(twiddles(np.arange(part).reshape(-1, 1, 2) * np.array([[2], [1], [3]]), 4 * part).ravel())

@@ -100,8 +100,7 @@ class FrameSource:
     def axes(self, width: int, height: int, wide: int, high: int, name: str = "") -> tuple[Axis, Axis]:
         """Return the columns and rows from a frame width x height to an input wide x high.
 
-        Raises:
-            N2D2Error: E407 the frame is smaller than the crop, or a side exceeds 16384 pixels.
+        Raises E407 if the frame is smaller than the crop, or a side exceeds 16384 pixels.
         """
         sizes, inputs = (width, height), (wide, high)
         targets, least = inputs, self.layout.least
@@ -143,11 +142,7 @@ class FrameSource:
         return self.layout.encode(self.mirror(pixels))
 
     def convert(self, lines: np.ndarray, width: int, shape: tuple[int, int, int], name: str = "") -> np.ndarray:
-        """Return bytes (H, W, C) of an input of `shape` (C, H, W), red, green, blue or gray, of a frame (rows, bytes).
-
-        Raises:
-            N2D2Error: E407, as `axes`.
-        """
+        """Return bytes (H, W, C) of an input of `shape` (C, H, W), red first or gray, of a frame (rows, bytes); raise E407."""
         columns, rows = self.axes(width, self.layout.height(len(lines)), shape[2], shape[1], name)
         pixels = self.layout.decode(lines, width)
         if shape[0] == 1:
@@ -170,8 +165,7 @@ class FrameSource:
 def read_frame(text: str, resize: tuple[int, ...] = (), crop: tuple[int, ...] = ()) -> FrameSource:
     """Return the source of `-input-format`: FORMAT, FORMAT:FILTER, and KEY=VALUE after a colon or a comma.
 
-    Raises:
-        N2D2Error: E003 an unknown format, filter or key, or a value that is not possible; E007 `pad` with a resize or a crop.
+    Raises E003 for an unknown format, filter or key, or a value that is not possible; E007 for `pad` with a resize or a crop.
     """
     wrong = option_error("-input-format", text)
     form, colon, rest = text.partition(":")

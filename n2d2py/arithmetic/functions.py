@@ -7,6 +7,8 @@ the same ones everywhere. These use additions, multiplications and divisions of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from math import factorial
 
 import numpy as np
@@ -21,8 +23,20 @@ _LOG = [2.0 / (2 * n + 1) for n in range(11)]
 """Of log(m) = s (2 + 2/3 s^2 + 2/5 s^4 + ...), s = (m - 1) / (m + 1)."""
 
 
+def _real(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[ArrayLike], np.ndarray]:
+    """Let a function take any array, as float64, without warnings; NaN stays NaN."""
+
+    @wraps(function)
+    def computed(x: ArrayLike) -> np.ndarray:
+        values = np.asarray(x, np.float64)
+        unknown = np.isnan(values)
+        with np.errstate(all="ignore"):
+            return np.where(unknown, values, function(np.where(unknown, 0.0, values)))
+
+    return computed
+
+
 def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
-    """Return the polynomial by Horner's rule, from the last coefficient to the first."""
     result = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
         result *= x
@@ -30,33 +44,29 @@ def _polynomial(coefficients: list[float], x: np.ndarray) -> np.ndarray:
     return result
 
 
+@_real
 def exp(x: np.ndarray) -> np.ndarray:
     """Return e^x."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        bounded = np.clip(np.where(np.isnan(x), 0.0, x), -745.5, 710.0)
-        k = np.rint(bounded * _LOG2E)
-        rest = (bounded - k * _LN2_HIGH) - k * _LN2_LOW
-        half = np.trunc(k * 0.5)
-        result = np.ldexp(np.ldexp(_polynomial(_EXP, rest), half.astype(np.int32)), (k - half).astype(np.int32))
-        result = np.where(x > 709.782712893384, np.inf, np.where(x < -745.2, 0.0, result))
-        return np.where(np.isnan(x), x, result)
+    bounded = np.clip(x, -745.5, 710.0)
+    k = np.rint(bounded * _LOG2E)
+    rest = (bounded - k * _LN2_HIGH) - k * _LN2_LOW
+    half = np.trunc(k * 0.5)
+    result = np.ldexp(np.ldexp(_polynomial(_EXP, rest), half.astype(np.int32)), (k - half).astype(np.int32))
+    return np.where(x > 709.782712893384, np.inf, np.where(x < -745.2, 0.0, result))
 
 
+@_real
 def log(x: np.ndarray) -> np.ndarray:
     """Return the natural logarithm; NaN below 0, -inf at 0."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        inside = np.where((x > 0) & np.isfinite(x), x, 1.0)
-        mantissa, exponent = np.frexp(inside)
-        low = mantissa < 0.7071067811865476
-        mantissa = np.where(low, mantissa + mantissa, mantissa)
-        exponent = (exponent - low).astype(np.float64)
-        s = (mantissa - 1.0) / (mantissa + 1.0)
-        series = s * _polynomial(_LOG, s * s)
-        result = exponent * _LN2_HIGH + (exponent * _LN2_LOW + series)
-        result = np.where(x == 0, -np.inf, np.where(x == np.inf, np.inf, result))
-        return np.where((x < 0) | np.isnan(x), np.nan, result)
+    mantissa, exponent = np.frexp(np.where((x > 0) & np.isfinite(x), x, 1.0))
+    low = mantissa < 0.7071067811865476
+    mantissa = np.where(low, mantissa + mantissa, mantissa)
+    exponent = (exponent - low).astype(np.float64)
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    series = s * _polynomial(_LOG, s * s)
+    result = exponent * _LN2_HIGH + (exponent * _LN2_LOW + series)
+    result = np.where(x == 0, -np.inf, np.where(x == np.inf, np.inf, result))
+    return np.where(x < 0, np.nan, result)
 
 
 def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
@@ -78,68 +88,64 @@ def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
         return np.where(small & whole, exact, general)
 
 
+@_real
 def expm1(x: np.ndarray) -> np.ndarray:
     """Return e^x - 1, accurate near 0."""
-    x = np.asarray(x, np.float64)
-    near = np.clip(np.where(np.isnan(x), 0.0, x), -0.25, 0.25)
+    near = np.clip(x, -0.25, 0.25)
     series = near * _polynomial(_EXP[1:], near)
     return np.where(np.abs(x) <= 0.25, series, exp(x) - 1.0)
 
 
+@_real
 def log1p(x: np.ndarray) -> np.ndarray:
     """Return log(1 + x), accurate near 0."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        near = np.clip(np.where(np.isnan(x), 0.0, x), -0.25, 0.25)
-        s = near / (2.0 + near)
-        series = s * _polynomial(_LOG, s * s)
-        return np.where(np.abs(x) <= 0.25, series, log(1.0 + x))
+    near = np.clip(x, -0.25, 0.25)
+    s = near / (2.0 + near)
+    series = s * _polynomial(_LOG, s * s)
+    return np.where(np.abs(x) <= 0.25, series, log(1.0 + x))
 
 
+@_real
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """Return 1 / (1 + e^-x)."""
-    x = np.asarray(x, np.float64)
     small = exp(-np.abs(x))
     return np.where(x >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
 
 
+@_real
 def tanh(x: np.ndarray) -> np.ndarray:
     """Return the hyperbolic tangent."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        twice = expm1(-(np.abs(x) + np.abs(x)))
-        return np.where(np.isnan(x), x, np.copysign(-twice / (2.0 + twice), x))
+    twice = expm1(-(np.abs(x) + np.abs(x)))
+    return np.copysign(-twice / (2.0 + twice), x)
 
 
+@_real
 def softplus(x: np.ndarray) -> np.ndarray:
     """Return log(1 + e^x)."""
-    x = np.asarray(x, np.float64)
     return np.maximum(x, 0.0) + log1p(exp(-np.abs(x)))
 
 
 _ERF_TERMS = 60
 
 
+@_real
 def erf(x: np.ndarray) -> np.ndarray:
     """Return the error function: e^(-x^2) times a series up to |x| = 3, a continued fraction beyond."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(np.where(np.isnan(x), 0.0, x))
-        near = np.minimum(magnitude, 3.0)
-        square = near * near
-        total = np.full_like(near, 1.0)
-        term = np.full_like(near, 1.0)
-        for n in range(1, _ERF_TERMS):
-            term = term * (square * (2.0 / (2 * n + 1)))
-            total = total + term
-        inner = ((near * total) * exp(-square)) * 1.1283791670955126
-        far = np.clip(magnitude, 3.0, 7.0)
-        tail = far
-        for n in range(40, 0, -1):
-            tail = far + (0.5 * n) / tail
-        outer = 1.0 - exp(-(far * far)) / (tail * 1.772453850905516)
-        result = np.where(magnitude <= 3.0, inner, outer)
-        return np.where(np.isnan(x), x, np.copysign(result, x))
+    magnitude = np.abs(x)
+    near = np.minimum(magnitude, 3.0)
+    square = near * near
+    total = np.full_like(near, 1.0)
+    term = np.full_like(near, 1.0)
+    for n in range(1, _ERF_TERMS):
+        term = term * (square * (2.0 / (2 * n + 1)))
+        total = total + term
+    inner = ((near * total) * exp(-square)) * 1.1283791670955126
+    far = np.clip(magnitude, 3.0, 7.0)
+    tail = far
+    for n in range(40, 0, -1):
+        tail = far + (0.5 * n) / tail
+    outer = 1.0 - exp(-(far * far)) / (tail * 1.772453850905516)
+    return np.copysign(np.where(magnitude <= 3.0, inner, outer), x)
 
 
 _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
@@ -156,16 +162,15 @@ def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Beyond 1.6 million the period is the float64 nearest to 2 pi.
     """
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        near = np.where(np.abs(x) < 1.6e6, x, np.fmod(x, 6.283185307179586))
-        k = np.rint(near * 0.6366197723675814)
-        rest = ((near - k * _HALF_PI[0]) - k * _HALF_PI[1]) - k * _HALF_PI[2]
-        square = rest * rest
-        quarter = np.where(np.isnan(k), 0, k).astype(np.int64) & 3
-        return quarter, rest * _polynomial(_SINE, square), _polynomial(_COSINE, square)
+    near = np.where(np.abs(x) < 1.6e6, x, np.fmod(x, 6.283185307179586))
+    k = np.rint(near * 0.6366197723675814)
+    rest = ((near - k * _HALF_PI[0]) - k * _HALF_PI[1]) - k * _HALF_PI[2]
+    square = rest * rest
+    quarter = np.where(np.isnan(k), 0, k).astype(np.int64) & 3
+    return quarter, rest * _polynomial(_SINE, square), _polynomial(_COSINE, square)
 
 
+@_real
 def sin(x: np.ndarray) -> np.ndarray:
     """Return the sine."""
     quarter, sine, cosine = _turned(x)
@@ -173,6 +178,7 @@ def sin(x: np.ndarray) -> np.ndarray:
     return np.where(quarter & 2, -value, value)
 
 
+@_real
 def cos(x: np.ndarray) -> np.ndarray:
     """Return the cosine."""
     quarter, sine, cosine = _turned(x)
@@ -180,92 +186,84 @@ def cos(x: np.ndarray) -> np.ndarray:
     return np.where((quarter + 1) & 2, -value, value)
 
 
+@_real
 def tan(x: np.ndarray) -> np.ndarray:
     """Return the tangent."""
     quarter, sine, cosine = _turned(x)
-    with np.errstate(all="ignore"):
-        return np.where(quarter & 1, -cosine / sine, sine / cosine)
+    return np.where(quarter & 1, -cosine / sine, sine / cosine)
 
 
+@_real
 def atan(x: np.ndarray) -> np.ndarray:
     """Return the inverse tangent: of 1 / x above 1, and of (sqrt(3) x - 1) / (sqrt(3) + x) above tan(pi / 12)."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(x)
-        above = magnitude > 1.0
-        inner = np.where(above, 1.0 / magnitude, magnitude)
-        wide = inner > 0.2679491924311227
-        inner = np.where(wide, (1.7320508075688772 * inner - 1.0) / (1.7320508075688772 + inner), inner)
-        value = inner * _polynomial(_ARC, inner * inner)
-        value = np.where(wide, 0.5235987755982989 + value, value)
-        value = np.where(above, 1.5707963267948966 - value, value)
-        return np.where(np.isnan(x), x, np.copysign(value, x))
+    magnitude = np.abs(x)
+    above = magnitude > 1.0
+    inner = np.where(above, 1.0 / magnitude, magnitude)
+    wide = inner > 0.2679491924311227
+    inner = np.where(wide, (1.7320508075688772 * inner - 1.0) / (1.7320508075688772 + inner), inner)
+    value = inner * _polynomial(_ARC, inner * inner)
+    value = np.where(wide, 0.5235987755982989 + value, value)
+    value = np.where(above, 1.5707963267948966 - value, value)
+    return np.copysign(value, x)
 
 
+@_real
 def asin(x: np.ndarray) -> np.ndarray:
     """Return the inverse sine; NaN beyond 1."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        return atan(x / np.sqrt((1.0 - x) * (1.0 + x)))
+    return atan(x / np.sqrt((1.0 - x) * (1.0 + x)))
 
 
+@_real
 def acos(x: np.ndarray) -> np.ndarray:
     """Return the inverse cosine; NaN beyond 1."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        return 2.0 * atan(np.sqrt((1.0 - x) / (1.0 + x)))
+    return 2.0 * atan(np.sqrt((1.0 - x) / (1.0 + x)))
 
 
+@_real
 def sinh(x: np.ndarray) -> np.ndarray:
     """Return the hyperbolic sine."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(x)
-        less, half = expm1(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
-        value = np.where(magnitude <= 22.0, 0.5 * (less + less / (less + 1.0)), (0.5 * half) * half)
-        return np.where(np.isnan(x), x, np.copysign(value, x))
+    magnitude = np.abs(x)
+    less, half = expm1(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
+    value = np.where(magnitude <= 22.0, 0.5 * (less + less / (less + 1.0)), (0.5 * half) * half)
+    return np.copysign(value, x)
 
 
+@_real
 def cosh(x: np.ndarray) -> np.ndarray:
     """Return the hyperbolic cosine."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(x)
-        whole, half = exp(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
-        value = np.where(magnitude <= 22.0, 0.5 * whole + 0.5 / whole, (0.5 * half) * half)
-        return np.where(np.isnan(x), x, value)
+    magnitude = np.abs(x)
+    whole, half = exp(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
+    value = np.where(magnitude <= 22.0, 0.5 * whole + 0.5 / whole, (0.5 * half) * half)
+    return value
 
 
 _LARGE, _LN2 = 1e8, 0.6931471805599453
 """Where the square of a number hides 1."""
 
 
+@_real
 def asinh(x: np.ndarray) -> np.ndarray:
     """Return the inverse hyperbolic sine."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(x)
-        near = np.minimum(magnitude, _LARGE)
-        square = near * near
-        value = np.where(magnitude <= _LARGE, log1p(near + square / (1.0 + np.sqrt(1.0 + square))), log(magnitude) + _LN2)
-        return np.where(np.isnan(x), x, np.copysign(value, x))
+    magnitude = np.abs(x)
+    near = np.minimum(magnitude, _LARGE)
+    square = near * near
+    value = np.where(magnitude <= _LARGE, log1p(near + square / (1.0 + np.sqrt(1.0 + square))), log(magnitude) + _LN2)
+    return np.copysign(value, x)
 
 
+@_real
 def acosh(x: np.ndarray) -> np.ndarray:
     """Return the inverse hyperbolic cosine; NaN below 1."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        above = np.minimum(x, _LARGE) - 1.0
-        return np.where(x <= _LARGE, log1p(above + np.sqrt(2.0 * above + above * above)), log(x) + _LN2)
+    above = np.minimum(x, _LARGE) - 1.0
+    return np.where(x <= _LARGE, log1p(above + np.sqrt(2.0 * above + above * above)), log(x) + _LN2)
 
 
+@_real
 def atanh(x: np.ndarray) -> np.ndarray:
     """Return the inverse hyperbolic tangent; NaN beyond 1."""
-    x = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(x)
-        value = 0.5 * log1p((magnitude + magnitude) / (1.0 - magnitude))
-        return np.where(magnitude <= 1.0, np.copysign(value, x), np.nan)
+    magnitude = np.abs(x)
+    value = 0.5 * log1p((magnitude + magnitude) / (1.0 - magnitude))
+    return np.where(magnitude <= 1.0, np.copysign(value, x), np.nan)
 
 
 def sequential_sum(values: np.ndarray) -> np.ndarray:

@@ -31,14 +31,9 @@ FRACTION = 256
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """Heat maps over an image.
+    """`count` heat maps of columns x rows cells over an image of width x height pixels.
 
-    Attributes:
-        count: maps.
-        columns, rows: cells.
-        width, height: of the image, in pixels.
-        score: conversion of the values to 1/65536, or of logits to 1/2048.
-        logits: whether values go through the logistic function.
+    `score`: conversion of the values to 1/65536, or of logits to 1/2048. `logits`: values go through the logistic function.
     """
 
     count: int
@@ -70,10 +65,8 @@ class HeatMaps:
 class PointDecoder:
     """The integers of key points.
 
-    Attributes:
-        maps: a heat map for each point.
-        refine: of the position in its cell: "none", "quarter" or "quadratic".
-        centered: whether a position is that of the center of its cell, else of its corner.
+    `maps`: a heat map for each point. `refine`: of the position in its cell: "none", "quarter" or "quadratic". `centered`:
+    whether a position is that of the center of its cell, else of its corner.
     """
 
     maps: HeatMaps
@@ -105,14 +98,9 @@ class PointDecoder:
 
 @dataclass(frozen=True)
 class CenterDecoder:
-    """The integers of boxes around peaks.
+    """The integers of at most `most` boxes around peaks of the maps, one for each class.
 
-    Attributes:
-        maps: a heat map for each class.
-        size: conversion of widths and heights in cells, to 1/4096.
-        offset: conversion of offsets in cells; None without.
-        threshold: scores above it count, in 1/65536.
-        most: boxes at most.
+    `size`, `offset`: conversion of sizes and offsets in cells to 1/4096. `threshold`: scores above it count, in 1/65536.
     """
 
     maps: HeatMaps
@@ -156,10 +144,8 @@ def _peaks(values: np.ndarray) -> np.ndarray:
 class ClassMap:
     """The integers of the classes of positions.
 
-    Attributes:
-        classes, rows, columns: shape of the scores.
-        score: conversion of the scores to 1/65536.
-        threshold: of one class, in 1/65536: positions above it are of the class.
+    `classes`, `rows`, `columns`: shape of the scores. `score`: conversion of the scores to 1/65536. `threshold`: of one
+    class, in 1/65536: positions above it are of the class.
     """
 
     classes: int
@@ -169,10 +155,9 @@ class ClassMap:
     threshold: int
 
     def best(self, stored: np.ndarray) -> np.ndarray:
-        """Return the class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns): of equal ones
-        the first.
+        """Return the class of each position, uint8 (rows, columns), of stored scores (classes, rows, columns).
 
-        Of one class: 1 where its score is above the threshold, else 0. NaN is the least.
+        Of equal ones the first; of one class 1 where its score is above the threshold, else 0. NaN is the least.
         """
         if self.classes == 1:
             return (self.score.of_stored(stored[0], LIMIT) > self.threshold).astype(np.uint8)

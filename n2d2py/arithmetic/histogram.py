@@ -29,13 +29,9 @@ class Histogram:
     """Counts of |x| in BINS bins over [0, limit), separately for positive and negative values.
 
     `limit` is a power of two and doubles as needed; counts then fold pairwise, so the result depends neither on the order of
-    the data nor on shards.
-
-    Attributes:
-        minimum, maximum: exact extremes; +inf and -inf while empty.
-        count: number of values; `zeros` of them are exactly 0.
-        positive, negative: counts (BINS) by magnitude.
-        peaks: largest magnitude of each sample; empty if the samples are unknown.
+    the data nor on shards. `minimum`, `maximum`: exact extremes; +inf and -inf while empty. `count`: number of values;
+    `zeros` of them are exactly 0. `positive`, `negative`: counts (BINS) by magnitude. `peaks`: largest magnitude of each
+    sample; empty if the samples are unknown.
     """
 
     limit: float = 0.0
@@ -78,11 +74,7 @@ class Histogram:
             self.limit *= 2
 
     def add(self, values: np.ndarray) -> None:
-        """Count the elements of an array (n, ...) of n samples; a vector is of unknown samples.
-
-        Raises:
-            ValueError: if a value is not finite.
-        """
+        """Count the elements of n samples (n, ...), or of unknown samples (n,); raise ValueError if one is not finite."""
         flat = values.reshape(-1)
         if not flat.size:
             return
@@ -105,7 +97,6 @@ class Histogram:
             self.zeros += flat.size
 
     def _count_blocks(self, flat: np.ndarray, signed: bool) -> None:
-        """Add the counts block by block, so that the data stay in the cache."""
         factor = flat.dtype.type(BINS / self.limit)
         size = min(_BLOCK, flat.size)
         scaled, index = np.empty(size, flat.dtype), np.empty(size, np.intp)
@@ -198,11 +189,7 @@ class Histogram:
 
     @staticmethod
     def from_arrays(arrays: dict[str, np.ndarray]) -> Histogram:
-        """Return the histogram of `to_arrays`.
-
-        Raises:
-            ValueError: for arrays that are not a histogram.
-        """
+        """Return the histogram of `to_arrays`. Raises ValueError for arrays that are not a histogram."""
         limit, minimum, maximum = (float(v) for v in arrays["numbers"])
         count, zeros = (int(v) for v in arrays["counts"])
         bins = [arrays["positive"], arrays["negative"]]

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic.fixed_scale import between
 from n2d2py.arithmetic.fourier import Complex, Rounding, divided, rounded, squares, transform, twiddles
 
 LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
@@ -100,14 +101,11 @@ def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _wrapped(x: Complex) -> Complex:
-    """Return both parts of complex numbers in their low 16 bits, with a sign."""
     low = (part.astype(np.int64).astype(np.int16) for part in (x.real, x.imag))
     return next(low) + 1j * next(low)
 
 
 class _Wrapping(Rounding):
-    """Rounding of step 2."""
-
     def first(self, x: Complex, parts: int) -> Complex:
         return rounded(x * (32767 // parts))
 
@@ -134,9 +132,7 @@ def log2_fixed(values: np.ndarray) -> np.ndarray:
     bits = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
     bits -= (values >> bits.astype(np.uint64)) == 0  # float64 may have rounded up to a power of two
     fraction = ((values << (63 - bits).astype(np.uint64)) >> np.uint64(47)).astype(np.int64) & 65535
-    entry, rest = fraction >> 11, fraction & 2047
-    low = LOG_TABLE[entry]
-    return (bits << 16) + low + ((LOG_TABLE[np.minimum(entry + 1, 32)] - low) * rest + 1024 >> 11)
+    return (bits << 16) + between(LOG_TABLE, fraction, 11)
 
 
 def _logarithm(values: np.ndarray) -> np.ndarray:

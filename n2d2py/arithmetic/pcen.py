@@ -32,11 +32,7 @@ _ONE, _TOP = 1 << 16, (1 << 28) - 16
 class EnergyNormalization:
     """Parameters as integers.
 
-    Attributes:
-        bits: F, fraction bits of energies.
-        smoothing: b in 2^-24.
-        epsilon: eps in 2^-F.
-        gain, bias, power: in 2^-16.
+    `bits`: F, fraction bits of energies. `smoothing`: b in 2^-24. `epsilon`: eps in 2^-F. `gain`, `bias`, `power`: in 2^-16.
     """
 
     bits: int

@@ -16,12 +16,8 @@ _TO_YUV = np.array([[16829, 33039, 6416], [-9714, -19071, 28784], [28784, -24103
 class PixelFormat(ABC):
     """Pixels in memory. A frame is an array (rows, bytes) of uint8.
 
-    Attributes:
-        v4l2: name of the format in the Linux header videodev2.h, after V4L2_PIX_FMT_.
-        family: of formats that one structure reads.
-        bytes, group: bytes of so many pixels that are next to each other.
-        rows: rows of memory that the pixels of one row are read from.
-        least: pixels of the smallest side.
+    `v4l2`: name in the Linux header videodev2.h, after V4L2_PIX_FMT_. `family`: of formats that one structure reads. `bytes`:
+    of a `group` of pixels next to each other. `rows`: of memory, for one row of pixels. `least`: pixels of the smallest side.
     """
 
     v4l2: str
@@ -60,8 +56,6 @@ class PixelFormat(ABC):
 
 @dataclass(frozen=True)
 class _Bytes(PixelFormat):
-    """Colors in bytes side by side."""
-
     bytes: int  # type: ignore[misc]
     red: int = 0
     family = "bytes"

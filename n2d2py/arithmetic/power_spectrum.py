@@ -53,7 +53,7 @@ def spare_bits(window: np.ndarray) -> np.ndarray:
 
 
 def powers(samples: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return powers (n, N/2 + 1), spectra times 2^(shift - 3/2 - stages) squared, of frames (n, N), shifts and E > 0, (n, 1)."""
+    """Return powers (n, N/2 + 1), spectra times 2^(shift - 3/2 - stages) squared, of frames (n, N), shifts, E > 0 (n, 1)."""
     blocks = headroom(samples.reshape(-1, BLOCK), 15).reshape(len(samples), -1)
     spared = (blocks + spare_bits(window)).min(1, keepdims=True) - 1
     shifts, half = np.minimum(np.maximum(blocks.min(1, keepdims=True), spared), 15), len(window) // 2
@@ -80,12 +80,7 @@ def band_energies(powers: np.ndarray, slopes: np.ndarray, rising: np.ndarray, ba
 
 @dataclass
 class _Halving(Rounding):
-    """Rounding of step 2. Arrays are for frames (n,).
-
-    Attributes:
-        energy: of the numbers so far.
-        halvings: stages so far that halved their sums.
-    """
+    """Rounding of step 2, of frames (n,): `energy` of the numbers so far, `halvings` of sums so far."""
 
     energy: np.ndarray
     halvings: np.ndarray

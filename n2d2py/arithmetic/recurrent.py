@@ -71,8 +71,6 @@ def _read(table: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 class _Gates:
-    """The sums of all gates of a layer."""
-
     def __init__(self, form: Mapping[str, np.ndarray], x: np.ndarray):
         wide = np.float64  # sums stay below 2^53
         self.form, self.shift = form, int(form["shift"][0])
@@ -90,7 +88,6 @@ class _Gates:
         return self.held((total + (np.int64(1) << (self.shift - 1))) >> self.shift)
 
     def held(self, gate: np.ndarray) -> np.ndarray:
-        """Return a gate within its limit."""
         limit = int(self.form["gate_limit"][0])
         return np.clip(gate, -limit, limit)
 

@@ -29,14 +29,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-RESCALING_MODES = (
-    "Floating-point",
-    "Fixed-point",
-    "Fixed-point16",
-    "Fixed-point32",
-    "Fixed-point-p32",
-    "Single-shift",
-    "Double-shift",
+RESCALING_MODES = tuple(
+    "Floating-point Fixed-point Fixed-point16 Fixed-point32 Fixed-point-p32 Single-shift Double-shift".split()
 )
 MAX_SHIFT = 50
 _EXACT = 2**24
@@ -52,7 +46,11 @@ class Rescale:
     @property
     def count(self) -> int:
         """1, or the number of output channels."""
-        return next((value.size for each in fields(self) if isinstance(value := getattr(self, each.name), np.ndarray)), 1)
+        return next((value.size for value in self._arrays.values()), 1)
+
+    @property
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {one.name: value for one in fields(self) if isinstance(value := getattr(self, one.name), np.ndarray)}
 
     def only(self, index: int) -> Rescale:
         """Return the rescale of output `index` alone."""
@@ -60,11 +58,7 @@ class Rescale:
 
     def part(self, first: int, stop: int) -> Rescale:
         """Return the rescale of the outputs [first, stop)."""
-        if self.count == 1:
-            return self
-        return replace(
-            self, **{f.name: value[first:stop] for f in fields(self) if isinstance(value := getattr(self, f.name), np.ndarray)}
-        )
+        return self if self.count == 1 else replace(self, **{name: v[first:stop] for name, v in self._arrays.items()})
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         """Return clamp(rescaled acc, low, high) in int64, or in int32 where that holds it; `axis` is the channel axis of `acc`.
@@ -90,6 +84,12 @@ def _along(values: np.ndarray, acc: np.ndarray, axis: int) -> np.ndarray:
     return values.reshape(shape)
 
 
+def _shifted(acc: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray, low: int, high: int, axis: int) -> np.ndarray:
+    """Return (acc * multiplier + 2^(shift - 1)) >> shift, clamped."""
+    multiplier, shift = (_along(values.astype(np.int64), acc, axis) for values in (multipliers, shifts))
+    return np.clip((acc.astype(np.int64) * multiplier + ((np.int64(1) << shift) >> 1)) >> shift, low, high)
+
+
 def _rounded(real: np.ndarray, low: int, high: int) -> np.ndarray:
     """Return float32 numbers, which this overwrites, clamped and rounded to even, int32 or int64."""
     real = np.asarray(real)
@@ -100,40 +100,39 @@ def _rounded(real: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class FloatRescale(Rescale):
-    """rint(float32(acc) * factor), factor float32; int32 to float32 rounds to nearest even too."""
+class _SingleRescale(Rescale):
+    """Factors, and further numbers, in float32."""
 
     factors: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factors", np.minimum(np.atleast_1d(self.factors), _MOST_FACTOR).astype(np.float32))
-
-    @np.errstate(over="ignore")  # an infinity is clamped
-    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        return _rounded(acc.astype(np.float32, copy=False) * _along(self.factors, acc, axis), low, high)
+        for one in fields(self):
+            single = np.minimum(np.atleast_1d(getattr(self, one.name)), _MOST_FACTOR).astype(np.float32)
+            object.__setattr__(self, one.name, single)
 
     def effective(self) -> np.ndarray:
         return self.factors.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class FractionRescale(Rescale):
+class FloatRescale(_SingleRescale):
+    """rint(float32(acc) * factor), factor float32; int32 to float32 rounds to nearest even too."""
+
+    @np.errstate(over="ignore")  # an infinity is clamped
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        return _rounded(acc.astype(np.float32, copy=False) * _along(self.factors, acc, axis), low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class FractionRescale(_SingleRescale):
     """rint((float32(acc) + fraction) * factor), per output: the fraction that its integer bias leaves."""
 
-    factors: np.ndarray
     fractions: np.ndarray
-
-    def __post_init__(self) -> None:
-        for name in ("factors", "fractions"):
-            object.__setattr__(self, name, np.minimum(np.atleast_1d(getattr(self, name)), _MOST_FACTOR).astype(np.float32))
 
     @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         moved = acc.astype(np.float32) + _along(self.fractions, acc, axis)
         return _rounded(moved * _along(self.factors, acc, axis), low, high)
-
-    def effective(self) -> np.ndarray:
-        return self.factors.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +157,7 @@ class FixedPointRescale(Rescale):
     bits: int
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        product = acc.astype(np.int64) * _along(self.multipliers.astype(np.int64), acc, axis)
-        half = (1 << self.shift) >> 1
-        return np.clip((product + half) >> self.shift, low, high)
+        return _shifted(acc, self.multipliers, np.array([self.shift]), low, high, axis)
 
     def effective(self) -> np.ndarray:
         return self.multipliers.astype(np.float64) * 2.0**-self.shift
@@ -170,10 +167,8 @@ class FixedPointRescale(Rescale):
 class DoublingRescale(Rescale):
     """acc * m / 2^(31 + s), per output: MultiplyByQuantizedMultiplier of TFLite.
 
-    Attributes:
-        multipliers: m, 0 to 2^31 - 1.
-        shifts: s, -31 to 31; acc is shifted to the left by -s where that is positive, which must not leave 32 bits.
-        twice: whether the product is rounded before it is shifted; else once, ties up.
+    `multipliers`: m, 0 to 2^31 - 1. `shifts`: s, -31 to 31; acc is shifted to the left by -s where that is positive, which
+    must not leave 32 bits. `twice`: whether the product is rounded before it is shifted; else once, ties up.
     """
 
     multipliers: np.ndarray
@@ -208,10 +203,7 @@ class ShiftRescale(Rescale):
         return (np.int64(1) << (self.second - self.first).astype(np.int64)) + 1
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        shift = _along(self.second.astype(np.int64), acc, axis)
-        half = _along((np.int64(1) << self.second.astype(np.int64)) >> 1, acc, axis)
-        product = acc.astype(np.int64) * _along(self.multipliers, acc, axis)
-        return np.clip((product + half) >> shift, low, high)
+        return _shifted(acc, self.multipliers, self.second, low, high, axis)
 
     def effective(self) -> np.ndarray:
         factors = 2.0 ** -self.second.astype(np.float64)
@@ -238,17 +230,10 @@ def _high_word(factors: np.ndarray, acc_bits: int) -> FixedPointRescale | None:
     return FixedPointRescale(np.rint(factors * 2.0**_HIGH_WORD).astype(np.int64), _HIGH_WORD, 31)
 
 
-def _single_shift(factors: np.ndarray) -> ShiftRescale:
-    """Return the smallest 2^-p that is not below the factor; the weights take up what it is too large."""
-    shifts = np.clip(np.floor(-np.log2(factors)), 0, MAX_SHIFT)
-    return ShiftRescale(shifts.astype(np.int64))
-
-
 def _double_shift(factors: np.ndarray, acc_bits: int) -> ShiftRescale:
     """Return the smallest 2^-a + 2^-b, a <= b, that is not below the factor."""
     widest = 62 - acc_bits
-    best_first = np.zeros(factors.size, np.int64)
-    best_second = np.zeros(factors.size, np.int64)
+    best_first, best_second = np.zeros((2, factors.size), np.int64)
     best_error = np.full(factors.size, np.inf)
     for first in range(MAX_SHIFT):
         for second in range(first, min(first + widest, MAX_SHIFT) + 1):
@@ -262,15 +247,17 @@ def _double_shift(factors: np.ndarray, acc_bits: int) -> ShiftRescale:
 def make_rescale(mode: str, factors: np.ndarray, acc_bits: int = 32) -> tuple[Rescale, bool]:
     """Return the rescale of `mode` nearest to the real `factors` (> 0, length 1 or outputs).
 
-    `acc_bits` bounds the accumulators: |acc| < 2^(acc_bits-1). Returns the rescale and whether
-    another mode had to be taken: Fixed-point16 for a shift mode with a factor above 1,
-    Fixed-point32 for Fixed-point16 with a factor that 15 bits cannot hold, Floating-point beyond.
+    `acc_bits` bounds the accumulators: |acc| < 2^(acc_bits-1). Returns the rescale and whether another mode is taken:
+    Fixed-point16 for a shift mode with a factor above 1, Fixed-point32 beyond 15 bits, Floating-point beyond these.
     """
     factors = np.atleast_1d(np.asarray(factors, np.float64))
     if mode == "Floating-point":
         return FloatRescale(factors), False
-    if mode in ("Single-shift", "Double-shift") and np.max(factors) <= 1.0:
-        return (_single_shift(factors) if mode == "Single-shift" else _double_shift(factors, acc_bits)), False
+    if mode == "Double-shift" and np.max(factors) <= 1.0:
+        return _double_shift(factors, acc_bits), False
+    if mode == "Single-shift" and np.max(factors) <= 1.0:
+        # the smallest 2^-p that is not below the factor; the weights take up what it is too large
+        return ShiftRescale(np.clip(np.floor(-np.log2(factors)), 0, MAX_SHIFT).astype(np.int64)), False
     bits = 15 if mode in ("Fixed-point16", "Single-shift", "Double-shift") else 31
     wanted = mode.startswith("Fixed-point")
     if mode == "Fixed-point-p32" and (high := _high_word(factors, acc_bits)) is not None:

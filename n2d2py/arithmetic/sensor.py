@@ -30,11 +30,8 @@ _KEYS = (
 class SensorSource(StreamSource):
     """A sensor, and the way of its samples to the input of a network.
 
-    Attributes:
-        axes: integers of a sample.
-        hop: samples from one window to the next.
-        unit: real value of 1, of each axis.
-        mean, std: of the real values, of each axis.
+    `axes`: integers of a sample. `hop`: samples from one window to the next. `unit`: real value of 1, of each axis. `mean`,
+    `std`: of the real values, of each axis.
     """
 
     axes: int
@@ -48,22 +45,18 @@ class SensorSource(StreamSource):
 
     @property
     def size_key(self) -> str:
-        """The key of the axes."""
         return "axes"
 
     @property
     def features(self) -> int:
-        """The axes."""
         return self.axes
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """The axes."""
         return (self.axes,)
 
     @property
     def text(self) -> str:
-        """The value of -sensor that gives this source."""
         lists = (f"{name}={'/'.join(map(repr, getattr(self, name)))}" for name in ("unit", "mean", "std"))
         return f"window:axes={self.axes},hop={self.hop},{','.join(lists)}"
 
@@ -74,7 +67,6 @@ class SensorSource(StreamSource):
         return np.stack([unit / std, 0.0 - mean / std]).astype(np.float32)
 
     def samples(self, frames: int) -> int:
-        """Every frame is a sample."""
         return frames
 
     def windows(self, count: int, frames: int) -> int:
@@ -86,7 +78,7 @@ class SensorSource(StreamSource):
         return np.pad(samples[-frames:], ((max(frames - len(samples), 0), 0), (0, 0)))
 
     def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Return the windows (n, frames, axes) of samples (n, axes), `hop` samples apart; none of fewer samples than a window."""
+        """Return the windows (n, frames, axes) of samples (n, axes), `hop` samples apart; none of too few samples."""
         if len(samples) < frames:
             return np.zeros((0, frames, self.axes), np.int16)
         return np.lib.stride_tricks.sliding_window_view(samples, frames, 0)[:: self.hop].swapaxes(1, 2)
@@ -104,8 +96,7 @@ class SensorSource(StreamSource):
 def read_sensor(text: str) -> SensorSource:
     """Return the source of window:KEY=VALUE,...; the values of the axes are separated by /, one value is that of all.
 
-    Raises:
-        N2D2Error: E003 an unknown kind or key, or a value that is not possible.
+    Raises E003 for an unknown kind or key, or a value that is not possible.
     """
     wrong = option_error("-sensor", text)
     _, values = read_choice(text, {"window": _KEYS}, wrong)

@@ -15,10 +15,8 @@ from n2d2py.errors import N2D2Error
 class InputFrames:
     """Frames of an input (C, H, W), (C, W) or (F,).
 
-    Attributes:
-        count: number of frames.
-        turned: the features of the first frame come after each other only with a stride, in (C, H, W).
-        major: they are next to each other in an array with channels last.
+    `count`: number of frames. `turned`: the features of the first frame come after each other only with a stride, in (C, H,
+    W). `major`: they are next to each other in an array with channels last.
     """
 
     count: int
@@ -33,9 +31,7 @@ class InputFrames:
 class StreamSource(ABC):
     """Samples that an application gives to a network, and their way to its input.
 
-    Attributes:
-        option: the option that names such a source.
-        stem: of its functions in C.
+    `option`: the option that names such a source. `stem`: of its functions in C.
     """
 
     option: ClassVar[str]
@@ -67,11 +63,11 @@ class StreamSource(ABC):
 
     @abstractmethod
     def latest(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Return the features (frames, features) of the last frames of samples; silence comes before samples that have fewer."""
+        """Return the features (frames, features) of the last frames of samples; silence comes before too few samples."""
 
     @abstractmethod
     def each_window(self, samples: np.ndarray, frames: int) -> np.ndarray:
-        """Return the features (n, frames, features) of each window for which a program runs the network, one after the other."""
+        """Return the features (n, frames, features) of each window for which a program runs the network, in order."""
 
     @abstractmethod
     def real(self, features: np.ndarray) -> np.ndarray:
@@ -80,8 +76,7 @@ class StreamSource(ABC):
     def frames_of(self, shape: tuple[int, ...]) -> InputFrames:
         """Return the frames of an input of `shape` (C, H, W), (C, W) or (F,): features are on the last axis where they fit.
 
-        Raises:
-            N2D2Error: E417 the input has another number of features.
+        Raises E417 if the input has another number of features.
         """
         sizes = [size for size in shape if size > 1]
         last, total = sizes[-1:] == [self.features], int(np.prod(shape))

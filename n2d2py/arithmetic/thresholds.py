@@ -51,8 +51,7 @@ def _quantization_error(x: np.ndarray, p: np.ndarray, threshold: float, levels: 
 def mse_threshold(counts: np.ndarray, edges: np.ndarray, largest: float, levels: int) -> float:
     """Return the threshold with the least expected squared error of quantized magnitudes.
 
-    A coarse scan of [largest / 32, largest] on a logarithmic grid, then a fine one around the best
-    point. Ties go to the larger threshold.
+    A coarse scan of [largest / 32, largest] on a logarithmic grid, then a fine one around the best; ties go to the larger.
     """
     used = np.flatnonzero(counts)
     x = np.minimum((edges[used] + edges[used + 1]) / 2, largest)

@@ -39,7 +39,7 @@ def lsq_first_steps(weights: np.ndarray, count: int, steps: int) -> np.ndarray:
     return np.where(first > 0, first, 1.0)
 
 
-def _top(steps: int, grid: str) -> int:
+def grid_top(steps: int, grid: str) -> int:
     """Return the integer that 1 is on a grid."""
     if steps == 1:
         return 1
@@ -55,7 +55,7 @@ def normalized(weights: np.ndarray) -> np.ndarray:
 
 def sat_weights(weights: np.ndarray, steps: int, grid: str) -> tuple[np.ndarray, float]:
     """Return (integers int32, scale) of a layer's real weights, without `sat_gain`."""
-    real, top = normalized(weights), _top(steps, grid)
+    real, top = normalized(weights), grid_top(steps, grid)
     if steps == 1:
         return np.where(real >= 0, 1, -1).astype(np.int32), 1.0
     if grid == "odd":
@@ -88,11 +88,11 @@ def read_grid(values: np.ndarray, steps: int, expected: str) -> tuple[str, np.nd
     if largest == 0:
         return None
     for grid in dict.fromkeys((expected, *GRIDS)):
-        top = _top(steps, grid)
+        top = grid_top(steps, grid)
         if grid == "full" and steps > 1 and values.max() >= largest:
             top -= 1
         exact = values / largest * top
         integers = 2 * np.rint((exact + steps) / 2) - steps if grid == "odd" or steps == 1 else np.rint(exact)
-        if np.abs(exact - integers).max() <= GRID_TOLERANCE * top and np.abs(integers).max() <= _top(steps, grid):
+        if np.abs(exact - integers).max() <= GRID_TOLERANCE * top and np.abs(integers).max() <= grid_top(steps, grid):
             return grid, integers.astype(np.int32), largest / top
     return None

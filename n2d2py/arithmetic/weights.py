@@ -26,11 +26,7 @@ Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 
 
 def least_level(levels: int) -> int:
-    """Return the smallest integer of weights whose largest is `levels`: one more on the negative side below 8 bits, -8 for 4
-    bits.
-
-    The additional value is worth most with few values: a fourth 2-bit value. Wider weights are symmetric.
-    """
+    """Return the smallest integer of weights whose largest is `levels`: below 8 bits one more on the negative side."""
     return -levels if levels >= 127 else -levels - 1
 
 
@@ -61,7 +57,6 @@ class QuantizedWeights:
 
 
 def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
-    """Return the clipping threshold of each row of weights (O, K) for `-wt-clipping-mode`."""
     largest = np.abs(rows).max(axis=1)
     if mode == "None":
         return largest
@@ -74,8 +69,7 @@ def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
 
 
 def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-    """Return the magnitudes (O), at least half of the largest, with the least squared error of weights (O, K) rounded to
-    nearest."""
+    """Return the magnitudes (O), at least half of the largest, with the least squared error of weights (O, K)."""
     best, best_error = largest.copy(), np.full(len(rows), np.inf)
     for ratio in np.linspace(1.0, 0.5, 51):
         step = np.maximum(largest * ratio / levels, 1e-300)[:, None]
@@ -86,7 +80,7 @@ def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndar
 
 
 def stored_steps(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-    """Return the steps (O) of weights (O, K): the one whose multiples, up to 127, they are, else the largest magnitude / levels."""
+    """Return the steps (O) of weights (O, K): the one whose multiples, up to 127, they are, else largest / levels."""
     steps = np.zeros(len(rows))
     for count in range(127, 0, -1):
         left = np.flatnonzero((steps == 0) & (largest > 0))
@@ -155,7 +149,6 @@ class LayerWeights:
         return self.weights.reshape(len(self.weights), -1).astype(np.float64)
 
     def _scales(self, rows: np.ndarray) -> np.ndarray:
-        """Return the scales (O) by the range of the weights (O, K)."""
         if self.bits < _NARROW and self.clipping == "None":
             magnitude = self.ranging(rows, np.abs(rows).max(axis=1), self.levels)
         else:
@@ -171,14 +164,10 @@ class LayerWeights:
         scales: np.ndarray | None = None,
         reduced_order: np.ndarray | None = None,
     ) -> QuantizedWeights:
-        """Return the integers.
+        """Return the integers; scales, by default those of the range, are enlarged until accumulators are within `limit`.
 
-        Args:
-            limit: of the accumulator: a scale is enlarged if it could exceed that.
-            gain: (O), the part of the factor that a shift cannot represent.
-            scales: the initial scales.
-            reduced_order: position of each weight of an output in the kernel's order: scales are enlarged until 8-bit products
-                fit 16 bits.
+        `gain`: (O), the part of the factor that a shift cannot represent. `reduced_order`: position of each weight of an
+        output in the kernel's order: scales are enlarged until 8-bit products fit 16 bits.
         """
         real = self.rows if gain is None else self.rows * gain[:, None]
         bias = self.bias.astype(np.float64) * (1.0 if gain is None else gain)

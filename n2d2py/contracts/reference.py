@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n2d2py.arithmetic.digest import LARGE, digest
+from n2d2py.arithmetic.exact import LARGE, digest
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph import Graph, Node, Shape

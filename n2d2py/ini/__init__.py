@@ -1,9 +1,7 @@
 """The INI language: lexing, inheritance, templates, expansion, and typed values by schemas."""
 
 from n2d2py.ini.builder import load_document
-from n2d2py.ini.choices import Wrong, option_error, read_choice, require_known
-from n2d2py.ini.config import MergedSection, merge_config
-from n2d2py.ini.document import Document, Section, wildcard_match
+from n2d2py.ini.document import Document, Section, resolve_path, wildcard_match
 from n2d2py.ini.ignored import CACHES, COVERED, ON_LABELS, SPIKING, TRAINING, Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.params import (
@@ -18,5 +16,4 @@ from n2d2py.ini.params import (
     parameter,
     read_params,
 )
-from n2d2py.ini.paths import resolve_path
-from n2d2py.ini.schema import REQUIRED, Key, Schema, Values, keys
+from n2d2py.ini.schema import REQUIRED, Key, Schema, Values, Wrong, keys, merge_config, option_error, read_choice, require_known

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from n2d2py import resources
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.ini import lexer
-from n2d2py.ini.document import Document, Section, expand_text
-from n2d2py.ini.lexer import Header, SourceLine
-from n2d2py.ini.paths import path_below_models
+from n2d2py.ini.document import Document, Section, expand_text, path_below_models
 from n2d2py.ini.template import Parameter, Renderer
 
 MAX_INCLUSIONS = 1000
@@ -24,64 +23,7 @@ MAX_NESTING = 16
 _RESERVED = ("SECTION_NAME", "SECTION_FILE_NAME")
 
 
-class Inclusions:
-    """Renderer of the templates of one document, with limits on their number and depth."""
-
-    def __init__(self, document: Document):
-        self._document = document
-        self._renderer = Renderer(self._find)
-        self._count = 0
-
-    def render(self, section: Section, header: Header) -> list[SourceLine]:
-        """Return the rendered lines that replace the inclusion opened by `header`.
-
-        Raises:
-            N2D2Error: E116 for a missing file, E117 refused, E118 malformed, E120 for its parameters.
-        """
-        self._count += 1
-        many = self._count > MAX_INCLUSIONS
-        if many or len(section.includers()) >= MAX_NESTING:
-            limit = f"{MAX_INCLUSIONS} inclusions" if many else f"{MAX_NESTING} nested inclusions"
-            what = f"template '{header.template}' is refused: more than {limit}"
-            raise N2D2Error("E117", what, where=header.where, remedy="remove the recursion")
-        for name in _RESERVED:
-            if name in section.keys():
-                what = f"template parameter '{name}' is reserved"
-                raise N2D2Error("E120", what, where=section.where(name), remedy="rename the property")
-        section.mark_used()
-        name = expand_text(section, header.template or "", header.where)
-        path = self._find(name, header.where)
-        parameters: dict[str, Parameter] = {key: partial(section.text, key) for key in section.keys()}
-        parameters["SECTION_NAME"] = section.name
-        parameters["SECTION_FILE_NAME"] = str(path)
-        return self._renderer.render(path, parameters, section.name)
-
-    def _find(self, name: str, where: Location) -> Path:
-        including = Path(where.file or "").parent
-        folders = list(dict.fromkeys([including, self._document.folder, *_models_folders()]))
-        candidates = [] if "\0" in name else [folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
-        if candidates and (rest := path_below_models(name)) is not None:
-            candidates += [folder / rest for folder in folders]
-        allowed = [candidate for candidate in candidates if self._allowed(candidate)]
-        for candidate in allowed:
-            if candidate.is_file():
-                if candidate not in self._document.files:
-                    self._document.files.append(candidate)
-                return candidate
-        if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
-            what = f"template '{name}' is outside the folder of the network"
-            raise N2D2Error("E117", what, where=where, remedy="move it there, or set N2D2_MODELS to its folder")
-        what = f"template '{name}' does not exist"
-        raise N2D2Error("E116", what, where=where, remedy="put it next to the INI file or in N2D2_MODELS")
-
-    def _allowed(self, candidate: Path) -> bool:
-        real = candidate.resolve()
-        roots = [self._document.folder, *_models_folders()]
-        return any(real.is_relative_to(root.resolve()) for root in roots)
-
-
 def _models_folders() -> Iterator[Path]:
-    """Yield `N2D2_MODELS`, and the installed `models` if this installation has its data folders."""
     if os.environ.get("N2D2_MODELS"):
         yield Path(os.environ["N2D2_MODELS"])
     try:
@@ -96,8 +38,7 @@ MAX_ERRORS = 20
 def load_document(path: Path | str) -> Document:
     """Read an INI file with the templates that it includes.
 
-    Raises:
-        N2D2Error: E101 to E107, E116 to E118 and E120 with file and line; an ErrorList for several (at most 20); E123 at once.
+    Raises E101 to E107, E116 to E118 and E120 with file and line; an ErrorList for several (at most 20); E123 at once.
     """
     document = Document(Path(path))
     document.files.append(document.path)
@@ -108,12 +49,13 @@ def load_document(path: Path | str) -> Document:
 
 
 class _Builder:
-    """Builder of a document from lines. Collects errors to report several in one run."""
+    """Builder of a document from lines, and renderer of its templates, with limits on their number and depth."""
 
     def __init__(self, document: Document):
         self.errors: list[N2D2Error] = []
         self._document = document
-        self._inclusions = Inclusions(document)
+        self._renderer = Renderer(self._find)
+        self._count = 0
 
     def add_lines(self, lines: Sequence[lexer.SourceLine], includer: Section | None) -> None:
         """Build the sections of a text; sections of a template refer to the including section."""
@@ -160,29 +102,68 @@ class _Builder:
         elif later is not None:
             remedy = f"[{name}] is declared later, at line {later}: move it up"
         else:
-            remedy = suggest(
-                name, [section.name for section in self._document.sections], f"declare [{name}] before this section"
-            )
+            known = [section.name for section in self._document.sections]
+            remedy = suggest(name, known, f"declare [{name}] before this section")
         return N2D2Error("E107", f"base section '{name}' is not declared before this line", where=header.where, remedy=remedy)
 
     def _include(self, section: Section, header: lexer.Header | None) -> None:
         if header is None or header.template is None:
             return
         try:
-            lines = self._inclusions.render(section, header)
+            lines = self._render(section, header)
         except N2D2Error as error:
             self.errors += error.errors
         else:
             self.add_lines(lines, section)
 
+    def _render(self, section: Section, header: lexer.Header) -> list[lexer.SourceLine]:
+        """Return the lines that replace the inclusion opened by `header`. Raises E116, E117, E118, E120."""
+        self._count += 1
+        many = self._count > MAX_INCLUSIONS
+        if many or len(section.includers()) >= MAX_NESTING:
+            limit = f"{MAX_INCLUSIONS} inclusions" if many else f"{MAX_NESTING} nested inclusions"
+            what = f"template '{header.template}' is refused: more than {limit}"
+            raise N2D2Error("E117", what, where=header.where, remedy="remove the recursion")
+        for name in _RESERVED:
+            if name in section.keys():
+                what = f"template parameter '{name}' is reserved"
+                raise N2D2Error("E120", what, where=section.where(name), remedy="rename the property")
+        section.mark_used()
+        name = expand_text(section, header.template or "", header.where)
+        path = self._find(name, header.where)
+        parameters: dict[str, Parameter] = {key: partial(section.text, key) for key in section.keys()}
+        own = {"SECTION_NAME": section.name, "SECTION_FILE_NAME": str(path)}
+        return self._renderer.render(path, {**parameters, **own}, section.name)
+
+    def _find(self, name: str, where: Location) -> Path:
+        including = Path(where.file or "").parent
+        folders = list(dict.fromkeys([including, self._document.folder, *_models_folders()]))
+        candidates = [] if "\0" in name else [folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
+        if candidates and (rest := path_below_models(name)) is not None:
+            candidates += [folder / rest for folder in folders]
+        allowed = [candidate for candidate in candidates if self._allowed(candidate)]
+        for candidate in allowed:
+            if candidate.is_file():
+                if candidate not in self._document.files:
+                    self._document.files.append(candidate)
+                return candidate
+        if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
+            what = f"template '{name}' is outside the folder of the network"
+            raise N2D2Error("E117", what, where=where, remedy="move it there, or set N2D2_MODELS to its folder")
+        what = f"template '{name}' does not exist"
+        raise N2D2Error("E116", what, where=where, remedy="put it next to the INI file or in N2D2_MODELS")
+
+    def _allowed(self, candidate: Path) -> bool:
+        real = candidate.resolve()
+        roots = [self._document.folder, *_models_folders()]
+        return any(real.is_relative_to(root.resolve()) for root in roots)
+
 
 def _line_of_header(name: str, lines: Sequence[lexer.SourceLine]) -> int | None:
     for line in lines:
         if line.text.lstrip().startswith(f"[{name}"):
-            try:
+            with suppress(N2D2Error):
                 item = lexer.parse_line(line, None)
-            except N2D2Error:
-                continue
-            if isinstance(item, lexer.Header) and item.name == name:
-                return line.line
+                if isinstance(item, lexer.Header) and item.name == name:
+                    return line.line
     return None

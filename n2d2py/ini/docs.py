@@ -41,8 +41,7 @@ def schema_text(schemas: Iterable[Schema]) -> str:
 
 
 def layer_table(refused: Mapping[str, str], forms: Mapping[str, str]) -> str:
-    """Return a Markdown page of the values of Type=, each with the reason for refusal ("" if supported), and of other refused
-    forms."""
+    """Return a Markdown page of the values of Type= and of other forms, each with the reason for refusal, "" for none."""
     rows = [f"| `{name}` | {f'refused: {why}' if why else 'works'} |" for name, why in sorted(refused.items())]
     rows += [f"| {name} | refused: {why} |" for name, why in forms.items()]
     head = "# Layer types of N2D2\n\n`-describe` knows the dimensions of all but `LSTM` and `Rbf`. Keys: [sections](sections/index.md).\n\n"

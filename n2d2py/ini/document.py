@@ -8,18 +8,18 @@ environment (literal, without further expansion).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from n2d2py import log
+from n2d2py import log, resources
 from n2d2py.errors import Location, N2D2Error, nearest, readable, suggest
 from n2d2py.ini.expression import ExpressionError, evaluate
 from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.kinds import shorten
-from n2d2py.ini.paths import read_environment_variable
 
 MAX_SECTIONS = 5_000
 """Limit of the number of sections, far above the largest networks."""
@@ -103,11 +103,7 @@ class Section:
         return key in self._properties or key in self._automatic
 
     def raw(self, key: str) -> str:
-        """Return the unexpanded value; an automatic value hides a written one.
-
-        Raises:
-            N2D2Error: E108 for a missing property.
-        """
+        """Return the unexpanded value; an automatic value hides a written one. Raises E108 for a missing property."""
         if key in self._automatic:
             return self._automatic[key]
         if key in self._properties:
@@ -117,9 +113,7 @@ class Section:
     def text(self, key: str) -> str:
         """Return the value with references, macros and expressions expanded in this section.
 
-        Raises:
-            N2D2Error: E108 unknown property, E110 unknown macro, E111 circular definition, E112 expression without value,
-                E113 expansion too deep or too long, E114 unclosed construct, E115 reference without property name.
+        Raises E108 for an unknown property, E110 for an unknown macro, E111 to E115 for malformed or endless definitions.
         """
         self.used = True
         return _Expansion(self).property(self, key)
@@ -187,11 +181,7 @@ class Document:
         return self._sections.get(name)
 
     def require(self, name: str, where: Location | None = None) -> Section:
-        """Return the section of that name, which is referenced at `where`.
-
-        Raises:
-            N2D2Error: E119 if there is none.
-        """
+        """Return the section of that name, which is referenced at `where`. Raises E119 if there is none."""
         if name in self._sections:
             return self._sections[name]
         what = f"section [{name}] does not exist"
@@ -206,11 +196,7 @@ class Document:
         return name in self._sections
 
     def add(self, section: Section) -> None:
-        """Append a section.
-
-        Raises:
-            N2D2Error: E106 for a duplicate name, E123 for too many sections.
-        """
+        """Append a section. Raises E106 for a duplicate name, E123 for too many sections."""
         if len(self._sections) >= MAX_SECTIONS:
             what = f"the document has more than {MAX_SECTIONS:,} sections"
             raise N2D2Error("E123", what, where=section.location, remedy="reduce the loops of the templates")
@@ -270,12 +256,6 @@ def expand_text(reader: Section, text: str, where: Location) -> str:
     return _Expansion(reader).text(text, where)
 
 
-def _match_at(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
-    """Return the match of `pattern` at a position of the text; "" without a match."""
-    match = pattern.match(text, place)
-    return match.group() if match else ""
-
-
 class _Expansion:
     """State of one read: the chain of definitions being expanded, and the work done."""
 
@@ -305,28 +285,26 @@ class _Expansion:
         if _MARK.search(text) is None:
             return text
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise self._too_large(f"more than {MAX_DEPTH} nested definitions", where)
-        pieces = []
-        position = 0
+        self._limit(self._depth, MAX_DEPTH, "nested definitions", where)
+        pieces, position = [], 0
         while match := _MARK.search(text, position):
             pieces.append(text[position : match.start()])
             self._steps += 1
-            if self._steps > MAX_STEPS:
-                raise self._too_large(f"more than {MAX_STEPS} replacements", where)
+            self._limit(self._steps, MAX_STEPS, "replacements", where)
             handle = {"${": self._macro, "$(": self._expression, "[": self._reference}
             piece, position = handle[match.group()](text, match.end(), where)
             self._characters += len(piece)
-            if self._characters > MAX_CHARACTERS:
-                raise self._too_large(f"more than {MAX_CHARACTERS} characters", where)
+            self._limit(self._characters, MAX_CHARACTERS, "characters", where)
             pieces.append(piece)
         pieces.append(text[position:])
         self._depth -= 1
         return "".join(pieces)
 
-    def _too_large(self, what: str, where: Location) -> N2D2Error:
-        start = f" of {self._chain[0]}" if self._chain else ""
-        return N2D2Error("E113", f"the expansion{start} is too large: {what}", where=where, remedy="simplify the definitions")
+    def _limit(self, count: int, most: int, what: str, where: Location) -> None:
+        if count > most:
+            start = f" of {self._chain[0]}" if self._chain else ""
+            what = f"the expansion{start} is too large: more than {most} {what}"
+            raise N2D2Error("E113", what, where=where, remedy="simplify the definitions")
 
     def _unclosed(self, mark: str, closing: str, where: Location) -> N2D2Error:
         return N2D2Error("E114", f"'{mark}' has no closing '{closing}'", where=where, remedy=f"add the missing {closing}")
@@ -386,13 +364,13 @@ class _Expansion:
         section = self._document.find_referenced(name)
         if section is None:
             return "[", start
-        run = _match_at(_PROPERTY, text, end + 1)
+        run = _PROPERTY.match(text, end + 1)[0]  # type: ignore[index]  # it matches nothing, too
         for length in range(len(run), 0, -1):
             stop = end + 1 + length
             if section.has(run[:length]) and not _CONTINUES.match(text, stop):
                 section.mark_used()
                 return self.property(section, run[:length]), stop
-        key = _match_at(_PLAIN_NAME, run)
+        key = _PLAIN_NAME.match(run)[0]  # type: ignore[index]
         if not key:
             raise N2D2Error("E115", f"reference [{name}] names no property", where=where, remedy=f"write [{name}]Property")
         raise section.missing(key, where)
@@ -412,4 +390,36 @@ def _find_closing(text: str, start: int) -> int | None:
         else:
             closing = text.find(mark, position)
             position = closing + 1 if closing >= 0 else position
+    return None
+
+
+def read_environment_variable(name: str) -> str | None:
+    """Return the value of an environment variable, or None; N2D2_MODELS is by default the folder of the installation."""
+    value = os.environ.get(name)
+    if name == "N2D2_MODELS" and not value:
+        return str(resources.folder("models"))
+    return value
+
+
+def path_below_models(text: str) -> str | None:
+    """Return the part of a path below N2D2_MODELS, which often is next to the INI; None for other paths."""
+    models = read_environment_variable("N2D2_MODELS") if os.path.isabs(text) else None
+    return text[len(models) + 1 :] if models and text.startswith(f"{models}/") else None
+
+
+def resolve_path(text: str, folder: Path) -> Path | None:
+    """Return the existing file or folder named `text`, or None.
+
+    A relative name is searched in the working directory, then in `folder`, that of the INI file. Files missing from N2D2_MODELS
+    are searched in `folder` too.
+    """
+    if not text or "\0" in text:
+        return None
+    relative = path_below_models(text) or text
+    for candidate in (Path(text), folder / relative):
+        try:
+            if candidate.exists():
+                return candidate
+        except OSError:
+            return None
     return None

@@ -48,9 +48,8 @@ class Ignored:
         return N2D2Error("E124", what, where=where, remedy=self.remedy)
 
 
-TRAINING = Ignored(
-    "", "keys of training", "sets how N2D2 trains", "remove them to avoid this warning; trained weights are exported unchanged"
-)
+_UNCHANGED = "remove them to avoid this warning; trained weights are exported unchanged"
+TRAINING = Ignored("", "keys of training", "sets how N2D2 trains", _UNCHANGED)
 SPIKING = Ignored("", "keys of spiking models", "is for spiking models", "remove them; spiking models are not supported")
 CACHES = Ignored("", "keys of caches and memory", "saves time", "remove them: data are read when they are needed")
 ON_LABELS = Ignored("", "keys of ApplyToLabels", "acts on pixel-wise labels with ApplyToLabels=1", "remove them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -48,19 +48,24 @@ _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
 
-@dataclass(frozen=True)
-class Remark:
-    """A warning (with a code) or a notice (without) on a value that was accepted leniently."""
+Say = Callable[[str, str], None]
+"""Receiver of what was accepted leniently, and the remedy; "" without one."""
 
-    code: str | None
-    what: str
-    remedy: str | None = None
 
-    def say(self, where: Location) -> None:
-        if self.code is None:
-            log.notice("%s: %s", where, self.what)
+def say_at(where: Location) -> Say:
+    """Return a receiver that warns W103 at a place, or says a notice where there is no remedy."""
+
+    def say(what: str, remedy: str) -> None:
+        if remedy:
+            log.warning("W103", what, where=where, remedy=remedy)
         else:
-            log.warning(self.code, self.what, where=where, remedy=self.remedy)
+            log.notice("%s: %s", where, what)
+
+    return say
+
+
+def say_nothing(what: str, remedy: str) -> None:
+    """Receive what was accepted leniently, and leave it unsaid."""
 
 
 class Unreadable(ValueError):
@@ -79,11 +84,9 @@ class Unreadable(ValueError):
         return N2D2Error(self.code, self.what, where=where, remedy=self.remedy)
 
 
-def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = ()) -> tuple[Any, list[Remark]]:
-    """Return `text` as a value of `kind`, for the property `name`, with remarks; lists become tuples. Raise Unreadable."""
-    remarks: list[Remark] = []
-    value = _read(kind, name, text.strip() if kind is not Kind.STRING else text, choices, remarks)
-    return value, remarks
+def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = (), say: Say = say_nothing) -> Any:
+    """Return `text` as a value of `kind`, for the property `name`; lists become tuples. Raise Unreadable."""
+    return _read(kind, name, text if kind is Kind.STRING else text.strip(), choices, say)
 
 
 def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
@@ -101,7 +104,7 @@ def _with_article(kind: Kind) -> str:
     return f"{'an' if kind.value[0] in 'aeiou' else 'a'} {kind.value}"
 
 
-def _parse_integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
+def _parse_integer(kind: Kind, name: str, text: str, say: Say) -> int:
     if _INTEGER.fullmatch(text) and len(text) < 400:
         value = int(text)
     else:
@@ -109,8 +112,8 @@ def _parse_integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> i
         if number is None or number != math.floor(number):
             raise _unreadable(kind, name, text, "use // or int(...) for a whole number" if number is not None else None)
         value = int(number)
-        what = f"{name}={shorten(text)} is read as the integer {value}"
-        remarks.append(Remark("W103", what, "write it without a fraction (// or int(...) in an expression)"))
+        remedy = "write it without a fraction (// or int(...) in an expression)"
+        say(f"{name}={shorten(text)} is read as the integer {value}", remedy)
     low, high = (0, UINT_MAX) if kind is Kind.UINT else (-INT_MAX - 1, INT_MAX)
     if kind is Kind.UINT and text.startswith("-"):
         raise Unreadable(f"{name}={shorten(text)} is negative", "give an unsigned integer")
@@ -126,20 +129,28 @@ def _parse_float(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> Any:
+def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], say: Say) -> Any:
     if kind in _ELEMENTS:
-        return tuple(_read_item(_ELEMENTS[kind], name, item, text, remarks) for item in text.split())
+        return tuple(_read_item(_ELEMENTS[kind], name, item, text, say) for item in text.split())
     if kind in (Kind.UINT, Kind.INT):
-        return _parse_integer(kind, name, text, remarks)
+        return _parse_integer(kind, name, text, say)
     if kind is Kind.FLOAT:
-        value = _parse_float(text)
-        if value is None:
+        if (value := _parse_float(text)) is None:
             raise _unreadable(kind, name, text)
         return value
     if kind is Kind.BOOL:
-        return _read_bool(name, text, remarks)
+        if text.lower() not in _TRUE + _FALSE:
+            raise _unreadable(kind, name, text, "give 0 or 1")
+        is_true = text.lower() in _TRUE
+        if text not in ("0", "1"):
+            say(f"{name}={text} is read as {int(is_true)}", "")
+        return is_true
     if kind in (Kind.ENUM, Kind.DATATYPE):
-        return _read_enum(name, text, DATA_TYPES if kind is Kind.DATATYPE else choices)
+        names = DATA_TYPES if kind is Kind.DATATYPE else choices
+        if text not in names:
+            what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
+            raise Unreadable(what, suggest(text, names), "E122")
+        return text
     if kind is Kind.STRINGS:
         return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
     return _read_names(name, text) if kind is Kind.NAMES else text
@@ -148,31 +159,14 @@ def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: l
 _ELEMENTS = {Kind.UINTS: Kind.UINT, Kind.INTS: Kind.INT, Kind.FLOATS: Kind.FLOAT, Kind.BOOLS: Kind.BOOL}
 
 
-def _read_item(kind: Kind, name: str, item: str, text: str, remarks: list[Remark]) -> Any:
-    """Return an item of the list `text`."""
+def _read_item(kind: Kind, name: str, item: str, text: str, say: Say) -> Any:
     try:
-        return _read(kind, name, item, (), remarks)
+        return _read(kind, name, item, (), say)
     except Unreadable as problem:
         if problem.code != "E109":
             raise
         what = f"{name}={shorten(text)}: '{shorten(item)}' is not {_with_article(kind)}"
         raise Unreadable(what, "separate the items by blanks") from None
-
-
-def _read_bool(name: str, text: str, remarks: list[Remark]) -> bool:
-    if text.lower() not in _TRUE + _FALSE:
-        raise _unreadable(Kind.BOOL, name, text, "give 0 or 1")
-    value = text.lower() in _TRUE
-    if text not in ("0", "1"):
-        remarks.append(Remark(None, f"{name}={text} is read as {int(value)}"))
-    return value
-
-
-def _read_enum(name: str, text: str, names: tuple[str, ...]) -> str:
-    if text not in names:
-        what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
-        raise Unreadable(what, suggest(text, names), "E122")
-    return text
 
 
 def _read_names(name: str, text: str) -> tuple[str, ...]:

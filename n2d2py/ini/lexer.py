@@ -7,14 +7,15 @@ section header; any other text is `name=value`.
 
 from __future__ import annotations
 
+import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import open_regular
 from n2d2py.ini.kinds import shorten
 
 MAX_BYTES = 64 << 20
@@ -51,11 +52,7 @@ class Assignment:
 
 
 def read_lines(path: Path) -> list[SourceLine]:
-    """Return the lines of a UTF-8 text file, without line ends and BOM.
-
-    Raises:
-        N2D2Error: E101 for an unreadable file, E102 if it is not UTF-8 text.
-    """
+    """Return the lines of a UTF-8 text without line ends and BOM. Raises E101 for an unreadable file, E102 for no text."""
     file = str(path)
     data = _read_bytes(path)
     control = _CONTROL.search(data)
@@ -81,29 +78,21 @@ def _line_at(data: bytes, offset: int) -> int:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise N2D2Error("E101", "the path is a folder", where=str(path), remedy="give a file")
-        if not stat.S_ISREG(status.st_mode):
-            raise N2D2Error("E101", "the path is not a regular file", where=str(path), remedy="give an INI file")
-        if status.st_size > MAX_BYTES:
-            what = f"the file is too large for an INI file ({status.st_size} bytes)"
-            raise N2D2Error("E102", what, where=str(path), remedy="give an INI file in UTF-8")
-        return path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_BYTES:
+                what = f"the file is too large for an INI file ({size} bytes)"
+                raise N2D2Error("E102", what, where=str(path), remedy="give an INI file in UTF-8")
+            return file.read()
     except FileNotFoundError:
         raise N2D2Error("E101", "the file does not exist", where=str(path), remedy="correct the path") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        what = f"the file cannot be read: {reason}"
+    except OSError as error:
+        what = f"the file cannot be read: {error.strerror}"
         raise N2D2Error("E101", what, where=str(path), remedy="check the path and its permissions") from None
 
 
 def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
-    """Yield logical lines: continuation lines joined, each at the place of its first line.
-
-    Warns W104 (blanks after a backslash), W105 (continuation at the end of the text) and W106 (a comment that includes the next
-    line).
-    """
+    """Yield logical lines: continuation lines joined, each at the place of its first line. Warns W104, W105 and W106."""
     parts: list[str] = []
     first = None
     for line in lines:
@@ -132,7 +121,6 @@ def _join_parts(first: SourceLine, parts: list[str]) -> Iterator[SourceLine]:
 
 
 def _strip_comment_leniently(text: str) -> str:
-    """Return the line without comment, or the whole line if its quotes are not paired."""
     try:
         return strip_comment(text)
     except ValueError:
@@ -140,11 +128,7 @@ def _strip_comment_leniently(text: str) -> str:
 
 
 def strip_comment(text: str) -> str:
-    """Return the line without comment and outer blanks.
-
-    Raises:
-        ValueError: for an unpaired `"`.
-    """
+    """Return the line without comment and outer blanks. Raises ValueError for an unpaired `"`."""
     position = 0
     while match := _COMMENT_OR_QUOTE.search(text, position):
         if match.group() != '"':
@@ -159,8 +143,7 @@ def strip_comment(text: str) -> str:
 def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | None:
     """Return the header or assignment on a logical line of `section`; None for an empty line.
 
-    Raises:
-        N2D2Error: E103 unpaired quote, E104 no `name=value`, E105 malformed header.
+    Raises E103 for an unpaired quote, E104 without `name=value`, E105 for a malformed header.
     """
     where = Location(line.file, line.line, section)
     try:

@@ -6,7 +6,7 @@ The file is an INI text: export parameters first, then a section `[layer]` for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -14,22 +14,19 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
-from n2d2py.ini.kinds import Kind, Unreadable
+from n2d2py.ini.kinds import Kind, Unreadable, say_at
 from n2d2py.ini.schema import REQUIRED, Key, Schema, keys
 
+_MODEL = """
+States: States of the ONNX model to keep between calls: INPUT:OUTPUT,... (docs/how-to/streaming.md). Default: pairs with
+    matching names, such as h0:hn or state:stateN. none: no states.
+StateCalls: Number of consecutive samples between two resets of the states. 0: all.
+Constants: Inputs of the ONNX model with a fixed value: NAME:VALUE,..., such as sr:16000.
+"""
+_MODEL_KEYS = Key("States", Kind.STRING, ""), Key("StateCalls", Kind.UINT, 0), Key("Constants", Kind.STRING, "")
 GENERAL = Schema(
     "export parameters",
-    (
-        Key(
-            "States",
-            Kind.STRING,
-            "",
-            "States of the ONNX model to keep between calls: INPUT:OUTPUT,... (docs/how-to/streaming.md). Default: pairs with "
-            "matching names, such as h0:hn or state:stateN. none: no states.",
-        ),
-        Key("StateCalls", Kind.UINT, 0, "Number of consecutive samples between two resets of the states. 0: all."),
-        Key("Constants", Kind.STRING, "", "Inputs of the ONNX model with a fixed value: NAME:VALUE,..., such as sr:16000."),
-    ),
+    keys(_MODEL, *_MODEL_KEYS),
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
         *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").for_keys(
@@ -94,11 +91,8 @@ def fields_by_key(cls: type) -> dict[Key, Field]:
 class ExportParameters:
     """The export parameters that a target reads, as attributes.
 
-    A field declared by `parameter` is a key of the file, any other a constant. Class keywords: `texts` documents the keys, as in
-    `schema.keys`; `without` names those of the base class that are constants here.
-
-    Attributes:
-        rows: the keys by field.
+    A field declared by `parameter` is a key of the file, any other a constant. Class keywords: `texts` documents the keys, as
+    in `schema.keys`; `without` names those of the base class that are constants here. `rows`: the keys by field.
     """
 
     rows: ClassVar[Mapping[str, Key]] = {}
@@ -111,7 +105,7 @@ class ExportParameters:
     @classmethod
     def of(cls: type[ParametersT], values: Params | Mapping[str, Any]) -> ParametersT:
         """Return the parameters of values by name; others have their default. Names of other targets have no effect."""
-        known = values.as_dict() if isinstance(values, Params) else values
+        known = values.values if isinstance(values, Params) else values
         given = (one for one in fields(cls) if one.name in cls.rows and cls.rows[one.name].name in known)
         return cls(**{one.name: one.metadata["read"](known[cls.rows[one.name].name]) for one in given})
 
@@ -125,200 +119,133 @@ def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, o
     """Return the export parameters of a file by `schema`, and those of layers by `layer_schema`; all defaults for None.
 
     `others` returns the parameters of other targets, which have no effect here; it is only called for an unknown name.
-
-    Raises:
-        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122 a wrong value; an ErrorList
-            for several. Unknown keys are warnings (W102).
+    Raises E101 to E106 or E121 for the file, E109 or E122 for a value; an ErrorList for several. Unknown keys warn W102.
     """
     values: dict[str, Any] = {key.name: key.default for key in schema.keys}
     if path is None:
         return Params(schema, values, {}, {})
-    text = _ParameterFile(lexer.read_lines(Path(path)), str(path))
-    places: dict[str, Location] = {}
+    config, places = _read_file(Path(path))
     errors: list[N2D2Error] = []
     ignored = IgnoredKeys()
     foreign: list[str] = []
-    for name, written in text.scalars().items():
-        places[name] = text.where(name)
+    for name, text in config.pop("").items():
+        where = places["", name]
         try:
             if (key := schema.key(name)) is not None:
-                values[name] = _read(key, name, written, places[name])
+                values[name] = key.read(name, text, say_at(where))
             elif (entry := schema.accepts(name)) is not None:
-                ignored.add(entry, name, places[name])
+                ignored.add(entry, name, where)
             elif (key := others().key(name)) is not None:
-                foreign += [name] if _read(key, name, written, places[name]) != key.default else []
+                foreign += [name] if key.read(name, text, say_at(where)) != key.default else []
             else:
-                _warn_unknown(schema, name, places[name])
+                remedy = suggest(name, [key.name for key in schema.keys])
+                log.warning("W102", f"key '{name}' is unknown for {schema.name}; it is ignored", where=where, remedy=remedy)
         except Unreadable as problem:
-            errors.append(problem.error(places[name]))
-    layers = text.sections()
-    for layer in layers:
-        places[f"[{layer}]"] = text.where_layer(layer)
-        for key in (key for key in layer_schema.keys if key.name in layers[layer]):
+            errors.append(problem.error(where))
+    for layer, texts in config.items():
+        for key in (key for key in layer_schema.keys if key.name in texts):
             try:
-                key.read(key.name, layers[layer][key.name])
+                key.read(key.name, texts[key.name])
             except Unreadable as problem:
-                errors.append(problem.error(text.where(key.name, layer)))
+                errors.append(problem.error(places[layer, key.name]))
     ErrorList.raise_if(errors)
     ignored.warn()
-    return Params(schema, values, layers, places, tuple(foreign))
+    return Params(schema, values, config, places, tuple(foreign))
 
 
-def _read(key: Key, name: str, written: str, where: Location) -> Any:
-    value, remarks = key.read(name, written)
-    for remark in remarks:
-        remark.say(where)
-    return value
+def _read_file(path: Path) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], Location]]:
+    """Return the values by section ("" for none) and key, as configobj reads them, and their places; (section, "") is that of the section.
+
+    Lines and comments follow the rules of the INI language.
+    """
+    from configobj import ConfigObj, ConfigObjError
+
+    lines, section = lexer.read_lines(path), ""
+    texts, errors, places = [""] * len(lines), [], dict[tuple[str, str], Location]()
+    for line in lexer.join_lines(lines):
+        try:
+            item = lexer.parse_line(line, section or None)
+            texts[line.line - 1] = lexer.strip_comment(line.text)
+            if isinstance(item, lexer.Header):
+                section = item.name
+                _add_section(item, texts[line.line - 1], places)
+            elif item is not None:
+                name = lexer.unquote(item.name)
+                if (first := places.get((section, name))) is not None:
+                    what = f"'{name}' is given twice (first at {first.file}:{first.line}); the last value is used"
+                    log.warning("W101", what, where=item.where, remedy="remove one of them")
+                    texts[(first.line or 1) - 1] = ""
+                places[section, name] = item.where
+        except N2D2Error as error:
+            errors.append(error)
+    ErrorList.raise_if(errors)
+    try:
+        config = ConfigObj(texts, list_values=False, interpolation=False, raise_errors=True)
+    except ConfigObjError as error:
+        what, where = f"'{(error.line or '').strip()[:60]}' is not a valid line", Location(str(path), error.line_number)
+        raise N2D2Error("E121", what, where=where, remedy="write name=value, or [layer]") from None
+    sections = {"": {name: config[name] for name in config.scalars}, **{name: config[name] for name in config.sections}}
+    return {name: {key: lexer.unquote(value) for key, value in one.items()} for name, one in sections.items()}, places
 
 
-def _warn_unknown(schema: Schema, name: str, where: Location) -> None:
-    known = [key.name for key in schema.keys]
-    remedy = suggest(name, known)
-    log.warning("W102", f"key '{name}' is unknown for {schema.name}; it is ignored", where=where, remedy=remedy)
+def _add_section(header: lexer.Header, text: str, places: dict[tuple[str, str], Location]) -> None:
+    if (first := places.setdefault((header.name, ""), header.where)) is not header.where:
+        what = f"section [{header.name}] is declared twice (first at {first.file}:{first.line})"
+        raise N2D2Error("E106", what, where=header.where, remedy="rename or remove one of them")
+    if header.name.startswith("[") or header.template or header.bases:
+        raise N2D2Error("E121", f"'{text[:60]}' is not a section header", where=header.where, remedy="write [layer]")
 
 
+@dataclass(frozen=True, eq=False)
 class Params:
     """Typed export parameters, and the raw ones of each layer.
 
     Attributes:
         schema: schema of the parameters.
+        values: the typed export parameters by name, in the order of the documentation.
+        layers: the raw parameters of the section of each layer.
+        places: of given parameters, as ("", name), and of sections, as (layer, "").
         foreign: names of given parameters that belong to other targets and not to the schema.
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        values: dict[str, Any],
-        layers: dict[str, dict[str, str]],
-        places: dict[str, Location],
-        foreign: tuple[str, ...] = (),
-    ):
-        self.schema, self.foreign = schema, foreign
-        self._values = values
-        self._layers = layers
-        self._places = places
+    schema: Schema
+    values: dict[str, Any]
+    layers: dict[str, dict[str, str]]
+    places: dict[tuple[str, str], Location]
+    foreign: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         """Return the typed value of an export parameter, given or default."""
-        return self._values[name]
+        return self.values[name]
 
     def is_given(self, name: str) -> bool:
         """True if the file has the parameter."""
-        return name in self._places
+        return ("", name) in self.places
 
     def where(self, name: str) -> Location | None:
         """Return the place of the parameter; None for a default."""
-        return self._places.get(name)
+        return self.places.get(("", name))
 
     def with_values(self, values: dict[str, Any]) -> Params:
         """Return a copy with other values of some export parameters."""
-        return Params(self.schema, {**self._values, **values}, self._layers, self._places, self.foreign)
+        return replace(self, values={**self.values, **values})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all export parameters by name, in the order of the documentation."""
-        return dict(self._values)
-
-    def layer(self, name: str) -> dict[str, str]:
-        """Return the raw parameters of the section `[name]`; empty if there is none."""
-        return dict(self._layers.get(name, {}))
-
-    def layer_names(self) -> list[str]:
-        """Return the layers that have a section."""
-        return list(self._layers)
+        """Return a copy of all export parameters by name."""
+        return dict(self.values)
 
     def layer_precision(self, name: str) -> dict[str, Any]:
         """Return the typed values of LAYER_PARAMETERS in the section `[name]`; None for missing ones."""
-        written = self.layer(name)
-        return {key.name: key.read(key.name, written[key.name])[0] if key.name in written else None for key in PRECISION_KEYS}
+        written = self.layers.get(name, {})
+        return {key.name: key.read(key.name, written[key.name]) if key.name in written else None for key in PRECISION_KEYS}
 
     def where_layer(self, layer: str) -> Location | None:
         """Return the place of the section of a layer."""
-        return self._places.get(f"[{layer}]")
+        return self.places.get((layer, ""))
 
     def check_layers(self, names: Iterable[str]) -> None:
         """Warn W107 for each section that is not the name of a layer."""
         known = list(names)
-        for layer in self._layers:
-            if layer not in known:
-                what = f"layer '{layer}' does not exist in the network"
-                remedy = suggest(layer, known)
-                log.warning("W107", what, where=self._places[f"[{layer}]"], remedy=remedy)
-
-
-class _ParameterFile:
-    """The file as read by configobj; lines and comments follow the rules of the INI language."""
-
-    def __init__(self, lines: list[lexer.SourceLine], file: str):
-        from configobj import ConfigObj, ConfigObjError
-
-        self._file = file
-        self._lines: list[str] = [""] * len(lines)
-        self._keys: dict[tuple[str | None, str], int] = {}
-        self._sections: dict[str, int] = {}
-        self._scan(lines)
-        try:
-            read = ConfigObj(list(self._lines), list_values=False, interpolation=False, raise_errors=True)
-        except ConfigObjError as error:
-            raise self._malformed(error) from None
-        self._config: dict[str, Any] = read.dict()
-
-    def scalars(self) -> dict[str, str]:
-        """Return the values outside of sections, without quotes."""
-        return {name: lexer.unquote(value) for name, value in self._config.items() if not isinstance(value, dict)}
-
-    def sections(self) -> dict[str, dict[str, str]]:
-        """Return the values of each section, without quotes."""
-        return {
-            name: {key: lexer.unquote(value) for key, value in one.items()}
-            for name, one in self._config.items()
-            if isinstance(one, dict)
-        }
-
-    def _scan(self, lines: list[lexer.SourceLine]) -> None:
-        """Store each line without comment, and the line of each key and section."""
-        errors = []
-        section: str | None = None
-        for line in lexer.join_lines(lines):
-            try:
-                item = lexer.parse_line(line, section)
-                self._lines[line.line - 1] = lexer.strip_comment(line.text)
-                if isinstance(item, lexer.Header):
-                    section = item.name
-                    self._add_section(item)
-                elif item is not None:
-                    self._add_key(section, item)
-            except N2D2Error as error:
-                errors.append(error)
-        ErrorList.raise_if(errors)
-
-    def _add_section(self, header: lexer.Header) -> None:
-        line = header.where.line or 0
-        if header.name in self._sections:
-            what = f"section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})"
-            raise N2D2Error("E106", what, where=header.where, remedy="rename or remove one of them")
-        self._sections[header.name] = line
-        if header.name.startswith("[") or header.template or header.bases:
-            what = f"'{self._lines[line - 1][:60]}' is not a section header"
-            raise N2D2Error("E121", what, where=header.where, remedy="write [layer]")
-
-    def _add_key(self, section: str | None, item: lexer.Assignment) -> None:
-        name, line = lexer.unquote(item.name), item.where.line or 0
-        first = self._keys.get((section, name))
-        if first is not None:
-            what = f"'{name}' is given twice (first at {self._file}:{first}); the last value is used"
-            log.warning("W101", what, where=item.where, remedy="remove one of them")
-            self._lines[first - 1] = ""
-        self._keys[section, name] = line
-
-    def _malformed(self, error: Any) -> N2D2Error:
-        where = Location(self._file, error.line_number)
-        line = (error.line or "").strip()
-        return N2D2Error("E121", f"'{line[:60]}' is not a valid line", where=where, remedy="write name=value, or [layer]")
-
-    def where(self, name: str, layer: str | None = None) -> Location:
-        """Return the place of an export parameter, in the section of `layer` if given."""
-        return Location(self._file, self._keys.get((layer, name)), layer)
-
-    def where_layer(self, layer: str) -> Location:
-        """Return the place of the section of a layer."""
-        return Location(self._file, self._sections.get(layer), layer)
+        for layer in (layer for layer in self.layers if layer not in known):
+            what = f"layer '{layer}' does not exist in the network"
+            log.warning("W107", what, where=self.where_layer(layer), remedy=suggest(layer, known))

@@ -29,7 +29,14 @@ _TAG = re.compile(
 )
 _SEPARATORS = re.compile(r"[\s,()]+")
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
-_OPERATORS = ("==", "!=", "exists", "not_exists")
+_FORMS = {
+    "if": ("{% if VAR == VALUE %}, !=, exists or not_exists", r"\S+ ((==|!=)( \S+)?|exists|not_exists)"),
+    "for": ("{% for VAR in range(START, END) %}", r"\S+ in range( \S+){1,2}"),
+    "block": ("{% block ARRAY %}", r"\S+"),
+    "set": ("{% set VAR %}...{% endset %}", r"\S+"),
+    "include": ("{% include FILE %}", r"\S+"),
+}
+"""Form of each control word, and pattern of the words after it."""
 _CLOSES = {"endif": "if", "endfor": "for", "endblock": "block", "endset": "set"}
 
 
@@ -101,7 +108,12 @@ class _Parser:
         self._targets.pop()
 
     def _begin(self, node: _Node, line: int) -> None:
-        self._check(node, line)
+        if node.kind not in _FORMS:
+            what = f"control word '{node.kind}' is unknown"
+            raise self._error(line, what, suggest(node.kind, [*_FORMS, *_CLOSES, "else"], f"known: {', '.join(_FORMS)}"))
+        form, pattern = _FORMS[node.kind]
+        if not re.fullmatch(pattern, " ".join(node.words)):
+            raise self._error(line, f"{{% {' '.join([node.kind, *node.words])} %}} is malformed", f"write {form}")
         self._targets[-1].append(node)
         if node.kind == "include":
             return
@@ -109,25 +121,6 @@ class _Parser:
             raise self._error(line, f"the template has more than {MAX_NESTING} nested tags", "simplify the template")
         self._open.append(node)
         self._targets.append(node.body)
-
-    def _check(self, node: _Node, line: int) -> None:
-        words = node.words
-        forms = {
-            "if": (
-                "{% if VAR == VALUE %}, !=, exists or not_exists",
-                len(words) in (2, 3) and words[1] in _OPERATORS and (len(words) == 2 or words[1] in ("==", "!=")),
-            ),
-            "for": ("{% for VAR in range(START, END) %}", len(words) in (4, 5) and words[1:3] == ["in", "range"]),
-            "block": ("{% block ARRAY %}", len(words) == 1),
-            "set": ("{% set VAR %}...{% endset %}", len(words) == 1),
-            "include": ("{% include FILE %}", len(words) == 1),
-        }
-        if node.kind not in forms:
-            remedy = f"control word '{node.kind}' is unknown"
-            raise self._error(line, remedy, suggest(node.kind, [*forms, *_CLOSES, "else"], f"known: {', '.join(forms)}"))
-        form, correct = forms[node.kind]
-        if not correct:
-            raise self._error(line, f"{{% {' '.join([node.kind, *words])} %}} is malformed", f"write {form}")
 
 
 @dataclass(frozen=True)
@@ -155,11 +148,7 @@ class Renderer:
     def render(self, path: Path, parameters: dict[str, Parameter], section: str) -> list[SourceLine]:
         """Return the lines of the template at `path` rendered for `section`.
 
-        A parameter may be a function, which is called when the value is needed.
-
-        Raises:
-            N2D2Error: E117 limits exceeded, E118 malformed template, E120 parameter undefined or defined twice; E101, E102 for an
-                unreadable file.
+        A parameter may be a function, which is called when the value is needed. Raises E101, E102, E117, E118 or E120.
         """
         self._section = section
         self._includes = 0
@@ -173,74 +162,64 @@ class Renderer:
 
     def _nodes(self, nodes: list[_Node], scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
         for node in nodes:
-            self._work(1, node.text, Location(file, node.line, self._section))
+            where = Location(file, node.line, self._section)
+            self._work(1, node.text, where)
             if node.kind == "text":
                 yield _Piece(node.text, node.line, file)
             else:
-                yield from getattr(self, "_" + node.kind)(node, scope, file)
+                yield from getattr(self, "_" + node.kind)(node, scope, file, where)
 
     def _work(self, steps: int, text: str, where: Location) -> None:
         self._steps += steps
         self._characters += len(text)
         self._line_count += text.count("\n")
-        limit = (
-            f"more than {MAX_STEPS} steps"
-            if self._steps > MAX_STEPS
-            else f"more than {MAX_CHARACTERS} characters"
-            if self._characters > MAX_CHARACTERS
-            else f"more than {MAX_LINES} lines"
-            if self._line_count > MAX_LINES
-            else None
-        )
-        if limit:
-            raise N2D2Error("E117", f"the template is too large: {limit}", where=where, remedy="reduce its loops")
+        for count, most, what in (
+            (self._steps, MAX_STEPS, "steps"),
+            (self._characters, MAX_CHARACTERS, "characters"),
+            (self._line_count, MAX_LINES, "lines"),
+        ):
+            if count > most:
+                what = f"the template is too large: more than {most} {what}"
+                raise N2D2Error("E117", what, where=where, remedy="reduce its loops")
 
-    def _variable(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
-        where = Location(file, node.line, self._section)
+    def _variable(self, node: _Node, scope: dict[str, Parameter], file: str, where: Location) -> Iterator[_Piece]:
         value = _parameter_text(scope, node.words[0], where)
         self._work(1, value, where)
         yield _Piece(value, node.line, file, value=True)
 
-    def _if(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+    def _if(self, node: _Node, scope: dict[str, Parameter], file: str, where: Location) -> Iterator[_Piece]:
         name, operator, *value = node.words
         if operator in ("exists", "not_exists"):
             holds = (name in scope) == (operator == "exists")
         else:
-            actual = _parameter_text(scope, name, Location(file, node.line, self._section))
-            holds = (actual == "".join(value)) == (operator == "==")
+            holds = (_parameter_text(scope, name, where) == "".join(value)) == (operator == "==")
         yield from self._nodes(node.body if holds else node.otherwise, scope, file)
 
-    def _for(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
-        where = Location(file, node.line, self._section)
+    def _for(self, node: _Node, scope: dict[str, Parameter], file: str, where: Location) -> Iterator[_Piece]:
         name = node.words[0]
         if name in scope:
             raise N2D2Error("E120", f"loop variable '{name}' is already a parameter", where=where, remedy="rename it")
-        bounds = [_parse_integer(scope, word, where) for word in node.words[3:]]
-        start, end = bounds if len(bounds) == 2 else (0, bounds[0])
-        self._work(max(0, end - start), "", where)
-        for index in range(start, end):
+        steps = range(*(_parse_integer(scope, word, where) for word in node.words[3:]))
+        self._work(len(steps), "", where)
+        for index in steps:
             scope[name] = str(index)
             yield from self._nodes(node.body, scope, file)
         scope.pop(name, None)
 
-    def _block(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
-        where = Location(file, node.line, self._section)
+    def _block(self, node: _Node, scope: dict[str, Parameter], file: str, where: Location) -> Iterator[_Piece]:
         array = node.words[0]
         count = _parse_integer(scope, array, where)
         self._work(max(0, count) * len(scope), "", where)
         for index in range(count):
             prefix = f"{array}[{index}]"
-            inner = dict(scope)
-            inner.update((key[len(prefix) :], value) for key, value in scope.items() if key.startswith(prefix))
-            inner["#"] = str(index)
-            yield from self._nodes(node.body, inner, file)
+            own = {key.removeprefix(prefix): value for key, value in scope.items() if key.startswith(prefix)}
+            yield from self._nodes(node.body, {**scope, **own, "#": str(index)}, file)
 
-    def _set(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+    def _set(self, node: _Node, scope: dict[str, Parameter], file: str, where: Location) -> Iterator[_Piece]:
         scope[node.words[0]] = "".join(piece.text for piece in self._nodes(node.body, scope, file))
         yield from ()
 
-    def _include(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
-        where = Location(file, node.line, self._section)
+    def _include(self, node: _Node, scope: dict[str, Parameter], file: str, where: Location) -> Iterator[_Piece]:
         self._includes += 1
         if self._includes > MAX_INCLUDES:
             what = f"the template has more than {MAX_INCLUDES} nested includes"

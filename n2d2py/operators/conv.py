@@ -18,10 +18,10 @@ from n2d2py.contracts.ini.convolution import (
     read_parameters,
     remap_outputs,
 )
-from n2d2py.contracts.ini.fillers import filler_keys
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.trained import with_trained_weights
+from n2d2py.contracts.ini.weights import filler_keys
 from n2d2py.contracts.operator import Op, OpNode, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter

@@ -17,8 +17,7 @@ _NUMBER = re.compile(r"-?[0-9]+")
 
 @dataclass
 class Arguments:
-    """Parsed options by key (name with `-` as `_`), the network's path, "" when absent, options without a meaning, and those of
-    `FUSED`."""
+    """Options by key (name with `-` as `_`), the network's path or "", options without a meaning, those of `FUSED`."""
 
     network: str
     values: dict[str, Any]
@@ -65,8 +64,7 @@ def refuse(option: Option, value: Any) -> None:
 def parse_arguments(words: Sequence[str]) -> Arguments:
     """Parse a command line. Options may stand before or after the network.
 
-    Raises:
-        N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training, E006 not exactly one network.
+    Raises E002 for an unknown option, E003 or E004 for a wrong value, E005 for one of N2D2, E006 without exactly one network.
     """
     parser = _Parser(words)
     while parser.rest:
@@ -81,8 +79,6 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
 
 
 class _Parser:
-    """The words of a command line that are still to be read, `rest`, and the results of those before."""
-
     def __init__(self, words: Sequence[str]):
         self.table = {option.name: option for option in OPTIONS}
         self.rest = list(words)
@@ -93,7 +89,6 @@ class _Parser:
         self.fused: list[str] = []
 
     def read_word(self) -> None:
-        """Read a network, or an option with its value."""
         word = self.rest.pop(0)
         if not word.startswith("-") or word == "-":
             self.networks.append(word)

@@ -329,16 +329,14 @@ def _with_texts(option: Option) -> Option:
 
 OPTIONS = tuple(map(_with_texts, OPTIONS))
 
+_TRAINS = "is an option of N2D2's training and benchmarks that n2d2py does not support"
 REFUSED = {
     **dict.fromkeys(
         """
         learn-stdp ws finetuning pruning pruning-threshold testAdv present-time ts l check
         multidev dynamic-allocation bench
         """.split(),
-        (
-            "is an option of N2D2's training and benchmarks that n2d2py does not support",
-            "remove it; use -learn-epoch N to train a network",
-        ),
+        (_TRAINS, "remove it; use -learn-epoch N to train a network"),
     ),
     "test-id": ("is an id of N2D2's database, which n2d2py does not have", "use -test-index I, the position in the test set"),
     "cfg": (

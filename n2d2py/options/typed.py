@@ -6,10 +6,10 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
-from operator import attrgetter
+from operator import attrgetter, truediv
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,7 @@ def recorded(options: RunOptions) -> dict[str, Any]:
 def checked(options: RunOptions) -> RunOptions:
     """Return the options of a run from Python, checked and with what the manifest records.
 
-    Raises:
-        N2D2Error: E003, E004, E506 for values that an option cannot have, E007 for two that exclude each other.
+    Raises E003, E004, E506 for values that an option cannot have, E007 for two that exclude each other.
     """
     plain, changed = RunOptions(), set()
     for option in OPTIONS:
@@ -46,13 +45,11 @@ def checked(options: RunOptions) -> RunOptions:
             if value != option.default:
                 refuse(option, value)
     check_options(options)
-    return replace(
-        options, given=frozenset(changed), choices=frozenset(changed.intersection(CHOICES)), recorded=recorded(options)
-    )
+    choices = frozenset(changed.intersection(CHOICES))
+    return replace(options, given=frozenset(changed), choices=choices, recorded=recorded(options))
 
 
 def _value(option: Option, options: RunOptions) -> Any:
-    """Return the value on the command line for an option's field."""
     value: Any = attrgetter(option.field)(options)
     if option.kind == "flag":
         return value is option.sets
@@ -118,8 +115,7 @@ def python_words(text: str) -> str:
 def run_options(arguments: Arguments) -> RunOptions:
     """Return the typed options of a command line, checked together.
 
-    Raises:
-        N2D2Error: E003 values out of range, E007 options that contradict each other, E506 an unknown precision.
+    Raises E003 for values out of range, E007 for options that contradict each other, E506 for an unknown precision.
     """
     _check_together(arguments)
     if arguments.seed == 0:
@@ -170,7 +166,6 @@ def _from(home: Path, option: Option, value: Any) -> str:
 
 
 def _calibrates_on_given(a: Arguments) -> bool:
-    """True if the given data calibrate although no number says so."""
     wanted = a.calib_data and "calib" not in a.given and not a.calib_reload
     return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
 
@@ -184,10 +179,9 @@ CHOICES = tuple(
 
 
 def _warn_without_effect(a: Arguments) -> None:
-    """Say which of the given options have no effect with the others."""
     # those of States and Constants hold for every run of a model file
     parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
-    target = _target_options(a.export) if a.export and a.nbbits in (8, 16) else ()
+    target = _target(a.export).quantization.without_effect if a.export and a.nbbits in (8, 16) else ()
     lost = {
         f"the export {a.export} decides this itself": target,
         "it belongs to the logs of N2D2": a.ignored,
@@ -211,11 +205,10 @@ def _warn_without_effect(a: Arguments) -> None:
             log.warning("W011", f"{', '.join(effective)} has no effect: {why}", remedy="remove it")
 
 
-def _target_options(name: str) -> tuple[str, ...]:
-    """Return the options without effect on the integers of an export."""
+def _target(name: str) -> Any:
     from n2d2py.exports import find_target  # late: the help needs no export
 
-    return find_target(name).quantization.without_effect
+    return find_target(name)
 
 
 def _check_together(a: Arguments) -> None:
@@ -228,96 +221,63 @@ def _check_together(a: Arguments) -> None:
     measured = [name for name in ("compare", "latency") if a.values[name]]
     own_data = ("class-names", "post", *(() if is_model else ("input-format",)))
     data = [option.name for option in OPTIONS if option.group == DATA and option.key in a.given and option.name not in own_data]
-    export = "" if a.export else f"add -export {_an_export()}"
+    export, add_data = "" if a.export else f"add -export {_an_export()}", "add -calib-data PATH"
+    integers = f"add -export {a.export or _an_export()} and -nbbits 8 or 16"
     checks: list[tuple[object, str, str]] = [
         ("testQAT" in a.fused and not a.test, "-testQAT requires -test", "add -test, which scores the integers of an export"),
         (a.streams is not None and not a.test, "-streams requires -test", "add -test, -audio and -post scores"),
         (a.find_lr and (trains or a.export or a.test), "-find-lr ends when the rates are written", "run it alone, then train"),
         (a.learn and a.learn_epoch, "-learn and -learn-epoch exclude each other", "remove one of them"),
-        (
-            trains and separate,
-            f"-{''.join(separate[:1])} cannot be combined with training",
-            "train first, then run it separately",
-        ),
+        (trains and separate, f"-{''.join(separate[:1])} cannot be combined with training", "train first, then run it alone"),
         (a.calibOnly and not integer, "-calibOnly requires integers", "use -nbbits 8 or 16"),
         (measured and not a.export, f"-{''.join(measured[:1])} requires an export", export),
-        (
-            a.sensitivity and not (a.export and integer),
-            "-sensitivity requires an integer export",
-            f"add -export {a.export or _an_export()} and -nbbits 8 or 16",
-        ),
+        (a.sensitivity and not (a.export and integer), "-sensitivity requires an integer export", integers),
         (a.pre_samples >= 0 and not is_ini, "-pre-samples requires an INI file", "remove -pre-samples"),
-        (
-            a.input_range is not None and not a.calib_data and is_ini,
-            "-input-range requires -calib-data",
-            "add -calib-data PATH",
-        ),
-        (data and not a.calib_data, f"-{''.join(data[:1])} requires -calib-data", "add -calib-data PATH"),
+        (a.input_range is not None and not a.calib_data and is_ini, "-input-range requires -calib-data", add_data),
+        (data and not a.calib_data, f"-{''.join(data[:1])} requires -calib-data", add_data),
         (
             a.w not in (None, "/dev/null") and is_model,
             f"-w {a.w} has no effect on an ONNX or TFLite file",
             "remove -w; the file contains its weights, and an INI can refer to it",
         ),
     ]
-    for is_so, what, remedy in checks:
-        if is_so:
+    for applies, what, remedy in checks:
+        if applies:
             raise N2D2Error("E007", what, remedy=remedy)
 
 
 def _an_export() -> str:
-    """Return the name of an export, for a remedy."""
     from n2d2py.exports import target_names  # late: the help needs no export
 
     return target_names()[0]
 
 
 def read_command(words: Sequence[str]) -> tuple[Path, RunOptions]:
-    """Return the network's file and the typed options of a command line.
-
-    Raises:
-        N2D2Error: as `parse_arguments` and `run_options`.
-    """
+    """Return the network's file and the typed options of a command line. Raises as `parse_arguments` and `run_options`."""
     arguments = parse_arguments(words)
     return Path(arguments.network), run_options(arguments)
 
 
 def _field_value(option: Option, value: Any) -> Any:
-    if option.kind == "flag":
-        return option.sets
-    if option.name == "input-range":
-        return _range(value)
-    if option.name in ("scale", "mean", "std"):
-        numbers = _numbers(option, value)
-        return numbers[0] if option.name == "scale" else numbers
-    if option.name in ("resize", "crop"):
-        return _size(option, value)
-    if option.name == "act-rescale-per-output":
-        return bool(value)
-    return Path(value) if option.name == "o" else value
+    return option.sets if option.kind == "flag" else _READERS.get(option.name, lambda _, value: value)(option, value)
 
 
-def _range(text: str) -> tuple[float, float]:
+def _range(option: Option, text: str) -> tuple[float, float]:
     low, _colon, high = text.partition(":")
     try:
         return float(low), float(high)
     except ValueError:
-        raise N2D2Error("E003", f"-input-range {text} is not LOW:HIGH", remedy="give two numbers, such as -1:1") from None
+        raise N2D2Error("E003", f"-{option.name} {text} is not LOW:HIGH", remedy="give two numbers, such as -1:1") from None
 
 
 def _numbers(option: Option, text: str) -> tuple[float, ...]:
     """Return the numbers with commas between them; a fraction is one, such as 1/255."""
-    parts: list[list[str]] = []
     try:
-        parts = [part.split("/") for part in text.split(",")]
-        numbers = tuple(float(part[0]) / (float(part[1]) if len(part) == 2 else 1.0) for part in parts)
-    except (ValueError, ZeroDivisionError):
+        fractions = [[float(number) for number in part.split("/")] for part in text.split(",")]
+        numbers = tuple(truediv(*([*one, 1.0] if len(one) == 1 else one)) for one in fractions)
+    except (ValueError, ZeroDivisionError, TypeError):
         numbers = ()
-    if (
-        not numbers
-        or not all(map(isfinite, numbers))
-        or max(map(len, parts)) > 2
-        or (option.name == "scale" and len(numbers) > 1)
-    ):
+    if not numbers or not all(map(isfinite, numbers)) or (option.name == "scale" and len(numbers) > 1):
         raise N2D2Error("E003", f"-{option.name} {text} is not a number", remedy=f"give -{option.name} {option.metavar}")
     return numbers
 
@@ -326,6 +286,19 @@ def _size(option: Option, text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[0-9]+(x[0-9]+)?", text):
         raise N2D2Error("E003", f"-{option.name} {text} is not a size", remedy="give N or WIDTHxHEIGHT in pixels")
     return tuple(int(part) for part in text.split("x"))
+
+
+_READERS: dict[str, Callable[[Option, Any], Any]] = {
+    "input-range": _range,
+    "scale": lambda option, value: _numbers(option, value)[0],
+    "mean": _numbers,
+    "std": _numbers,
+    "resize": _size,
+    "crop": _size,
+    "act-rescale-per-output": lambda _, value: bool(value),
+    "o": lambda _, value: Path(value),
+}
+"""The field's value of an option, from that of the command line."""
 
 
 def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
@@ -342,12 +315,6 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
         extent=extent,
         read_data=read_data,
         synthetic=count if calibrates else None,
-        run_time_scales=not integer and (not a.export or _computes_arrays(a.export)),
+        # with a plan, an export computes integers of fixed types between layers in floating point, as a dynamic file does
+        run_time_scales=not integer and (not a.export or _target(a.export).needs_plan),
     )
-
-
-def _computes_arrays(name: str) -> bool:
-    """True if the export can compute integers of fixed types between floating-point layers, as a dynamic file does."""
-    from n2d2py.exports import find_target  # late: the help needs no export
-
-    return find_target(name).needs_plan

@@ -8,7 +8,6 @@ that a plug-in file needs is imported from here; the decorators are those of bui
 from n2d2py.contracts.cpp import InstructionSet, kernel, register_instruction_set
 from n2d2py.exports.cpp.headers import plugin_header
 from n2d2py.graph.chains import chain
-from n2d2py.plugin.attributes import attribute
 from n2d2py.plugin.load import load_plugin
-from n2d2py.plugin.operator import Facts, Function, Integers, Operator
+from n2d2py.plugin.operator import Facts, Function, Integers, Operator, attribute
 from n2d2py.plugin.registration import function, operator

@@ -1,9 +1,10 @@
-"""Loading plug-ins: folders with Python files, and entry points of installed packages."""
+"""Loading plug-ins, from folders with Python files and entry points of installed packages; the example for a new one."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -23,24 +24,12 @@ from n2d2py.errors import InternalError, Location, N2D2Error, suggest
 from n2d2py.exports.cpp.headers import PLUGIN_FOLDERS
 from n2d2py.graph.chains import CHAINS
 from n2d2py.memory.access import MEMORY_ACCESSES
-from n2d2py.plugin.attributes import place_of
+from n2d2py.plugin.operator import place_of
 from n2d2py.registry import Duplicate, Registry
+from n2d2py.resources import templates
 
-REGISTRIES: tuple[Registry[Any], ...] = (
-    OPERATORS,
-    FUNCTIONS,
-    ONNX_FUNCTIONS,
-    LAYER_TYPES,
-    CONVERTERS,
-    EMITTERS,
-    QUANTIZERS,
-    MEMORY_ACCESSES,
-    LAYERS,
-    CHAINS,
-    REPLACED_KERNELS,
-    MORE_SETS,
-    PLUGIN_FOLDERS,
-)
+_FACETS = OPERATORS, FUNCTIONS, ONNX_FUNCTIONS, LAYER_TYPES, CONVERTERS, EMITTERS, QUANTIZERS, MEMORY_ACCESSES, LAYERS
+REGISTRIES: tuple[Registry[Any], ...] = (*_FACETS, CHAINS, REPLACED_KERNELS, MORE_SETS, PLUGIN_FOLDERS)
 """All that a plug-in may add to."""
 
 _NO_PLUGINS = ("test_", "_", "conftest.py")
@@ -49,11 +38,7 @@ _loaded: set[Path] = set()
 
 
 def load_plugins(folders: list[str]) -> None:
-    """Load the plug-ins of installed packages, then those in the folders.
-
-    Raises:
-        N2D2Error: as `load_plugin`.
-    """
+    """Load the plug-ins of installed packages, then those in the folders. Raises as `load_plugin`."""
     for entry in entry_points.declaring_modules():
         spec = importlib.util.find_spec(entry.module)
         if spec is not None and spec.origin:
@@ -92,12 +77,10 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
 
 
 def _entries() -> list[str]:
-    """Return the entries of the registries, by kind and name."""
     return [f"{registry.what} {name}" for registry in REGISTRIES for name in registry]
 
 
 def _refuse_unknown_kinds() -> None:
-    """Raise E022 for chains of layers that do not exist."""
     known = {*operator_kinds(), *FUNCTIONS}
     for one in CHAINS.values():
         for kind in (kind for kind in one.kinds if kind not in known):
@@ -124,11 +107,6 @@ def isolated(always: bool = True) -> Iterator[None]:
 
 
 def _import(path: Path) -> None:
-    """Run a file as a separate module.
-
-    Raises:
-        N2D2Error: E021 with its line.
-    """
     name = f"n2d2py_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -149,3 +127,29 @@ def _import(path: Path) -> None:
             is_taken = isinstance(error, Duplicate)
             code, what, remedy = "E023" if is_taken else "E022", text, "choose another name" if is_taken else "correct it"
         raise N2D2Error(code, what, where=Location(str(path), line), remedy=remedy) from error
+
+
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+
+
+def write_skeleton(name: str, folder: Path) -> None:
+    """Write `name` in lower case .py and .hpp, and test_<name>.py, into `folder`.
+
+    Raises E025 for a name that is not a CamelCase word, or where a file would be replaced.
+    """
+    if not _NAME.fullmatch(name):
+        what = f"-new-operator {name} is not a valid operator name"
+        remedy = "give letters and digits starting with a capital letter, such as LpPool"
+        raise N2D2Error("E025", what, where="-new-operator", remedy=remedy)
+    stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    files = {f"{stem}.py": "operator.py", f"{stem}.hpp": "operator.hpp", f"test_{stem}.py": "test_operator.py"}
+    existing = next((file for file in files if (folder / file).exists()), None)
+    if existing or (folder.exists() and not folder.is_dir()):
+        what = f"{existing} already exists" if existing else "the path is a file"
+        raise N2D2Error("E025", what, where=str(folder), remedy="choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, template in files.items():
+        values = {"name": name, "stem": stem, "call": name[0].lower() + name[1:], "domain": "my", "folder": folder.name}
+        text = templates("plugin").get_template(f"{template}.j2").render(values)
+        (folder / file).write_text(text, encoding="utf-8", newline="\n")
+    log.notice("written: %s in %s; run its test with: python -m pytest %s", ", ".join(files), folder, folder)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, field
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -12,19 +13,82 @@ from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import FunctionRow, Functor, OnnxEmitter
 from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import common_multipliers, peak
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.plugin.attributes import crashed, failed
+
+
+def attribute(
+    default: Any = MISSING,
+    *,
+    onnx: str | None = None,
+    ini: str | None = None,
+    spatial: bool = False,
+    choices: Sequence[str] = (),
+    doc: str = "",
+) -> Any:
+    """Declare an attribute of an operator; without `default` every layer must give it.
+
+    `onnx` and `ini` are its names there: by default its own name, and that in CamelCase (`kernel_shape`,
+    KernelShape). With `spatial` the INI gives X before Y, as it does for windows, and Python and C++ see Y before X.
+    `choices` limits a text. Its type is int, float, bool, str, tuple[int, ...] or tuple[float, ...].
+    """
+    facts = {"onnx": onnx, "ini": ini, "spatial": spatial, "choices": tuple(choices), "doc": doc}
+    return field(default=default, metadata=facts)
+
+
+def camel(name: str) -> str:
+    """kernel_shape -> KernelShape."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def attribute_type(cls: type, name: str) -> tuple[type, bool]:
+    """(int, float, bool or str; whether it is a tuple of these) of an attribute. Raises E022 for another type."""
+    hint = get_type_hints(cls)[name]
+    if hint in (int, float, bool, str):
+        return hint, False
+    items = set(get_args(hint)) - {Ellipsis}
+    if get_origin(hint) is tuple and items in ({int}, {float}):
+        return items.pop(), True
+    what = f"the attribute {name} has the type {getattr(hint, '__name__', hint)}"
+    raise incomplete(cls, what, "use int, float, bool, str, tuple[int, ...] or tuple[float, ...]")
+
+
+def incomplete(cls: type, what: str, remedy: str) -> N2D2Error:
+    """E022 at the file of a class."""
+    return N2D2Error("E022", f"{cls.__name__}: {what}", where=place_of(cls), remedy=remedy)
+
+
+def place_of(declared: Any) -> Location:
+    """Return the file of a plug-in's class or function."""
+    module = sys.modules.get(declared.__module__)
+    return Location(getattr(module, "__plugin_path__", None) or getattr(module, "__file__", None) or declared.__module__)
+
+
+def failed(cls: Any, node: Any, what: str) -> N2D2Error:
+    """E024: an operator cannot take a layer."""
+    where = getattr(node, "location", None) or (Location(section=node.name) if node is not None else None)
+    remedy = f"check the layer, or correct the plug-in {place_of(type(cls)).file}"
+    return N2D2Error("E024", f"{type(cls).__name__}: {what}", where=where, remedy=remedy)
+
+
+def crashed(cls: Any, node: Any, method: str, error: Exception) -> N2D2Error:
+    module = sys.modules.get(type(cls).__module__)
+    home, line, trace = getattr(module, "__file__", None), None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == home:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    layer = f" for the layer '{node.name}'" if node is not None else ""
+    what = f"{type(cls).__name__}.{method}() failed{layer}: {type(error).__name__}: {error}"
+    return N2D2Error("E024", what, where=Location(place_of(type(cls)).file, line), remedy="correct the plug-in")
 
 
 @dataclass(frozen=True)
 class Integers:
     """Result of `Operator.quantize`.
 
-    Attributes:
-        scale: real value of 1 in a sum, such as the product of the scales of two factors.
-        bound: largest magnitude that a sum, or any part of it, can reach.
-        constants: whole numbers that `Operator.sums` and the kernel get, by name, in this order.
+    `scale`: real value of 1 in a sum, such as the product of two scales. `bound`: largest magnitude that a sum, or any part of
+    it, can reach. `constants`: whole numbers that `Operator.sums` and the kernel get, by name, in this order.
     """
 
     scale: float
@@ -36,11 +100,8 @@ class Integers:
 class Facts:
     """Facts that `Operator.quantize` may use.
 
-    Attributes:
-        inputs: number type of each input: scale, zero_point, qmin, qmax, bits, signed.
-        output: that of the output.
-        params: the constants of the layer in floating point, by name.
-        bits: of the network, 8 or 16.
+    `inputs`: number type of each input: scale, zero_point, qmin, qmax, bits, signed. `output`: that of the output. `params`:
+    the constants of the layer in floating point, by name. `bits`: of the network, 8 or 16.
     """
 
     inputs: Sequence[NumType]
@@ -58,12 +119,8 @@ class Facts:
         return peak(self.inputs[index])
 
     def aligned(self) -> tuple[list[int], float]:
-        """Whole multipliers m that bring all inputs to one scale, and that scale: m[i] * q[i] * scale is about real.
-
-        14 bits for 8-bit inputs.
-        """
-        multipliers, unit = common_multipliers(np.array([kind.scale for kind in self.inputs]), 14 if self.bits == 8 else 22)
-        return multipliers, unit
+        """Whole multipliers m, of 14 bits for bytes, and a scale such that m[i] * q[i] * scale is about real for all inputs."""
+        return common_multipliers(np.array([kind.scale for kind in self.inputs]), 14 if self.bits == 8 else 22)
 
 
 class Operator(Op):
@@ -143,8 +200,7 @@ class Operator(Op):
             result = self._checked(self._call("compute", node, *inputs), inputs, node, "compute")
             return [np.clip(result, *node.clamp).astype(kind.dtype)]
         x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs, strict=True)]
-        acc = self._call("sums", node, *x, **{name: a.astype(np.int64) for name, a in node.params.items()})
-        acc = np.asarray(acc)
+        acc = np.asarray(self._call("sums", node, *x, **{name: a.astype(np.int64) for name, a in node.params.items()}))
         if acc.dtype.kind not in "iu":
             raise failed(self, node, f"its sums() are {acc.dtype}, no integers")
         if np.abs(acc).max(initial=0) > node.bound:
@@ -152,10 +208,9 @@ class Operator(Op):
         return [node.rescale.apply(acc, *node.clamp).astype(kind.dtype)]
 
     def _checked(self, result: Any, inputs: list[np.ndarray], node: Any, what: str) -> np.ndarray:
-        declared = self.output_shapes([(1, *x.shape[1:]) for x in inputs], node)[0]
         result = np.asarray(result)
-        if result.shape != (len(inputs[0]), *declared[1:]):
-            declared = (len(inputs[0]), *declared[1:])
+        declared = (len(inputs[0]), *self.output_shapes([(1, *x.shape[1:]) for x in inputs], node)[0][1:])
+        if result.shape != declared:
             raise failed(self, node, f"its {what}() returned the shape {result.shape}, its shape() says {declared}")
         return result.astype(inputs[0].dtype, copy=False)
 
@@ -165,11 +220,9 @@ class Operator(Op):
             return getattr(self, method)(*arguments, **named)
         except N2D2Error:
             raise
-        except ValueError as error:
-            if method == "shape":
-                raise failed(self, node, str(error)) from error
-            raise crashed(self, node, method, error) from error
         except Exception as error:  # whatever foreign code raises
+            if method == "shape" and isinstance(error, ValueError):
+                raise failed(self, node, str(error)) from error
             raise crashed(self, node, method, error) from error
 
 

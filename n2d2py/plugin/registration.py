@@ -21,8 +21,7 @@ from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.access import Access, Pointwise, Whole, Window, memory_access
 from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.pointwise import Activation
-from n2d2py.plugin.attributes import attribute_type, camel, failed, incomplete, place_of
-from n2d2py.plugin.operator import Facts, Function, Operator
+from n2d2py.plugin.operator import Facts, Function, Operator, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.registry import Duplicate
 
 ACCESSES = ("whole", "pointwise", "window")
@@ -42,9 +41,7 @@ _KINDS = {
 def operator(cls: T) -> T:
     """Declare an Operator; make it a frozen dataclass.
 
-    Raises:
-        N2D2Error: E022 for what is missing.
-        Duplicate: when another operator has one of its names.
+    Raises E022 for what is missing, and Duplicate when another operator has one of its names.
     """
     result = _declared(cls, Operator)
     header = plugin_header(place_of(result).file, result.header)
@@ -66,7 +63,6 @@ def function(cls: T) -> T:
 
 
 def _declared(cls: Any, base: type) -> Any:
-    """Return the frozen dataclass of a class that derives from `base`, complete."""
     if not isinstance(cls, type) or not issubclass(cls, base):
         name = base.__name__
         raise incomplete(cls, f"it does not derive from {name}", f"write: class {getattr(cls, '__name__', 'Name')}({name})")
@@ -85,7 +81,6 @@ def _declared(cls: Any, base: type) -> Any:
 
 
 def _operator_gaps(cls: Any) -> list[tuple[str, str, bool]]:
-    """Return each possible fault of an operator with its remedy, and True where it is there."""
     has_quantize, has_sums = cls.quantize is not Operator.quantize, cls.sums is not Operator.sums
     lacks_window = not {"kernel", "stride", "pads"} <= {one.name for one in fields(cls)}
     return [
@@ -228,7 +223,6 @@ def _access(node: QuantNode, graph: Any) -> Access:
 
 # ---- C++ ----------------------------------------------------------------------------------------
 def _code(header: str, layer: Layer) -> LayerCode:
-    """Return the config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
     op, node = layer.op, layer.node
     if layer.streamed:
         raise failed(op, node, 'its kernel does not run row by row, which OptimizeStream requires; use access = "whole"')
@@ -258,7 +252,6 @@ def _code(header: str, layer: Layer) -> LayerCode:
 
 
 def _attribute(one: Any, value: Any, constants: dict[str, Any], reals: dict[str, float]) -> None:
-    """Return an attribute in the config: integers as constants, a text as its position in `choices`, real numbers as functions."""
     name, choices = camel(one.name), one.metadata.get("choices", ())
     for index, item in enumerate(value if isinstance(value, tuple) else (value,)):
         number = f"{index}" if isinstance(value, tuple) else ""

@@ -36,11 +36,9 @@ def check_layer(
 ) -> dict[int, np.ndarray]:
     """Compile a network of one layer over inputs of these shapes (1, C, ...) and compare C++ with Python.
 
-    Inputs are random between `low` and `high`. Returns the outputs (real values) by number of bits.
-
-    Raises:
-        AssertionError: when they differ: integers at all, floating point by more than 1e-5 of the largest; or when
-            the integers are further from `compute` than 5 % of its range.
+    Inputs are random between `low` and `high`. Returns the outputs (real values) by number of bits. Raises AssertionError
+    when they differ: integers at all, floating point by more than 1e-5 of the largest; or when the integers are further from
+    `compute` than 5 % of its range.
     """
     graph = Graph("check")
     names = [graph.add_input(f"x{i}", shape) for i, shape in enumerate(shapes)]
@@ -60,13 +58,14 @@ def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1
         typed = _typed(fused, width, batch)
         expected, compiled, reference = _run(fused, typed, batch)
         for name, value in expected.items():
-            _compare(name, width, compiled[name], value)
+            span = 1e-5 * max(1e-30, float(np.abs(value).max())) if value.dtype.kind == "f" else 0
+            message = f"{width} bits, layer {name}: C++ (actual) and Python (desired) differ"
+            np.testing.assert_allclose(compiled[name], value, 0, span, equal_nan=False, err_msg=message)
         last = fused.outputs[0]
-        kind = typed.type(last)
-        real = kind.dequantize(expected[fused.required_producer(last).name])
-        span = max(1e-6, float(np.ptp(reference)))
-        assert width < 0 or np.abs(real - reference).max() <= 0.05 * span, (
-            f"{width} bits: the integers are {np.abs(real - reference).max():.4g} from compute(), whose values span {span:.4g}"
+        real = typed.type(last).dequantize(expected[fused.required_producer(last).name])
+        away, span = float(np.abs(real - reference).max()), max(1e-6, float(np.ptp(reference)))
+        assert width < 0 or away <= 0.05 * span, (
+            f"{width} bits: the integers are {away:.4g} from compute(), whose values span {span:.4g}"
         )
         results[width] = real
     return results
@@ -75,14 +74,12 @@ def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1
 def _typed(graph: Graph, bits: int, batch: dict[str, np.ndarray]) -> QuantGraph:
     if bits < 0:
         return float_graph(graph, bits)
-    statistics = collect(graph, [batch])  # type: ignore[list-item]
-    return quantize(
-        graph, statistics.histograms, QuantOptions(bits, act_clipping="None", input_bits=bits, output_bits=bits), {}
-    )[0]
+    options = QuantOptions(bits, act_clipping="None", input_bits=bits, output_bits=bits)
+    return quantize(graph, collect(graph, [batch]).histograms, options, {})[0]  # type: ignore[list-item]
 
 
 def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
-    """Return the layers of the simulated and of the compiled network, and the first output in floating point."""
+    """Return the layers in Python, those in C++, and the first output in floating point."""
     from n2d2py.reference.executor import run_graph
 
     problem = memory_problem(typed)
@@ -99,17 +96,3 @@ def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple
         expected = load_simulator(path).layers(*inputs)
         compiled = load_export(path).layers(*inputs)
     return expected, compiled, run_graph(graph, batch)[graph.outputs[0]]
-
-
-def _compare(name: str, bits: int, compiled: np.ndarray, expected: np.ndarray) -> None:
-    if expected.dtype.kind == "f":
-        limit = 1e-5 * max(1e-30, float(np.abs(expected).max()))
-        wrong = ~(np.abs(compiled - expected) <= limit)
-    else:
-        wrong = compiled != expected
-    if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise AssertionError(
-            f"{bits} bits, layer {name}: {int(wrong.sum())} of {wrong.size} values differ, first at "
-            f"{place}: C++ {compiled[place]}, Python {expected[place]}"
-        )

@@ -9,9 +9,8 @@ from itertools import pairwise
 
 from n2d2py.figures import Drawing, Svg
 from n2d2py.graph import QuantGraph
-from n2d2py.passes.integer.pack_activations import low_bit_tensors
-from n2d2py.report.text import csv_text
-from n2d2py.targets import text_table
+from n2d2py.passes.integer.pack_activations import LowBitTensor, low_bit_tensors
+from n2d2py.report.text import Figures, column_text, csv_text
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,8 @@ class BitChoice:
 class BitSearch:
     """Result of the search under a budget of bytes.
 
-    Attributes:
-        taken: the choice of the export.
-        measured: choices that were measured, that one among them.
-        front: (bytes, predicted error) of all choices that no other beats.
-        weights: number of weights by layer.
+    `taken`: the choice of the export. `measured`: choices that were measured, that one among them. `front`: (bytes, predicted
+    error) of all choices that no other beats. `weights`: number of weights by layer.
     """
 
     budget: int
@@ -64,20 +60,19 @@ def _counts(choice: BitChoice) -> str:
     return ", ".join(f"{each}: {sum(one == each for one in choice.widths.values())}" for each in bits)
 
 
+_CHOICES: tuple[Figures[BitChoice], ...] = (
+    Figures(lambda one: one.name or "front", title="weights"),
+    Figures(lambda one: f"{one.bytes:,}", title="bytes"),
+    Figures(_counts, title="layers by bits"),
+    Figures(lambda one: one.error, title="predicted"),
+    Figures(lambda one: one.sqnr_db, title="SQNR dB", short=".1f"),
+    Figures(lambda one: 100 * one.agreement, title="agreement %", short=".0f"),
+)
+
+
 def bits_text(search: BitSearch) -> str:
     """Return the measured choices by their bytes."""
-    rows = [
-        [
-            one.name or "front",
-            f"{one.bytes:,}",
-            _counts(one),
-            f"{one.error:.4g}",
-            f"{one.sqnr_db:.1f}",
-            f"{100 * one.agreement:.0f}",
-        ]
-        for one in _ordered(search)
-    ]
-    return text_table(["weights", "bytes", "layers by bits", "predicted", "SQNR dB", "agreement %"], rows)
+    return column_text(_CHOICES, _ordered(search))
 
 
 def bits_csv(search: BitSearch) -> str:
@@ -137,16 +132,16 @@ def draw_front(search: BitSearch, standalone: bool = True) -> Drawing:
 
 def packing_text(graph: QuantGraph) -> str:
     """One line per tensor of at most 4 bits of a network with packed ones; "" for another network."""
-    if not graph.packed:
-        return ""
-    rows = [
-        [
-            one.name,
-            "packed" if one.packed else "bytes: " + (one.refused or "packing it does not reduce the arena"),
-            str(one.bits),
-            f"{one.bytes:,}",
-            f"{one.packed_bytes:,}",
-        ]
-        for one in low_bit_tensors(graph)
-    ]
-    return text_table(["tensor", "held as", "bits", "bytes", "packed"], rows, left=2)
+    return column_text(_TENSORS, low_bit_tensors(graph), left=2) if graph.packed else ""
+
+
+_TENSORS: tuple[Figures[LowBitTensor], ...] = (
+    Figures(lambda one: one.name, title="tensor"),
+    Figures(
+        lambda one: "packed" if one.packed else f"bytes: {one.refused or 'packing it does not reduce the arena'}",
+        title="held as",
+    ),
+    Figures(lambda one: one.bits, title="bits"),
+    Figures(lambda one: f"{one.bytes:,}", title="bytes"),
+    Figures(lambda one: f"{one.packed_bytes:,}", title="packed"),
+)

@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.arithmetic.histogram import BINS, Histogram
 from n2d2py.arithmetic.thresholds import CLIPPING_MODES, activation_threshold
 from n2d2py.concurrency import ordered_map
-from n2d2py.figures import Drawing, Svg, number
+from n2d2py.figures import Drawing, Svg, outline
 from n2d2py.files import write_text
 from n2d2py.naming import shorten
 from n2d2py.quant.types.choose import CALIBRATED
@@ -49,27 +49,8 @@ class TensorRange:
     mode: str
 
 
-def _steps(plot: TensorRange, x, y, bottom: float) -> str:
-    """Return the outline of the bars; runs of equal height are one segment."""
-    parts = [f"M{number(x(plot.edges[0]))} {number(bottom)}"]
-    last = None
-    for high, count in zip(plot.edges[1:], plot.counts, strict=True):
-        level = number(y(int(count)))
-        if level != last:
-            parts.append(f"V{level}")
-            last = level
-        end = f"H{number(x(high))}"
-        if parts[-1].startswith("H"):
-            parts[-1] = end
-        else:
-            parts.append(end)
-    return "".join(parts) + f"V{number(bottom)}Z"
-
-
 def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "", standalone: bool = True) -> Drawing:
-    """Return the SVG text: the threshold is drawn on both sides where values are. `standalone` brings its own colours, else the
-    page's style sheet gives them.
-    """
+    """Return the SVG text, with the threshold on both sides where values are; `standalone` includes the colours."""
     top, side = (30 if title else 4), (14 if title else 3)
     legend = 22 if title and plot.candidates else 0
     bottom = height - 16 - legend
@@ -89,7 +70,7 @@ def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "
     if plot.threshold is not None:
         left = x(max(-plot.threshold, low)) if low < 0 else x(0.0)
         svg.rect(left, top, x(min(plot.threshold, reach)) - left, bottom - top, "kept")
-    svg.path(_steps(plot, x, y, bottom), "bars")
+    svg.path(outline(map(x, plot.edges), (y(int(count)) for count in plot.counts), bottom) + "Z", "bars")
     svg.line(side, bottom, width - side, bottom, "axis")
     signs = (1, -1) if low < 0 else (1,)
     for mode, value in plot.candidates.items():
@@ -152,7 +133,6 @@ def folded(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _beyond(histogram: Histogram, threshold: float) -> float:
-    """Share of the values in bins that begin at or above `threshold`."""
     if histogram.largest <= threshold or not histogram.count:
         return 0.0
     first = int(np.ceil(threshold / histogram.limit * BINS))
@@ -189,21 +169,10 @@ def tensor_ranges(data: ReportData) -> list[TensorRange]:
             else {mode: activation_threshold(given, mode, kind.qmax, quantile) for mode, given in by_mode.items()}
         )
         threshold, mode = _threshold(data, name, candidates)
-        edges, counts = folded(histogram)
-        clipped = _beyond(histogram, threshold) if threshold is not None else 0.0
-        return TensorRange(
-            layers[name], name, stems[layers[name]], histogram, edges, counts, threshold, candidates, clipped, mode
-        )
+        clipped, layer = _beyond(histogram, threshold) if threshold is not None else 0.0, layers[name]
+        return TensorRange(layer, name, stems[layer], histogram, *folded(histogram), threshold, candidates, clipped, mode)
 
     return list(ordered_map(one, names))
-
-
-def _range_lines(ranges: list[TensorRange]) -> list[str]:
-    lines = ["# name min max mean std"]
-    for r in ranges:
-        h = r.histogram
-        lines.append(f"{r.layer} {h.minimum:.9g} {h.maximum:.9g} {h.mean:.9g} {h.deviation:.9g}")
-    return lines
 
 
 def _weight_lines(data: ReportData) -> list[str]:
@@ -234,8 +203,10 @@ def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange])
     write_text(folder / "weights_range.dat", "\n".join(_weight_lines(data)) + "\n")
     if not ranges:
         return
-    write_text(folder / "outputs_range.dat", "\n".join(_range_lines(ranges)) + "\n")
+    lines, home = ["# name min max mean std"], folder / "outputs_histogram"
     for r in ranges:
-        home = folder / "outputs_histogram"
+        h = r.histogram
+        lines.append(f"{r.layer} {h.minimum:.9g} {h.maximum:.9g} {h.mean:.9g} {h.deviation:.9g}")
         write_text(home / f"{r.stem}.dat", "\n".join(_histogram_lines(r)) + "\n")
         draw_histogram(r, width=640, height=300, title=r.layer).save(home / f"{r.stem}.svg")
+    write_text(folder / "outputs_range.dat", "\n".join(lines) + "\n")

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from n2d2py.figures import Drawing, Svg, number
+from n2d2py.figures import Drawing, Svg, outline
 from n2d2py.naming import shorten
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.quant.observe.level_counts import LevelCounts
@@ -172,11 +172,7 @@ _NAMES = 140.0
 
 
 def draw_sqnr(comparisons: Sequence[LayerComparison], *, standalone: bool = False) -> Drawing:
-    """Return the SVG text; a layer without any error reaches the top. `standalone` brings its own colours and names the layers,
-    else the page's style sheet gives colours.
-
-    Bars are layers in the network; a stroke above one is the layer alone.
-    """
+    """Return the SVG text: bars are layers in the network, strokes layers alone. `standalone` includes colours and names."""
     known = [value for c in comparisons for value in (c.sqnr_db, c.alone_db) if value is not None and math.isfinite(value)]
     top = max(10.0, 10 * math.ceil(max(known, default=10.0) / 10))
     foot = _HEIGHT - _BOTTOM
@@ -214,15 +210,10 @@ def draw_levels(levels: LevelCounts) -> Drawing:
     peak = math.log10(1 + float(max(levels.real.max(), levels.stored.max(), 1)))
     svg = Svg(width, height, "levels", standalone=False)
 
-    def outline(counts: np.ndarray) -> str:
-        parts = [f"M3 {number(bottom)}"]
-        for high, count in zip(edges[1:], counts, strict=True):
-            level = bottom - (bottom - 4) * math.log10(1 + float(count)) / peak
-            parts.append(f"V{number(level)}H{number(3 + float(high - edges[0]) / span * (width - 6))}")
-        return "".join(parts) + f"V{number(bottom)}"
-
-    svg.path(outline(levels.real) + "Z", "bars")
-    svg.path(outline(levels.stored), "integers")
+    places = 3 + (edges - edges[0]) / span * (width - 6)
+    for counts, close, style in ((levels.real, "Z", "bars"), (levels.stored, "", "integers")):
+        heights = bottom - (bottom - 4) * np.log10(1 + counts.astype(float)) / peak
+        svg.path(outline(places, heights, bottom) + close, style)
     svg.line(3, bottom, width - 3, bottom, "axis")
     svg.text(3, bottom + 11, f"{edges[0]:.3g}", "tick", anchor="start")
     svg.text(width - 3, bottom + 11, f"{edges[-1]:.3g}", "tick", anchor="end")

@@ -1,4 +1,4 @@
-"""Data of a report: plain references to the results of the stages."""
+"""Data of a report: plain references to the results of the stages; RAM and flash of an export."""
 
 from __future__ import annotations
 
@@ -18,10 +18,82 @@ from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.bits import BitSearch
-from n2d2py.report.footprint import Footprint
 from n2d2py.report.pipeline import PipelineData
-from n2d2py.runtime import Latency
+from n2d2py.runtime import AT_MOST, Latency
 from n2d2py.targets import Score
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of the memory of an inference and of what is stored; None for what is not known.
+
+    Attributes:
+        arena: of the activations, as planned.
+        stack: deepest stack of an inference.
+        constants: weights, biases, tables.
+        code: of the network, its read-only and initialized data included.
+        source: who says so, for people.
+        stack_bound: whether `stack` is a bound only.
+        unpacked: of packed weights that are unpacked once, into static memory; None for an export without.
+    """
+
+    arena: int | None = None
+    stack: int | None = None
+    constants: int | None = None
+    code: int | None = None
+    source: str = ""
+    stack_bound: bool = False
+    unpacked: int | None = None
+
+    @staticmethod
+    def of_build(sizes: Mapping[str, int], compiler: str) -> Footprint:
+        """From the sections of a build, named as `make size` names them."""
+        code = [size for name, size in sizes.items() if name.startswith("code")]
+        return Footprint(
+            sizes.get("arena"),
+            sizes.get("stack", sizes.get(f"stack{AT_MOST}")),
+            sizes.get("constants"),
+            sum(code) if code else None,
+            f"linker and compiler, {compiler}" if compiler else "linker and compiler",
+            f"stack{AT_MOST}" in sizes,
+            sizes.get("weights, unpacked"),
+        )
+
+    @property
+    def ram(self) -> int | None:
+        """arena + stack, and unpacked weights; None where one is not known."""
+        return None if self.arena is None or self.stack is None else self.arena + self.stack + (self.unpacked or 0)
+
+    def ram_parts(self, at_most: str = "stack <=") -> dict[str, int | None]:
+        """Return the parts of `ram`, as reports name them; `at_most`: a stack that is a bound only."""
+        weights = {} if self.unpacked is None else {"weights": self.unpacked}
+        return {"arena": self.arena, **weights, at_most if self.stack_bound else "stack": self.stack}
+
+    @property
+    def flash(self) -> int | None:
+        """code + constants; None where one is not known."""
+        return None if self.code is None or self.constants is None else self.code + self.constants
+
+    def line(self) -> str:
+        """Both on a line: "ROM 79.0 KiB (code 16.8 + data 62.2), RAM 48.8 KiB (arena 4.8 + stack 44.0)"."""
+        flash = _sum("ROM", self.flash, {"code": self.code, "data": self.constants})
+        ram = _sum("RAM", self.ram, self.ram_parts())
+        return ", ".join(text for text in (flash, ram) if text)
+
+
+def _sum(name: str, total: int | None, parts: Mapping[str, int | None]) -> str:
+    """Return a figure and what it is made of, in one unit; without a total its parts alone, "" for nothing."""
+    known = {part: size for part, size in parts.items() if size is not None}
+    largest = max((total or 0, *known.values()))
+    unit, size = next((unit for unit in (("MiB", 2**20), ("KiB", 2**10)) if largest >= unit[1]), ("B", 1))
+
+    def short(value: int) -> str:
+        return f"{value / size:.2f}" if unit == "MiB" else f"{value / size:.1f}" if unit == "KiB" else str(value)
+
+    terms = " + ".join(f"{part} {short(value)}" for part, value in known.items())
+    if total is None:
+        return f"{name} {terms} {unit}" if terms else ""
+    return f"{name} {short(total)} {unit} ({terms})"
 
 
 @dataclass(frozen=True)
@@ -39,31 +111,25 @@ class ReportData:
     """Equal data give equal files. Only `built` depends on the machine's compiler, and `latency` on its time.
 
     Attributes:
-        network: name of the network.
         graph: the fused float network; holds the real weights.
         qgraph: the typed network that is exported.
-        options: options of the run by name, in the order to show.
+        options: of the run by name, in the order to show.
         quant: options of the quantization; None for a float export.
-        histograms: of the calibrated tensors; empty without calibration.
-        thresholds, rules: as `TensorTypes` has them.
+        histograms, thresholds, rules: of the calibrated tensors, as `TensorTypes` has them.
         problem, plan: the static memory; both None when the target places memory itself.
-        scores: (label, score) pairs; labels "float", "simulated", "compiled". The first score of a
-            label is the one in the summary.
-        comparisons: float against integers, layer by layer; empty when not asked for.
-        fusion: what each rewrite did, a line each.
-        warnings: the warnings of the run, a line each.
-        pipeline: the steps of the data pipeline, a line each.
+        scores: labels are "float", "simulated", "compiled". The first score of a label is the one in the summary.
+        comparisons: float against integers, layer by layer.
+        fusion, warnings, pipeline: what each rewrite did, warnings of the run, steps of the data pipeline; a line each.
         stimuli: the compared stimuli whose outputs the integers hold worst, the worst first.
         kernels: kernel of each layer, by its name; empty for a target without a choice.
         calibrated: the typed network before a rewrite made `qgraph` of it; None where none did.
-        built: bytes of the built export; None where it was not built.
-        latency: its time; None where it was not timed.
-        instructions: as `Runner.instructions`; None where they were not counted.
+        built: bytes of the built export.
+        latency, instructions: of the built export, as `Runner` measures them.
         losses: cost of each layer in integers, the worst first, over `losses_stimuli`.
-        search: choice of bits under a budget; None without.
+        search: choice of bits under a budget.
         images: image bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
         biases: results of the corrections of biases; None where none should be made.
-        inputs: some calibration samples as the network reads them; empty unless these are images.
+        inputs: some calibration samples as the network reads them, of images.
         contract: images that the network takes, and names of its classes.
         estimate: figures of the target's compiler by name; the first entry says whose, and of what.
         stages: the pipeline of the export with samples; None where it is the network alone.

@@ -1,20 +1,26 @@
-"""The drawing of a network: boxes with name, operator, shape and number type, in columns and in the order of execution.
+"""Drawings of a network and of a memory plan.
 
-An edge to the next layer is straight. Other edges share a lane next to the column of their source, one for each tensor.
+A network is boxes with name, operator, shape and number type, in columns and in the order of execution. An edge to the next
+layer is straight. Other edges share a lane next to the column of their source, one for each tensor. A plan has time to the right
+and addresses upwards.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import ceil
 
 from n2d2py.figures import Drawing, Svg, number
 from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.naming import shorten
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.pool import Pool
 from n2d2py.report.layers import layer_type, stored_parameters
-from n2d2py.report.text import grouped
+from n2d2py.report.text import grouped, short_bytes
 
 _WIDTH, _LAYER, _PORT = 212.0, 46.0, 34.0
 """Width of the boxes, height of those of layers, and of inputs and outputs, in pixels."""
@@ -45,7 +51,7 @@ class Box:
 
 
 class Layout:
-    """Places of boxes of some heights, in order, with edges (from, to) to later boxes; `paths`: line and arrow of each edge, in SVG."""
+    """Places of boxes of some heights, in order, with edges (from, to) to later boxes; `paths`: their lines and arrows."""
 
     def __init__(self, heights: list[float], edges: list[tuple[int, int]]):
         columns = ceil(len(heights) / _ROWS) if len(heights) > 1.2 * _ROWS else 1
@@ -113,7 +119,6 @@ def _dims(graph: QuantGraph, tensor: str) -> str:
 
 
 def _operator_text(node: QuantNode) -> str:
-    """Operator with kernel and stride, such as "Conv depthwise 3×3 /2"."""
     text = layer_type(node)
     kernel = (
         node.params["weights"].shape[2:]
@@ -135,7 +140,6 @@ def _style(node: QuantNode) -> str:
 
 
 def _parts(graph: QuantGraph) -> tuple[list[float], list[tuple[int, int]]]:
-    """Return the heights of the inputs, layers and outputs, in this order, and the edges between them."""
     producer = {name: k for k, name in enumerate(graph.inputs)}
     heights, edges = [_PORT] * len(graph.inputs), []
     for node in graph.nodes:
@@ -149,10 +153,7 @@ def _parts(graph: QuantGraph) -> tuple[list[float], list[tuple[int, int]]]:
 
 
 def draw_network(graph: QuantGraph, *, standalone: bool = True) -> Drawing:
-    """Return the SVG text; `standalone` brings its own colours, else the page's style sheet gives them.
-
-    In a page the box of layer k is the element `node-k` and leads to the element `layer-k`.
-    """
+    """Return the SVG text; `standalone` includes the colours. In a page, box k is the element `node-k` and leads to `layer-k`."""
     layout = Layout(*_parts(graph))
     svg = Svg(layout.width, layout.height, "network", standalone=standalone, title="" if standalone else "network")
     for path, tip in layout.paths:
@@ -188,3 +189,94 @@ def _draw_port(svg: Svg, box: Box, title: str, text: str) -> None:
     svg.rect(box.x, box.y, _WIDTH, _PORT, "end", _PORT / 2)
     svg.text(box.x + _WIDTH / 2, box.middle - 3, shorten(title, 24), "name")
     svg.text(box.x + _WIDTH / 2, box.middle + 10, shorten(text, 34), "info")
+
+
+_MAP_WIDTH, _MAP_HEIGHT = 1400.0, 430.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 10.0, 10.0, 34.0
+_HUES = 8
+_LETTER = 5.6
+_LINE = 13.0
+"""Width of a letter and height of a line of a label, in pixels."""
+
+
+def _tick_step(span: int, most: int) -> int:
+    """Return the smallest power of two that divides `span` into at most `most` parts."""
+    step = 1
+    while span / step > most:
+        step *= 2
+    return step
+
+
+def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> Drawing:
+    """Return the SVG text; `standalone` includes the colours. Wrapped parts have a dashed outline.
+
+    The buffer that layer k of `layers` writes is the element `buffer-k` of the page and leads to the element `layer-k`. Views
+    are drawn with the bytes of the tensors that were written.
+    """
+    writers = {op.output: op.name for op in problem.ops}
+    views = {problem.op(name).output for name in plan.views}
+    last = max([step.clock for step in plan.schedule], default=0)
+    peak = max(1, plan.arena_bytes)
+    column = (_MAP_WIDTH - _LEFT - _RIGHT) / (last + 2)
+    foot = _MAP_HEIGHT - _BOTTOM
+
+    def x(clock: float) -> float:
+        return _LEFT + (clock + 1) * column
+
+    def y(address: float) -> float:
+        return foot - address / peak * (foot - _TOP)
+
+    svg = Svg(_MAP_WIDTH, _MAP_HEIGHT, "memory", standalone=standalone, title="memory map" if layers else "")
+    rows, marked = {name: row for row, name in enumerate(layers)}, set()
+    step = _tick_step(peak, 8)
+    for address in range(0, peak + 1, step):
+        svg.line(_LEFT, y(address), _MAP_WIDTH - _RIGHT, y(address), "grid")
+        svg.text(_LEFT - 6, y(address) + 3.5, short_bytes(address), "tick", anchor="end")
+    labels = []
+    names = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
+    for index, name in enumerate(names):
+        plane = plan.planes[name]
+        until = min(plane.release, last) + 1
+        layer = writers.get(name, name)
+        facts = f"{layer}: {grouped(plane.bytes)} bytes, clock {plane.alloc} to {plane.release}"
+        for part, (begin, end) in enumerate(plane.intervals()):
+            where = f"{facts}, {grouped(begin)} to {grouped(end)}" + (", wrapped part" if part else "")
+            width, height = x(until) - x(plane.alloc), y(begin) - y(end)
+            style, row = f"buffer h{index % _HUES}{' wrapped' if part else ''}", rows.get(layer)
+            mark = "" if row is None or row in marked else f"buffer-{row}"
+            marked.add(row)
+            with (
+                nullcontext() if row is None else svg.link(f"layer-{row}", mark, row, f"{where}: go to its layer in the table")
+            ):
+                svg.rect(x(plane.alloc), y(end), width, height, style, title=where)
+            if max(width, height) >= 9 * _LETTER and min(width, height) >= _LINE:
+                labels.append((x(plane.alloc) + width / 2, (y(begin) + y(end)) / 2, width, height, layer))
+    _label(svg, labels)
+    clocks = {step.op: step.clock for step in plan.schedule}
+    for name, scratch in plan.scratch.items():
+        high, low = y(scratch.offset + scratch.size), y(scratch.offset)
+        title = f"{name}: scratch of {grouped(scratch.size)} bytes"
+        svg.rect(x(clocks[name]), high, column, low - high, "scratch", title=title)
+    svg.line(_LEFT, y(plan.arena_bytes), _MAP_WIDTH - _RIGHT, y(plan.arena_bytes), "threshold")
+    every = _tick_step(last + 1, 24)
+    for clock in range(0, last + 1, every):
+        svg.text(x(clock + 0.5), foot + 13, str(clock), "tick")
+    svg.text((_LEFT + _MAP_WIDTH - _RIGHT) / 2, foot + 28, "clock (inputs are written at -1)", "tick")
+    svg.line(_LEFT, foot, _MAP_WIDTH - _RIGHT, foot, "axis")
+    return svg.finish()
+
+
+def _label(svg: Svg, labels: list[tuple[float, float, float, float, str]]) -> None:
+    """Write the labels (centre, width and height of the buffer, text) along the longer side, none over another."""
+    occupied: list[tuple[float, float, float, float]] = []
+    for x, y, width, height, name in labels:
+        flat = width >= min(height, len(name) * _LETTER)
+        text = shorten(name, int((width if flat else height) / _LETTER))
+        room = (len(text) * _LETTER, _LINE) if flat else (_LINE, len(text) * _LETTER)
+        if any(2 * abs(x - tx) < room[0] + tw and 2 * abs(y - ty) < room[1] + th for tx, ty, tw, th in occupied):
+            continue
+        occupied.append((x, y, *room))
+        if flat:
+            svg.text(x, y + 3.5, text, "tag")
+        else:
+            svg.upright(x + 3.5, y, text, "tag", anchor="middle")

@@ -24,12 +24,9 @@ _NONE = np.zeros(())
 class FloatLayer:
     """A layer in floating point inside of an integer network.
 
-    Attributes:
-        reason: why it has no integers.
-        asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers
-            for, or a layer without weight matrix that the file does not quantize.
-        macs: share of the multiply-accumulates of the network, 0..1.
-        bytes: share of the bytes of all constants and layer outputs, 0..1.
+    `reason`: why it has no integers. `asked`: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output,
+    which the target has no integers for, or a layer without weight matrix that the file does not quantize. `macs`: share of
+    the multiply-accumulates of the network, 0..1. `bytes`: share of the bytes of all constants and layer outputs, 0..1.
     """
 
     layer: str
@@ -41,10 +38,9 @@ class FloatLayer:
 
 
 def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
-    """Return the layers of an integer network that read or write floating point, in the order of execution; none in a float
-    network.
+    """Return the layers of an integer network that read or write floating point, without conversions, in order of execution.
 
-    Conversions at their borders are not layers of the network. `real` is the float network of the same layers.
+    None in a float network. `real` is the float network of the same layers.
     """
     if not graph.is_mixed:
         return []
@@ -60,23 +56,24 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         source = sources.get(node.name)
         if node.op.moves_values and (source is None or source.helper):
             continue
-        asked = source is not None and real.precision(source).quantize is False
+        precision = None if source is None else real.precision(source)
+        asked = precision is not None and precision.quantize is False
         reason = None if source is None or asked else refused(source)
-        first = source is not None and source.name in inputs
-        formless = "no integer form" if reason == row.type else f"{reason}: no integer form"
-        why = "Quantize=0" if asked else formless if reason else "its neighbours are in floating point"
-        if source is not None and not asked and real.precision(source).target is TargetForm.REAL:
-            why = "the target has no integers for it"
-        elif not asked and reason is None and node.name in power:
-            why = "the power of a spectrum, of which a logarithm or root is made"
-        elif not asked and reason is None and node.name in divisors:
-            why = "a division or logarithm uses it: integer steps are too coarse near zero"
+        first = quantized and (source is None or source.params.get("weights", _NONE).ndim < 2)
+        first = first or (not quantized and source is not None and source.name in inputs)
+        reasons = {
+            "the file does not quantize it": quantized,
+            "it makes of an input what has integers of one scale": first,
+            "Quantize=0": asked,
+            "the target has no integers for it": precision is not None and precision.target is TargetForm.REAL,
+            "no integer form": reason == row.type,
+            f"{reason}: no integer form": bool(reason),
+            "the power of a spectrum, of which a logarithm or root is made": node.name in power,
+            "a division or logarithm uses it: integer steps are too coarse near zero": node.name in divisors,
+            "its neighbours are in floating point": True,
+        }
+        why = next(text for text, holds in reasons.items() if holds)
         share = (row.parameter_bytes + row.activation_bytes) / size
-        if quantized:
-            first = source is None or source.params.get("weights", _NONE).ndim < 2
-            why = "the file does not quantize it"
-        elif first:
-            why = "it makes of an input what has integers of one scale"
         last = source is not None and _is_last_softmax(real, source)
         layers.append(FloatLayer(node.name, row.type, why, asked or last or first, row.macs / work, share))
     return layers

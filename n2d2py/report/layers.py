@@ -1,8 +1,8 @@
-"""The table of layers: shapes, cost, number types, rescale and geometry of each; that of `-describe`."""
+"""The table of layers: shapes, cost, number types, rescale and geometry of each; that of the page, and that of `-describe`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -13,6 +13,7 @@ from n2d2py.graph import Aligned, QuantGraph, QuantNode, n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
+from n2d2py.report.comparison import WEAK_DB, loss_shares
 from n2d2py.report.data import ReportData
 from n2d2py.report.text import csv_text, decimal, grouped
 from n2d2py.runtime import LayerTime
@@ -70,12 +71,8 @@ class Totals:
     flash_bytes: int = 0
 
 
-def _dims(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, n2d2_dims(shape)))
-
-
-def _pair(values: Sequence[int]) -> str:
-    return "x".join(map(str, values))
+def _dims(sizes: Iterable[int]) -> str:
+    return "x".join(map(str, sizes))
 
 
 def layer_type(node: QuantNode) -> str:
@@ -104,8 +101,8 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
     weights = node.params.get("weights")
     stored = stored_parameters(node)
     factors = node.rescale.effective() if node.rescale is not None else None
-    kernel = node.params["weights"].shape[2:] if isinstance(op, Conv) else op.kernel if isinstance(op, Pool) else ()
     conv = isinstance(op, Conv)
+    kernel = node.params["weights"].shape[2:] if conv else op.kernel if isinstance(op, Pool) else ()
     size = sum(int(a.nbytes) for a in stored)
     bits, flash = 0 if weights is None else 8 * weights.itemsize, size
     if choice is not None and choice.weight_bits and weights is not None:
@@ -115,8 +112,8 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         node.name,
         layer_type(node),
         " + ".join(node.inputs),
-        " + ".join(map(_dims, shapes)),
-        _dims(out.shape),
+        " + ".join(_dims(n2d2_dims(shape)) for shape in shapes),
+        _dims(n2d2_dims(out.shape)),
         int(op.macs(shapes, out.shape, node)),
         sum(int(a.size) for a in stored),
         size,
@@ -129,10 +126,10 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         float(factors.min()) if factors is not None else None,
         float(factors.max()) if factors is not None else None,
         f"{node.clamp[0]}..{node.clamp[1]}" if node.clamp else "",
-        _pair(kernel),
-        _pair(op.stride) if window else "",
+        _dims(kernel),
+        _dims(op.stride) if window else "",
         " ".join(map(str, op.pads)) if hasattr(op, "pads") else "",
-        _pair(op.dilation) if conv else "",
+        _dims(op.dilation) if conv else "",
         str(op.groups) if conv else "",
         *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ("", "", "")),
         bits,
@@ -217,13 +214,11 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
 
 
 def _kernels_text(rows: Sequence[LayerRow]) -> str:
-    """Kernel of each layer, and why; empty where the target has no choice."""
     if not any(r.implementation for r in rows):
         return ""
     body = [[r.name, r.implementation, r.instruction_sets or "all", r.why] for r in rows]
-    return "\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n" + text_table(
-        ["layer", "implementation", "instruction sets", "why"], body, left=4
-    )
+    title = "\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n"
+    return title + text_table(["layer", "implementation", "instruction sets", "why"], body, left=4)
 
 
 def describe_text(described: Mapping[str, Any], width: int | None = None) -> str:
@@ -232,18 +227,106 @@ def describe_text(described: Mapping[str, Any], width: int | None = None) -> str
     Dimensions are width x height x channels, as the header says.
     """
 
-    def dims(values: list[int]) -> str:
-        return "x".join(map(str, values))
-
-    def counts(values: Mapping[str, Any]) -> list[str]:
-        return [grouped(values["macs"]), grouped(values["params"])]
-
     rows = [
-        [layer["name"], layer["type"], *(dims(layer[key]) for key in ("input_dims", "output_dims")), *counts(layer)]
-        for layer in described["layers"]
+        [one["name"], one["type"], *(_dims(one[key]) for key in ("input_dims", "output_dims")), one["macs"], one["params"]]
+        for one in described["layers"]
     ]
-    rows.append(["total", f"{len(rows)} layers", "", "", *counts(described)])
-    inputs = ", ".join(f"{name} {dims(shape)}" for name, shape in described["inputs"].items())
+    rows.append(["total", f"{len(rows)} layers", "", "", described["macs"], described["params"]])
+    rows = [[*texts, grouped(macs), grouped(count)] for *texts, macs, count in rows]
+    inputs = ", ".join(f"{name} {_dims(shape)}" for name, shape in described["inputs"].items())
     head = f"{described['name']}: inputs {inputs}; outputs {', '.join(described['outputs'])}"
     header = ["layer", "type", "input WxHxC", "output WxHxC", "MACs", "parameters"]
     return head + "\n" + text_table(header, rows, left=2, width=width).rstrip("\n")
+
+
+_UNPACKED = "bytes of weights, biases and tables with a byte or more for each"
+_LIMIT = "share of what the machine's multiplier or its memory would allow"
+_SETS = "instruction sets; elsewhere the portable kernel"
+_LOSS = "share of all squared errors at the outputs when this layer alone is in integers"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure; `share` is the length of its bar, in percent."""
+
+    text: str
+    share: float | None = None
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: `room` is 1 where it is always shown, 2 and 3 on wider screens, 4 on request; `found`: the search reads it."""
+
+    title: str
+    tip: str
+    cells: list[Cell]
+    room: int = 1
+    left: bool = False
+    total: str = ""
+    found: bool = True
+
+
+def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> list[Column]:
+    """Return the columns after the names; those that nothing was measured for are left out."""
+    sums, times = totals(rows), layer_times(data, rows)
+    took = sum(time.median_us for time in times.values()) or 1.0
+    losses = loss_shares(data.losses)
+    compared = {c.layer: c for c in data.comparisons}
+
+    def texts(title: str, tip: str, text: Callable[[LayerRow], str], room: int, found: bool = True) -> list[Column]:
+        cells = [Cell(text(row)) for row in rows]
+        return [Column(title, tip, cells, room, True, found=found)] if any(cell.text for cell in cells) else []
+
+    def figures(
+        title: str, tip: str, values: Sequence[float | None], form: Callable[[float], str], room: int, total: str = ""
+    ) -> list[Column]:
+        most = max((value for value in values if value is not None), default=0.0)
+        if all(value is None for value in values):
+            return []
+        cells = [Cell("") if value is None else Cell(form(value), 100 * value / most if most > 0 else None) for value in values]
+        return [Column(title, tip, cells, room, total=total)]
+
+    def counts(title: str, tip: str, name: str, room: int, total: bool = True) -> list[Column]:
+        values = [getattr(row, name) for row in rows]
+        return figures(title, tip, values, lambda value: grouped(int(value)), room, grouped(sum(values)) if total else "")
+
+    spent = [times[k].median_us if k in times else None for k in range(len(rows))]
+    limits = [times[k].limit if k in times else None for k in range(len(rows))]
+    return [
+        *texts("type", "operator", lambda row: row.type, 2),
+        *texts("output", "width × height × channels", lambda row: row.output_dims, 2),
+        *counts("MACs", "multiply-accumulates", "macs", 2),
+        *counts("flash bytes", "weights, biases and tables as stored", "flash_bytes", 1),
+        *(counts("before packing", _UNPACKED, "parameter_bytes", 2) if sums.flash_bytes != sums.parameter_bytes else ()),
+        *counts("output bytes", "bytes of the output", "activation_bytes", 3, total=False),
+        *figures("time µs", "median, measured on this machine", spent, "{:.2f}".format, 1, f"{took:.2f}"),
+        *figures("limit %", _LIMIT, limits, "{:.1f}".format, 3),
+        *_noise([compared[row.name].sqnr_db if row.name in compared else None for row in rows]),
+        *figures("loss %", _LOSS, [losses.get(row.name) for row in rows], "{:.1f}".format, 3),
+        *texts(
+            "types",
+            "inputs × weights → output",
+            lambda row: f"{row.input_types}{' × ' + row.weight_type if row.weight_type else ''} → {row.output_type}",
+            3,
+        ),
+        *texts("input", "width × height × channels", lambda row: row.input_dims, 4),
+        *texts("inputs", "layers that are read", lambda row: row.inputs, 4, False),
+        *counts("parameters", "weights, biases, table entries", "parameters", 4),
+        *texts("kernel", "height × width", lambda row: row.kernel, 4),
+        *texts("stride", "vertical × horizontal", lambda row: row.stride, 4),
+        *texts("pads", "top left bottom right", lambda row: row.pads, 4),
+        *texts("accumulator", "type of the sums", lambda row: row.accumulator, 4),
+        *texts("scale", "real value of a step of the output", lambda row: decimal(row.output_scale, 5), 4),
+        *texts("rescale", "factor from sums to the output", lambda row: rescale_text(row, " … "), 4),
+        *texts("runs in", "kernel of the layer", lambda row: row.implementation, 4),
+        *texts("on", _SETS, lambda row: (row.instruction_sets or "all") if row.implementation else "", 4),
+        *texts("why", "why that kernel", lambda row: row.why, 4, False),
+    ]
+
+
+def _noise(values: Sequence[float | None]) -> list[Column]:
+    """Signal to quantization noise; small is bad, so that it has no bars."""
+    cells = [Cell("") if value is None else Cell(f"{value:.2f}", bad=value < WEAK_DB) for value in values]
+    about = "signal to quantization noise of the output, against the float network"
+    return [Column("SQNR dB", about, cells, 2)] if any(cell.text for cell in cells) else []

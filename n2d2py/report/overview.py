@@ -48,8 +48,8 @@ class Bar:
 
 def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
     """Return the figures in the order of the page."""
-    sums = totals(rows)
-    memory = footprint(data, rows)
+    sums, memory = totals(rows), footprint(data, rows)
+    work = tuple(Piece(name, grouped(getattr(sums, name.lower()))) for name in ("MACs", "parameters", "layers"))
     tested = any(data.score(label) is not None for label in SCORE_LABELS)
     why = "not measured by the -test of this export" if tested else "not measured: add -test"
     return [
@@ -57,24 +57,13 @@ def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
         _bytes("RAM", memory.ram, memory.ram_parts("stack, at most"), memory.source, why),
         _bytes("flash", memory.flash, {"code": memory.code, "constants": memory.constants}, memory.source, why),
         _latency(data),
-        Tile(
-            "work",
-            short_count(sums.macs),
-            "multiply-accumulates of an inference",
-            "the typed network",
-            (
-                Piece("MACs", grouped(sums.macs)),
-                Piece("parameters", grouped(sums.parameters)),
-                Piece("layers", grouped(sums.layers)),
-            ),
-        ),
+        Tile("work", short_count(sums.macs), "multiply-accumulates of an inference", "the typed network", work),
         *_estimate(data),
         *_identity(data),
     ]
 
 
 def _estimate(data: ReportData) -> list[Tile]:
-    """Return the figures that the compiler of the target estimates, the first one large."""
     if not data.estimate:
         return []
     source, (name, value), *others = data.estimate.items()
@@ -87,29 +76,26 @@ def _score(data: ReportData) -> Tile:
         return Tile("score", "–", "not run: add -test", "")
     deployed, score = scores[-1]
     parts = tuple(Piece(label, _score_text(one)) for label, one in scores)
+    name, value, note = "score", _score_text(score), f"{score.stimuli} stimuli without labels"
     if score.errors is not None:
-        auc = f", AUC {score.auc:.4f}" if score.auc is not None else ""
-        return Tile(
-            "mean squared error", decimal(score.mse, 5) or "–", f"{score.stimuli} stimuli{auc}", f"{deployed}, -test", parts
-        )
-    if score.detections is not None:
-        details = ", ".join(f"{name}: {text}" for name, text in score.detections.details.items())
-        note = f"{details}, {score.stimuli} stimuli"
-        return Tile(score.detections.metric, _score_text(score), note, f"{deployed}, -test", parts)
-    if score.top1 is None:
-        return Tile("score", "–", f"{score.stimuli} stimuli without labels", f"{deployed}, -test", parts)
-    note = f"{score.correct} of {score.count}" + (f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else "")
-    return Tile("score", f"{score.top1:.2f}%", note, f"{deployed}, -test", parts)
+        name, auc = "mean squared error", "" if score.auc is None else f", AUC {score.auc:.4f}"
+        note = f"{score.stimuli} stimuli{auc}"
+    elif score.detections is not None:
+        details = ", ".join(f"{key}: {text}" for key, text in score.detections.details.items())
+        name, note = score.detections.metric, f"{details}, {score.stimuli} stimuli"
+    elif score.top1 is not None:
+        value, note = f"{score.top1:.2f}%", f"{score.correct} of {score.count}"
+        note += f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else ""
+    return Tile(name, value, note, f"{deployed}, -test", parts)
 
 
 def _score_text(score: Score) -> str:
-    return (
-        decimal(score.mse, 5) or "–" if score.errors is not None else "–" if score.percent is None else f"{score.percent:.2f}%"
-    )
+    if score.errors is not None:
+        return decimal(score.mse, 5) or "–"
+    return "–" if score.percent is None else f"{score.percent:.2f}%"
 
 
 def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: str, why: str) -> Tile:
-    """`why` some of the parts may be unknown."""
     known = {key: size for key, size in parts.items() if size is not None}
     value = short_bytes(total) if total is not None else f"≥ {short_bytes(sum(known.values()))}" if known else "–"
     missing = [key for key, size in parts.items() if size is None]
@@ -133,11 +119,8 @@ def _latency(data: ReportData) -> Tile:
         return Tile("latency", "–", "not measured: add -latency", "")
     bound = "" if time.bound is None else f", {time.bound:.0f}% of the machine's limit"
     threads = f"{time.threads} thread{'s' if time.threads > 1 else ''}"
-    note, source = (
-        f"median; least {short_time(time.least_us)}{bound}",
-        f"{time.inferences} inferences, {threads}, {time.source}",
-    )
-    return Tile("latency", short_time(time.median_us), note, source)
+    source = f"{time.inferences} inferences, {threads}, {time.source}"
+    return Tile("latency", short_time(time.median_us), f"median; least {short_time(time.least_us)}{bound}", source)
 
 
 def short_time(microseconds: float) -> str:
@@ -150,15 +133,8 @@ def _identity(data: ReportData) -> list[Tile]:
     if not tested:
         return []
     wrong = [c.layer for c in tested if not c.identical]
-    return [
-        Tile(
-            "compiled = simulated",
-            "no" if wrong else "yes",
-            f"first difference in {wrong[0]}" if wrong else f"all {len(tested)} layers",
-            "-compare, every value of every layer",
-            alarm=bool(wrong),
-        )
-    ]
+    value, note = ("no", f"first difference in {wrong[0]}") if wrong else ("yes", f"all {len(tested)} layers")
+    return [Tile("compiled = simulated", value, note, "-compare, every value of every layer", alarm=bool(wrong))]
 
 
 def latency_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
@@ -168,12 +144,10 @@ def latency_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
     longest = max((time.median_us for time in times.values()), default=0.0) or 1.0
     bars = []
     for row, time in sorted(times.items(), key=lambda one: -one[1].median_us):
-        length = 100 * time.median_us / longest
-        limit = "" if time.limit is None else f", {time.limit:.0f}% of the limit"
-        text = f"{short_time(time.median_us)}, {100 * time.median_us / total:.0f}%{limit}"
-        bars.append(
-            Bar(row, rows[row].name, text, length, None if time.limit is None else length * min(time.limit, 100.0) / 100)
-        )
+        length, limit = 100 * time.median_us / longest, time.limit
+        text = f"{short_time(time.median_us)}, {100 * time.median_us / total:.0f}%"
+        text += "" if limit is None else f", {limit:.0f}% of the limit"
+        bars.append(Bar(row, rows[row].name, text, length, None if limit is None else length * min(limit, 100.0) / 100))
     return bars
 
 

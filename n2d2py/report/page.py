@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,32 +12,20 @@ import numpy as np
 from n2d2py.arithmetic.thresholds import CLIPPING_MODES
 from n2d2py.report.bits import bits_text, draw_front, packing_text
 from n2d2py.report.calibration import CANDIDATE_CLASSES, TensorRange, draw_histogram
-from n2d2py.report.comparison import draw_levels, draw_sqnr, identical_word, inline_picture
+from n2d2py.report.comparison import WEAK_DB, draw_levels, draw_sqnr, identical_word, inline_picture
 from n2d2py.report.data import ReportData
-from n2d2py.report.drawing import draw_network
+from n2d2py.report.drawing import draw_memory, draw_network
 from n2d2py.report.in_float import float_layers_in, float_shares
-from n2d2py.report.layer_table import layer_table
-from n2d2py.report.layers import LayerRow, totals
-from n2d2py.report.memory_plot import draw_memory
+from n2d2py.report.layers import LayerRow, layer_table, totals
 from n2d2py.report.overview import latency_bars, loss_bars, tiles
 from n2d2py.report.pipeline import shown_stages
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.resources import folder, templates
-from n2d2py.targets import Miss, Score, ScoreRow, class_metrics, score_columns, score_lines
+from n2d2py.targets import Score, ScoreRow, class_metrics, score_columns, score_lines
 from n2d2py.targets.plots import DRAWN_CLASSES, draw_confusion
 
 MISSES_SHOWN = 48
 """Misclassified stimuli of a target that the page shows."""
-
-
-@dataclass(frozen=True)
-class Missed:
-    """A misclassified stimulus with the names of its classes, and the address of its image, "" for none."""
-
-    miss: Miss
-    label: str
-    estimated: str
-    picture: str
 
 
 def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange]) -> str:
@@ -62,11 +49,10 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         targets=_targets(data),
         histograms=[(r, draw_histogram(r, width=250, height=92, standalone=False)) for r in ranges],
         modes=[(mode, CANDIDATE_CLASSES[mode]) for mode in CLIPPING_MODES],
-        memory=draw_memory(data.problem, data.plan, [row.name for row in rows])
-        if data.problem is not None and data.plan is not None
-        else "",
+        memory=draw_memory(data.problem, data.plan, [row.name for row in rows]) if data.problem and data.plan else "",
         planes=_planes(data),
         packing=packing_text(data.qgraph),
+        weak=WEAK_DB,
         sqnr=draw_sqnr(data.comparisons) if data.comparisons else "",
         comparisons=[(c, identical_word(c)) for c in data.comparisons],
         numbers={row.name: k for k, row in enumerate(rows)},
@@ -89,7 +75,6 @@ _MEASURED = (
 
 
 def _more(data: ReportData) -> list[tuple[str, str]]:
-    """Return the measurements that the run did not make, each with the command that makes it."""
     if not data.command:
         return []
     return [(what, f"{data.command} {option}") for what, option, has_measured in _MEASURED if not has_measured(data)]
@@ -103,10 +88,9 @@ def _targets(data: ReportData) -> list[dict[str, Any]]:
         grouped_rows.setdefault(score.target, []).append(ScoreRow(label, score))
     result = []
     for name, rows in grouped_rows.items():
-        header, body, note = score_columns(rows)
-        shown = rows[-1]
-        first = {"name": name, "header": header, "body": body, "note": note, "label": shown.label}
-        result.append({**first, "lines": score_lines(shown.score), **_details(shown.score, pictures)})
+        table, shown = dict(zip(("header", "body", "note"), score_columns(rows), strict=True)), rows[-1]
+        first = {"name": name, **table, "label": shown.label, "lines": score_lines(shown.score)}
+        result.append({**first, **_details(shown.score, pictures)})
     return result
 
 
@@ -117,8 +101,13 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
         "classes": len(classes),
         "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
         "misses": [
-            Missed(miss, classes[miss.label], classes[miss.estimated], pictures.get(miss.index, ""))
-            for miss in score.misses_by_class(MISSES_SHOWN)
+            {
+                "miss": one,
+                "label": classes[one.label],
+                "estimated": classes[one.estimated],
+                "picture": pictures.get(one.index, ""),
+            }
+            for one in score.misses_by_class(MISSES_SHOWN)
         ],
         "miss_count": len(score.misclassified),
         "by_class": list(zip(classes, confusion.sum(axis=1).tolist(), class_metrics(confusion), strict=True))
@@ -128,7 +117,6 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _worst(data: ReportData) -> list[dict[str, Any]]:
-    """Return the stimuli whose outputs the integers hold worst, with their images and the names of their classes."""
     classes = data.scores[0][1].classes if data.scores else ()
 
     def name(index: int) -> str:
@@ -147,17 +135,12 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
 
 
 def _planes(data: ReportData) -> list[dict[str, Any]]:
-    """Return the buffers in the order of execution."""
     if data.plan is None or data.problem is None:
         return []
-    names = [*data.problem.inputs, *(data.problem.op(name).output for name in data.plan.order)]
-    writers = {data.problem.op(name).output: name for name in data.plan.order}
-    result = []
-    for name in names:
-        plane, writer = data.plan.planes[name], writers.get(name)
-        parts = plane.intervals()
-        result.append({"name": writer or name, "plane": plane, "view": writer in data.plan.views, "parts": parts})
-    return result
+    buffers = [(name, name, False) for name in data.problem.inputs]
+    buffers += [(op, data.problem.op(op).output, op in data.plan.views) for op in data.plan.order]
+    planes = [(name, data.plan.planes[buffer], is_view) for name, buffer, is_view in buffers]
+    return [{"name": name, "plane": one, "view": is_view, "parts": one.intervals()} for name, one, is_view in planes]
 
 
 def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...], most: int = 15) -> list[tuple[str, str, int, float]]:
@@ -191,7 +174,6 @@ def _digest(text: str) -> str:
 
 
 def _icon() -> str:
-    """Return the logo next to the title: three bars."""
     image = np.full((16, 16, 3), 255, np.uint8)
     for k, top in enumerate((9, 5, 2)):
         image[top:14, 2 + 4 * k : 5 + 4 * k] = (47, 107, 189)

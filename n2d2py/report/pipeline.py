@@ -22,12 +22,7 @@ _CLASSES = 4
 
 @dataclass(frozen=True)
 class PipelineStage:
-    """A stage around or in the network.
-
-    Attributes:
-        title, text: its name, and what it does.
-        facts: name and value of what it takes: memory, time or instructions.
-    """
+    """A stage around or in the network; `facts`: name and value of its memory, time or instructions."""
 
     title: str
     text: str
@@ -38,10 +33,9 @@ class PipelineStage:
 class PipelineSample:
     """A sample on its way.
 
-    Attributes:
-        raw: image (H, W) or (H, W, 3), bytes, or a sound (n,) or samples of a sensor (n, axes), int16.
-        input: what the network reads: an image of bytes, or features (features, frames); None for another input.
-        decision: what `Network.pipeline` gives.
+    `raw`: image (H, W) or (H, W, 3), bytes, or a sound (n,) or samples of a sensor (n, axes), int16. `input`: what the
+    network reads: an image of bytes, or features (features, frames); None for another input. `decision`: what
+    `Network.pipeline` gives.
     """
 
     name: str
@@ -52,11 +46,7 @@ class PipelineSample:
 
 @dataclass(frozen=True)
 class PipelineData:
-    """Stages in their order, and samples; names of the classes.
-
-    Attributes:
-        converted: whether the export makes the input of the raw sample.
-    """
+    """Stages, samples, names of the classes; `converted`: the export makes the input of the raw sample."""
 
     stages: Sequence[PipelineStage]
     samples: Sequence[PipelineSample]
@@ -94,7 +84,6 @@ def _draw_waves(samples: np.ndarray) -> str:
 
 
 def _draw_image(image: np.ndarray, results: Sequence[Detection | KeyPoint] = ()) -> str:
-    """Return an image with the boxes of detections and squares around key points, as SVG in its pixels."""
     high, wide = image.shape[:2]
     scale = -(-max(high, wide) // _SIDE)
     svg = Svg(wide, high, "photo", standalone=False)
@@ -128,13 +117,11 @@ def _draw_decision(sample: PipelineSample, classes: tuple[str, ...]) -> tuple[st
 
 
 def _draw_values(values: np.ndarray, classes: tuple[str, ...]) -> str:
-    """Return the largest outputs as bars, with the names of their classes."""
     best = np.argsort(-values, kind="stable")[:_CLASSES].tolist()
     return _draw_bars([(classes[index] if index < len(classes) else f"output {index}", float(values[index])) for index in best])
 
 
 def _draw_bars(rows: Sequence[tuple[str, float]]) -> str:
-    """Return the names and values as bars, the first one marked."""
     most = max(abs(value) for _, value in rows) or 1.0
     svg = Svg(160, 120, "values", standalone=False)
     for row, (name, value) in enumerate(rows):

@@ -8,8 +8,7 @@ from typing import Any
 
 from n2d2py.files import finite
 from n2d2py.report.comparison import loss_shares
-from n2d2py.report.data import ReportData
-from n2d2py.report.footprint import Footprint
+from n2d2py.report.data import Footprint, ReportData
 from n2d2py.report.in_float import float_layers_in, float_shares
 from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.targets import agreement, common_positions
@@ -90,7 +89,6 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
 
 
 def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
-    """Record of each layer, in the order of execution."""
     times, losses = layer_times(data, rows), loss_shares(data.losses)
     compared = {c.layer: c.sqnr_db for c in data.comparisons}
     found: list[dict[str, Any]] = []

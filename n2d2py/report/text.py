@@ -28,10 +28,8 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 class Figures(Generic[RowT]):
     """A figure of each row of a table that is written as text and as CSV; None is "-" in text and empty in CSV.
 
-    Attributes:
-        key: name in CSV; "": not there.
-        title: in text; "": not there.
-        exact, short: format of numbers in CSV and in text.
+    `key`: name in CSV; "": not there. `title`: in text; "": not there. `exact`, `short`: format of numbers in CSV and in
+    text.
     """
 
     value: Callable[[RowT], Any]
@@ -83,7 +81,6 @@ def short_count(value: int) -> str:
 
 
 def _short(value: int, units: Mapping[str, int]) -> str:
-    """Return a number in the largest unit that it reaches; "" if it reaches none."""
     unit = next((unit for unit, size in units.items() if value >= size), "")
     return unit and f"{value / units[unit]:.{2 if value < 10 * units[unit] else 1}f} {unit}"
 

@@ -10,10 +10,9 @@ from n2d2py.report.bits import bits_csv, bits_text, draw_front, packing_text
 from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.data import ReportData
-from n2d2py.report.drawing import draw_network
+from n2d2py.report.drawing import draw_memory, draw_network
 from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text
-from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
 
@@ -48,10 +47,8 @@ def write_report(data: ReportData, folder: Path) -> None:
         write_text(folder / "bits" / "front.csv", bits_csv(data.search))
         draw_front(data.search).save(folder / "bits" / "front.svg")
     if data.comparisons:
-        write_text(
-            folder / "compare.txt",
-            comparison_text(data.comparisons) + ("\n" + worst_text(data.stimuli) if data.stimuli else ""),
-        )
+        worst = "\n" + worst_text(data.stimuli) if data.stimuli else ""
+        write_text(folder / "compare.txt", comparison_text(data.comparisons) + worst)
         write_text(folder / "compare_levels.csv", levels_csv(data.comparisons))
         write_text(folder / "compare_stimuli.csv", worst_csv(data.stimuli))
         write_text(folder / "compare.csv", comparison_csv(data.comparisons))

@@ -117,7 +117,7 @@ def export_request(
     params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
-    layers = {name: params.layer(name) for name in params.layer_names()}
+    layers = {name: dict(values) for name, values in params.layers.items()}
     manifest = {"options": recorded, "hashes": network.hashes(), "layer_parameters": layers}
     source = {"contract": network.data.contract, "post": network.options.post, "app": app}
     return ExportRequest(graph, stimuli, targets, problem, plan, params.as_dict(), **manifest, **source)

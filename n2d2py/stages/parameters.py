@@ -24,7 +24,7 @@ def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) 
                 _warn(params, key.name, overruled[key.name])
     for name in params.foreign:
         _warn(params, name, f"the {target.name} export does not read it")
-    for layer in params.layer_names():
+    for layer in params.layers:
         _check_layer(params, layer, target, graph)
 
 
@@ -38,7 +38,7 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
     if node is None:
         return  # that is another warning
     precision = params.layer_precision(layer)
-    for name in params.layer(layer):
+    for name in params.layers[layer]:
         known = [key.name for key in (*PRECISION_KEYS, *target.layer_parameters.keys)]
         if name not in known:
             what = f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored"
@@ -58,7 +58,7 @@ def with_layer_precisions(graph: Graph, params: Params) -> Graph:
     A section may name a layer of the graph, or one that was merged into it.
     """
     asked = {}
-    for name in params.layer_names():
+    for name in params.layers:
         values = params.layer_precision(name)
         if any(value is not None for value in values.values()):
             asked[name] = Precision.of(values)

@@ -12,7 +12,7 @@ from n2d2py.arithmetic.sensor import SensorSource, read_sensor
 from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import InputContract, QuantGraph
-from n2d2py.ini.choices import without_defaults
+from n2d2py.ini.schema import without_defaults
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.observe.worst import stimulus_picture, window_picture
 from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage, bytes_fact

@@ -39,7 +39,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if path.suffix != ".ini":
         raise not_trained(path)
     require_torch()
-    from n2d2py.training.loop import LearnSet, Schedule, explore_rates, train
+    from n2d2py.training.loop import Schedule, Source, explore_rates, train
     from n2d2py.training.module import build_module
 
     chosen = options.training
@@ -62,12 +62,13 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     total = chosen.find_rate or chosen.stimuli or chosen.epochs * len(learn)
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
-    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers, chosen.metric)
+    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.metric)
+    source = Source(learn, draw, chosen.workers)
     if chosen.find_rate:
-        _write_rates(explore_rates(module, store.recipes, goals, LearnSet(learn, draw), schedule), options.folder)
+        _write_rates(explore_rates(module, store.recipes, goals, source, schedule), options.folder)
         return options
     log.notice("training: %d stimuli from a set of %d, batch size %d", total, len(learn), network.batch_size)
-    progress = train(module, store.recipes, goals, LearnSet(learn, draw), validation, schedule, options.folder)
+    progress = train(module, store.recipes, goals, source, validation, schedule, options.folder)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
         log.notice("best validation score in epoch %d: %s", progress.best_epoch, best)

@@ -20,8 +20,7 @@ from n2d2py.files import DamagedArray, file_names, read_npz, write_text
 def write_weights(folder: Path, layers: Mapping[str, Mapping[str, np.ndarray]]) -> None:
     """Replace the folder by one with <layer>_<name>.syntxt for each array, and weights.npz with all arrays.
 
-    A line has the values of one output, in nine digits, which restore each float32 exactly. If interrupted, the old folder
-    stays.
+    A line has the values of one output, in nine digits, which restore a float32. If interrupted, the old folder stays.
     """
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -55,10 +54,7 @@ def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def read_checkpoint(path: Path, like: Mapping[str, np.ndarray], grows: str = "") -> dict[str, np.ndarray]:
     """Return the arrays of a checkpoint, with the names, shapes and types of those in `like`.
 
-    The first axis of the array `grows` may have any length.
-
-    Raises:
-        N2D2Error: E433 for a missing or damaged checkpoint, or one of another network.
+    The first axis of the array `grows` may have any length. Raises E433 for a missing, damaged or other checkpoint.
     """
     if not path.is_file():
         raise N2D2Error("E433", "the checkpoint does not exist", where=str(path), remedy="remove -learn-resume")
@@ -86,7 +82,6 @@ def checkpoint_error(path: Path, why: str) -> N2D2Error:
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the SHA-256 of the names, types, shapes and values, as bytes (32)."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,15 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
 
 from n2d2py import log
+from n2d2py.concurrency import ordered_map
 from n2d2py.contracts.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.targets.pixels import fit_labels
-from n2d2py.training.batches import Source
 from n2d2py.training.checkpoint import checkpoint_error, read_checkpoint, write_checkpoint, write_weights
 from n2d2py.training.metrics import METRICS
 from n2d2py.training.module import GraphModule
@@ -31,6 +32,89 @@ from n2d2py.training.rates import learning_rate
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+
+
+_CACHE_BYTES = 1 << 30
+"""Samples up to this size are read once and cached."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Samples by position; cached if they fit into memory and do not differ between epochs.
+
+    `epoch_stimuli`: the samples of an epoch, if they differ. `workers`: processes that read them; 0: threads of this process.
+    """
+
+    stimuli: Stimuli
+    epoch_stimuli: Callable[[int], Stimuli] | None = None
+    workers: int = 0
+
+    @cached_property
+    def _held(self) -> tuple[np.ndarray, np.ndarray] | None:
+        stimuli = self.stimuli
+        if self.epoch_stimuli is not None or len(stimuli) * int(np.prod(stimuli.shape)) * 4 > _CACHE_BYTES:
+            return None
+        x = np.concatenate([x for x, _, _ in stimuli.watched_batches(256, "reading")])
+        return x, _labels(stimuli, np.arange(len(stimuli)))
+
+    def batches(self, parts: Sequence[np.ndarray], epoch: int = 0) -> Iterator[tuple[Tensor, np.ndarray]]:
+        """Yield (x float32 (n, *shape), labels (n,), or (n, H, W) of pixels) at the positions of each part, for an epoch.
+
+        All parts but the last have equal size. The next batches are read while one is trained on. Raises E434 if a process dies.
+        """
+        if self._held is not None:
+            samples, labels = self._held
+            return ((torch.from_numpy(samples[part]), labels[part]) for part in parts)
+        stimuli = self.stimuli if self.epoch_stimuli is None else self.epoch_stimuli(epoch)
+        if not parts:
+            return iter(())
+        if self.workers:
+            return _read_by_processes(stimuli, parts, self.workers)
+        batches = stimuli.take(np.concatenate(parts)).batches(len(parts[0]))
+        labels = ordered_map(partial(_labels, stimuli), parts)
+        return ((torch.from_numpy(x), each) for (x, _, _), each in zip(batches, labels, strict=True))
+
+
+def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
+    """Return the labels at positions: ids (n,), or (n, H, W) if each pixel has one."""
+    if stimuli.label_map is None:
+        return stimuli.labels[positions]
+    return np.stack([stimuli.label_map(int(position)).astype(np.int32) for position in positions])
+
+
+class _Batches(Dataset):
+    """Dataset of whole batches with labels. An error with a code is an item too, since PyTorch does not pass it on intact."""
+
+    def __init__(self, stimuli: Stimuli):
+        self._stimuli = stimuli
+
+    def __getitems__(self, positions: list[int]) -> tuple[Tensor, Tensor] | N2D2Error:
+        try:
+            x = np.stack([self._stimuli[position] for position in positions])
+            return torch.from_numpy(x), torch.from_numpy(_labels(self._stimuli, np.array(positions)))
+        except N2D2Error as error:
+            return error
+
+
+def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: int) -> Iterator[tuple[Tensor, np.ndarray]]:
+    # forked: what reads a stimulus is a chain of functions that no other process could be sent
+    loader: Any = DataLoader(
+        _Batches(stimuli),
+        batch_sampler=[part.tolist() for part in parts],
+        num_workers=workers,
+        collate_fn=lambda batch: batch,
+        multiprocessing_context="fork",
+    )
+    batches = iter(loader)
+    for _ in parts:
+        try:
+            batch = next(batches)
+        except RuntimeError as error:
+            what = f"a worker process that reads stimuli died: {str(error).splitlines()[0]}"
+            raise N2D2Error("E434", what, remedy="give a smaller -learn-workers, or 0") from None
+        if isinstance(batch, N2D2Error):
+            raise batch
+        yield batch[0], batch[1].numpy()
 
 
 @dataclass(frozen=True)
@@ -58,12 +142,8 @@ class Goal:
 class Schedule:
     """Length, seed and device of a training.
 
-    Attributes:
-        stimuli: total number of samples to train on.
-        batch: samples per step, over all processes.
-        patience: epochs without a better validation score before training stops; 0: never.
-        workers: processes that read and transform samples; 0: threads of this process.
-        metric: validation metric, a name in METRICS.
+    `stimuli`: total number of samples to train on. `batch`: samples per step, over all processes. `patience`: epochs without
+    a better validation score before training stops; 0: never. `metric`: validation metric, a name in METRICS.
     """
 
     stimuli: int
@@ -72,7 +152,6 @@ class Schedule:
     patience: int = 0
     device: str = "cpu"
     resume: bool = False
-    workers: int = 0
     metric: str = "Sensitivity"
 
 
@@ -96,116 +175,76 @@ class Progress:
         return scores.index(max(scores)) + 1 if scores else 0
 
 
-@dataclass(frozen=True)
-class LearnSet:
-    """Training samples; `of_epoch` returns those of an epoch, if they differ between epochs."""
-
-    stimuli: Stimuli
-    of_epoch: Callable[[int], Stimuli] | None = None
-
-    def source(self, workers: int) -> Source:
-        """Return the samples by position, read by so many processes."""
-        return Source(self.stimuli, self.of_epoch, workers)
-
-
 class _Solvers:
-    """Optimizers of all parameters: one PyTorch optimizer for each solver type, with one group for each setting."""
+    """The optimizers of all parameters: one of PyTorch for each setting."""
 
     def __init__(self, module: GraphModule, recipes: Mapping[str, LayerRecipe]):
         groups: dict[SolverSettings, list[nn.Parameter]] = {}
-        for name, entries in module.parameters_by_role().items():
-            for role, parameter in entries:
-                solver = recipes[name].solvers[role] if name in recipes else SolverSettings()
-                groups.setdefault(solver, []).append(parameter)
+        for layer, role, parameter in module.parameters_by_role():
+            solver = recipes[layer].solvers[role] if layer in recipes else SolverSettings()
+            groups.setdefault(solver, []).append(parameter)
         if not groups:
             remedy = "layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name"
             raise N2D2Error("E431", "no layer learns", where=module.graph.name, remedy=remedy)
-        self.groups = groups
+        self.groups = [(solver, _optimizer(solver, parameters), parameters) for solver, parameters in groups.items()]
         self.names = {parameter: name for name, parameter in module.named_parameters()}
-        self.optimizers: list[torch.optim.Optimizer] = []
-        self.settings: list[list[SolverSettings]] = []
-        for kind, make in (("SGD", partial(torch.optim.SGD, lr=0.01)), ("Adam", partial(torch.optim.Adam, lr=0.001))):
-            chosen = [solver for solver in groups if solver.kind == kind]
-            if chosen:
-                self.optimizers.append(make([{"params": groups[solver], **_optimizer_options(solver)} for solver in chosen]))
-                self.settings.append(chosen)
 
     def step(self, rate: Callable[[SolverSettings], float], batches: int = 0) -> None:
         """Update all parameters, each at the rate of its solver.
 
         `batches`: number of batches since training began. If given, only parameters whose IterationSize divides it are updated,
-        by the mean of their gradients.
+        by the mean of their gradients. Those of the others accumulate.
         """
-        waiting = self._accumulated_gradients(batches)
-        for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
-            for group, solver in zip(optimizer.param_groups, settings, strict=True):
-                group["lr"] = rate(solver)
+        for solver, optimizer, parameters in self.groups:
+            if batches % solver.iteration_size:
+                continue
+            for parameter in parameters if batches and solver.iteration_size > 1 else ():
+                if parameter.grad is not None:
+                    parameter.grad /= solver.iteration_size
+            optimizer.param_groups[0]["lr"] = rate(solver)
             optimizer.step()
             optimizer.zero_grad()
-        with torch.no_grad():
-            for solver, parameters in self.groups.items():
-                if solver.clamping is not None and not batches % solver.iteration_size:
+            if solver.clamping is not None:
+                with torch.no_grad():
                     for parameter in parameters:
                         parameter.clamp_(*solver.clamping)
-        for parameter, gradient in waiting.items():
-            parameter.grad = gradient
-
-    def _accumulated_gradients(self, batches: int) -> dict[nn.Parameter, Tensor | None]:
-        """Take the gradients of parameters that wait for further batches, and average those of the others."""
-        waiting: dict[nn.Parameter, Tensor | None] = {}
-        for solver, parameters in self.groups.items():
-            for parameter in parameters:
-                if batches % solver.iteration_size:
-                    waiting[parameter], parameter.grad = parameter.grad, None
-                elif batches and solver.iteration_size > 1 and parameter.grad is not None:
-                    parameter.grad /= solver.iteration_size
-        return waiting
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the optimizer state for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
+        """Return the state for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
         return {
-            f"{self.names[parameter]}/{slot}": value.cpu().numpy()
-            for optimizer, parameter, zeros in self._states()
-            for slot, value in {**zeros, **optimizer.state[parameter]}.items()
-            if slot in zeros
-        } | {
-            f"{self.names[parameter]}/waiting": (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
-            .detach()
-            .cpu()
-            .numpy()
-            for parameter in self._accumulating_parameters()
+            f"{self.names[parameter]}/{slot}": value.detach().cpu().numpy()
+            for solver, optimizer, parameters in self.groups
+            for parameter in parameters
+            for slot, value in _state(solver, optimizer, parameter).items()
         }
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Restore the state that `arrays` returned."""
-        for optimizer, parameter, zeros in self._states():
-            stored = {slot: torch.from_numpy(arrays[f"{self.names[parameter]}/{slot}"]) for slot in zeros}
-            optimizer.state[parameter] = {slot: value.to(zeros[slot].device) for slot, value in stored.items()}
-        for parameter in self._accumulating_parameters():
-            parameter.grad = torch.from_numpy(arrays[f"{self.names[parameter]}/waiting"]).to(parameter.device)
-
-    def _accumulating_parameters(self) -> Iterator[nn.Parameter]:
-        """Yield the parameters that accumulate gradients over several batches, which may span epochs."""
-        for solver, parameters in self.groups.items():
-            yield from parameters if solver.iteration_size > 1 else ()
-
-    def _states(self) -> Iterator[tuple[torch.optim.Optimizer, nn.Parameter, dict[str, Tensor]]]:
-        """Yield (optimizer, parameter, its initial state) for all parameters."""
-        for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
-            for group, solver in zip(optimizer.param_groups, settings, strict=True):
-                for parameter in group["params"]:
-                    zero = torch.zeros_like(parameter.detach())
-                    if solver.kind == "Adam":
-                        yield optimizer, parameter, {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
-                    else:
-                        yield optimizer, parameter, {"momentum_buffer": zero} if solver.momentum > 0 else {}
+        for solver, optimizer, parameters in self.groups:
+            for parameter in parameters:
+                slots, name = _state(solver, optimizer, parameter), self.names[parameter]
+                stored = {slot: torch.from_numpy(arrays[f"{name}/{slot}"]).to(old.device) for slot, old in slots.items()}
+                parameter.grad = stored.pop("waiting", None)
+                optimizer.state[parameter] = stored
 
 
-def _optimizer_options(solver: SolverSettings) -> dict[str, Any]:
+def _optimizer(solver: SolverSettings, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
     if solver.kind == "Adam":
-        return {"lr": solver.learning_rate, "betas": (solver.beta1, solver.beta2), "eps": solver.epsilon}
+        return torch.optim.Adam(parameters, lr=0.001, betas=(solver.beta1, solver.beta2), eps=solver.epsilon)
     nesterov = not solver.polyak_momentum and solver.momentum > 0
-    return {"lr": solver.learning_rate, "momentum": solver.momentum, "weight_decay": solver.decay, "nesterov": nesterov}
+    return torch.optim.SGD(parameters, lr=0.01, momentum=solver.momentum, weight_decay=solver.decay, nesterov=nesterov)
+
+
+def _state(solver: SolverSettings, optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, Tensor]:
+    """Return what a checkpoint holds of a parameter: its slots in the optimizer, and gradients that wait for a step."""
+    zero = torch.zeros_like(parameter.detach())
+    slots = {"momentum_buffer": zero} if solver.momentum > 0 else {}
+    if solver.kind == "Adam":
+        slots = {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
+    state = {slot: optimizer.state[parameter].get(slot, initial) for slot, initial in slots.items()}
+    if solver.iteration_size > 1:
+        state["waiting"] = zero if parameter.grad is None else parameter.grad
+    return state
 
 
 @contextmanager
@@ -225,7 +264,7 @@ def train(
     module: GraphModule,
     recipes: Mapping[str, LayerRecipe],
     goals: list[Goal],
-    learn: LearnSet,
+    learn: Source,
     validation: Stimuli | None,
     schedule: Schedule,
     folder: Path,
@@ -233,10 +272,7 @@ def train(
     """Train a module. Write `weights` (last epoch), `weights_validation` (best epoch) and a checkpoint into `folder`.
 
     Every process of torchrun calls this function; the first one writes. The same seed and kind of machine give the same
-    weights.
-
-    Raises:
-        N2D2Error: E431 for settings that cannot be trained, E432 for a loss that is not finite, E433 for a wrong checkpoint.
+    weights. Raises E431 for settings that cannot be trained, E432 for a loss that is not finite, E433 for a wrong checkpoint.
     """
     with _processes(schedule.device) as (rank, count):
         module.to(schedule.device)
@@ -246,10 +282,10 @@ def train(
         _check_batches(module, min(schedule.batch, len(learn.stimuli)) // count)
         folder.mkdir(parents=True, exist_ok=True)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
-        source, checked = learn.source(schedule.workers), None if validation is None else Source(validation)
+        checked = None if validation is None else Source(validation)
         epochs = ceil(schedule.stimuli / len(learn.stimuli))
         while progress.seen < schedule.stimuli:
-            loss = _epoch(wrapped, solvers, goals, source, schedule, progress, (rank, count))
+            loss = _epoch(wrapped, solvers, goals, learn, schedule, progress, (rank, count))
             module.clamp_parameters()
             score = float("nan") if checked is None else _score(module, goals, checked, schedule)
             progress.history.append((loss, score))
@@ -290,19 +326,20 @@ def _epoch(
     rank, count = process
     module.train()
     torch.manual_seed(schedule.seed + (progress.epoch << 32))  # a resumed training draws what an uninterrupted one draws
-    order = np.random.Generator(np.random.PCG64([schedule.seed, progress.epoch])).permutation(len(source.stimuli))
-    order = order[: schedule.stimuli - progress.seen]
+    batches = _shuffled(source, schedule, progress.epoch, schedule.stimuli - progress.seen)
     # every process takes as many of each batch: a part that does not divide is left out
-    batches = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
     parts = [batch[: len(batch) // count * count][rank::count] for batch in batches if len(batch) >= count]
     single = [part for part in parts if len(part) > 1] or parts  # statistics of one stimulus are none
     bare = module.module if isinstance(module, DistributedDataParallel) else module
     total, steps = 0.0, 0
+
+    def rate(solver: SolverSettings) -> float:
+        return learning_rate(solver, (progress.batches - 1) // solver.iteration_size, schedule.batch, schedule.stimuli)
+
     read = source.batches(single, progress.epoch)
     for part in log.progress(single, "learning", total=len(single), unit="batch"):
         x, labels = next(read)
-        inputs = x.to(schedule.device)
-        loss = _total_loss(module, goals, inputs, labels)
+        loss = _total_loss(module, goals, x.to(schedule.device), labels)
         value = float(loss.detach())
         if not np.isfinite(value):
             what = f"the loss is {value} after {progress.seen} stimuli"
@@ -312,36 +349,31 @@ def _epoch(
         total += value
         progress.seen += len(part) * count
         progress.batches += 1
-        solvers.step(partial(_scheduled_rate, progress, schedule), progress.batches)
+        solvers.step(rate, progress.batches)
         bare.clamp_parameters()  # type: ignore[operator]
-    progress.seen += len(order) - count * sum(len(part) for part in single)
+    progress.seen += sum(map(len, batches)) - count * sum(map(len, single))
     return total / max(steps, 1)
 
 
-def _scheduled_rate(progress: Progress, schedule: Schedule, solver: SolverSettings) -> float:
-    return learning_rate(solver, (progress.batches - 1) // solver.iteration_size, schedule.batch, schedule.stimuli)
+def _shuffled(source: Source, schedule: Schedule, epoch: int, most: int | None = None) -> list[np.ndarray]:
+    """Return the positions of each batch of an epoch; with `most`, of so many samples."""
+    order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(len(source.stimuli))[:most]
+    return [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
 
 
 def explore_rates(
-    module: GraphModule, recipes: Mapping[str, LayerRecipe], goals: list[Goal], learn: LearnSet, schedule: Schedule
+    module: GraphModule, recipes: Mapping[str, LayerRecipe], goals: list[Goal], learn: Source, schedule: Schedule
 ) -> list[tuple[float, float]]:
-    """Return (rate, loss) of each step while one rate of all solvers rises exponentially from 1e-6 to 10, as with -find-lr of
-    N2D2.
-
-    Stops at a loss that is not finite.
-    """
+    """Return (rate, loss) of each step while the rate rises exponentially from 1e-6 to 10; stop at a loss that is not finite."""
     module.to(schedule.device).train()
     torch.manual_seed(schedule.seed)
-    solvers, source, size = _Solvers(module, recipes), learn.source(schedule.workers), len(learn.stimuli)
+    solvers, size = _Solvers(module, recipes), len(learn.stimuli)
     _check_batches(module, min(schedule.batch, size))
     count, losses = max(schedule.stimuli // schedule.batch, 2), []
     for epoch in range(ceil(count * schedule.batch / size)):
-        order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(size)
-        parts = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
-        for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
+        for x, labels in learn.batches([part for part in _shuffled(learn, schedule, epoch) if len(part) > 1], epoch):
             rate = 1e-6 * 1e7 ** (len(losses) / (count - 1))
-            inputs = x.to(schedule.device)
-            loss = _total_loss(module, goals, inputs, labels)
+            loss = _total_loss(module, goals, x.to(schedule.device), labels)
             if not torch.isfinite(loss):
                 return losses
             loss.backward()
@@ -361,7 +393,6 @@ def _total_loss(module: nn.Module, goals: list[Goal], inputs: Tensor, labels: np
 
 
 def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:
-    """Return the mean loss over the samples of a batch."""
     if goal.is_input:
         return 0.5 * ((outputs.flatten(1) - inputs.flatten(1)) ** 2).sum(1).mean()
     outputs, known = _flatten_positions(outputs, goal.expected(labels))
@@ -425,7 +456,6 @@ def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: 
 
 
 def _checkpoint_arrays(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:
-    """Return the arrays of a checkpoint, by name."""
     layers = {f"module/{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
     states = {f"solver/{name}": array for name, array in solvers.arrays().items()}
     history = np.array(progress.history, np.float64).reshape(-1, 2)
@@ -433,7 +463,6 @@ def _checkpoint_arrays(module: GraphModule, solvers: _Solvers, progress: Progres
 
 
 def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
-    """Check a whole checkpoint, then load it; return its progress."""
     arrays = read_checkpoint(path, _checkpoint_arrays(module, solvers, Progress()), grows="progress/history")
     history = [(loss, score) for loss, score in arrays["progress/history"].tolist()]
     stimuli, batches = map(int, arrays["progress/counts"])

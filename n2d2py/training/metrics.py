@@ -26,5 +26,4 @@ classes, each sample counts TP = r, FN = FP = 1 - r, TN = K - 2 + r.
 
 
 def _specificity(right: float, classes: int) -> float:
-    """Return TN / (TN + FP)."""
     return (classes - 2 + right) / (classes - 1)

@@ -4,7 +4,7 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial, reduce
 from typing import Any
 
@@ -30,34 +30,32 @@ from n2d2py.operators.pointwise import Activation, Affine
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Dropout, Identity, Reshape, Transpose
 from n2d2py.operators.softmax import Softmax
-from n2d2py.training.quantizers import LearnedQuantizer, LsqActivation, LsqWeights, SatActivation, SatWeights
+from n2d2py.training.quantizers import MIN_POSITIVE, LsqActivation, LsqWeights, SatActivation, SatWeights, TrainableQuantizer
 
 Function = Callable[[Tensor], Tensor]
 
 
 class GraphModule(nn.Module):
-    """Layers of a graph. `forward` takes one input (N, C, H, W) and returns the requested tensors by name."""
+    """Layers of a graph. `forward` takes one input (N, C, H, W) and returns the requested tensors by name.
+
+    `fixed` layers are not trained; inputs of `barriers` get no gradients (BackPropagate=0).
+    """
 
     def __init__(
         self,
         graph: Graph,
         layers: Mapping[str, nn.Module],
-        quantizers: Mapping[str, nn.Module],
-        fixed: Collection[str],
-        barriers: Collection[str],
+        quantizers: Mapping[str, TrainableQuantizer],
+        recipes: Mapping[str, LayerRecipe],
     ):
-        """Make a module of a graph. `fixed` layers are not trained; inputs of `barriers` get no gradients (BackPropagate=0)."""
         super().__init__()
-        self.barriers = frozenset(barriers)
-        self.fixed = frozenset(fixed)
         self.graph = graph
-        self.names = list(layers)
-        self.layers = nn.ModuleList(layers.values())
-        self.quantized = list(quantizers)
-        self.quantizers = nn.ModuleList(quantizers.values())
-        for name, layer in zip(self.names, self.layers, strict=True):
-            if name in self.fixed:
-                layer.requires_grad_(False)
+        self.fixed = {name for name, recipe in recipes.items() if not recipe.learns}
+        self.barriers = {name for name, recipe in recipes.items() if not recipe.back_propagates}
+        self.layers, self.quantizers = nn.ModuleList(layers.values()), nn.ModuleList(quantizers.values())
+        self.named_layers, self.named_quantizers = dict(layers), dict(quantizers)
+        for name in self.fixed & self.named_layers.keys():
+            self.named_layers[name].requires_grad_(False)
 
     def forward(
         self, x: Tensor, wanted: Iterable[str] | None = None, right: Mapping[str, Tensor] | None = None
@@ -68,64 +66,66 @@ class GraphModule(nn.Module):
         """
         names = list(self.graph.outputs if wanted is None else wanted)
         values = {self.graph.inputs[0]: x}
-        quantizers = dict(zip(self.quantized, self.quantizers, strict=True))
         for node, layer in zip(self.graph.nodes, self.layers, strict=True):
             inputs = [values[name] for name in node.inputs]
             if right and node.output in right:
                 inputs.append(right[node.output])
             result = layer(*([each.detach() for each in inputs] if node.name in self.barriers else inputs))
-            if node.name in quantizers:
-                result = quantizers[node.name](result)
+            if node.name in self.named_quantizers:
+                result = self.named_quantizers[node.name](result)
             values[node.output] = result
         return {name: values[name] for name in names}
 
     def train(self, mode: bool = True) -> GraphModule:
         """Set the training mode as nn.Module does, except that the statistics of fixed layers do not change."""
         super().train(mode)
-        for name, layer in zip(self.names, self.layers, strict=True):
-            if name in self.fixed:
-                layer.train(False)
+        for name in self.fixed & self.named_layers.keys():
+            self.named_layers[name].train(False)
         return self
+
+    def _tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Return the tensors to store for each layer, under N2D2's file names."""
+        layers = self.named_layers.items()
+        tensors = {name: layer.tensors() for name, layer in layers if isinstance(layer, (_Weighted, _BatchNorm))}
+        for name, quantizer in self.named_quantizers.items():
+            tensors.setdefault(name, {}).update(quantizer.tensors())
+        return tensors
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
         """Return the arrays to store for each layer, under N2D2's file names."""
-        tensors: dict[str, dict[str, Tensor]] = {}
-        for name, layer in zip(self.names, self.layers, strict=True):
-            if isinstance(layer, (_Weighted, _BatchNorm)):
-                tensors[name] = layer.arrays()
-        for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
-            tensors.setdefault(name, {}).update(quantizer.arrays())  # type: ignore[operator]
         return {
-            name: {role: each.detach().cpu().numpy().astype(np.float32) for role, each in arrays.items()}
-            for name, arrays in tensors.items()
+            layer: {name: each.detach().cpu().numpy().astype(np.float32) for name, each in tensors.items()}
+            for layer, tensors in self._tensors().items()
         }
 
+    @torch.no_grad()
     def clamp_parameters(self) -> None:
         """Keep steps and clipping values positive. Called after each optimizer step."""
         for module in self.modules():
-            if isinstance(module, LearnedQuantizer):
-                module.clamp_parameters()
+            if isinstance(module, TrainableQuantizer):
+                for learned in module.parameters():
+                    learned.clamp_(min=MIN_POSITIVE)
 
-    def parameters_by_role(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
-        """Return (role, parameter) pairs by layer, with the roles of `LayerRecipe.solvers`."""
-        parameters: dict[str, list[tuple[str, nn.Parameter]]] = {}
-        for name, layer in zip(self.names, self.layers, strict=True):
-            if isinstance(layer, (_Weighted, _BatchNorm)) and name not in self.fixed:
-                parameters[name] = layer.parameters_by_role()
-        for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
-            parameters.setdefault(name, []).extend(("QAct", each) for each in quantizer.parameters())
-        return parameters
+    def parameters_by_role(self) -> Iterator[tuple[str, str, nn.Parameter]]:
+        """Yield (layer, role, parameter) of all that learns, with the roles of `LayerRecipe.solvers`."""
+        for layer, tensors in self._tensors().items():
+            for name, tensor in tensors.items():
+                if isinstance(tensor, nn.Parameter) and tensor.requires_grad:
+                    yield layer, _ROLES.get(name, name.partition("_")[0]), tensor
+
+
+_ROLES = {"biases": "bias", "scales": "scale"}
+"""Roles of parameters by their name in N2D2's files; others begin with their role: QAct_SAT_Alpha."""
 
 
 def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: WeightStore) -> GraphModule:
     """Return the module of a graph with real weights; `store` has the initial values of the quantizers.
 
-    Raises:
-        N2D2Error: E431 listing all layers that cannot be trained; E425 for a stored step or alpha that is not positive.
+    Raises E431 listing all layers that cannot be trained; E425 for a stored step or alpha that is not positive.
     """
     errors: list[N2D2Error] = []
     layers: dict[str, nn.Module] = {}
-    quantizers: dict[str, nn.Module] = {}
+    quantizers: dict[str, TrainableQuantizer] = {}
     for node in graph.nodes:
         recipe = recipes.get(node.name)
         try:
@@ -135,10 +135,7 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    fixed = [name for name, recipe in recipes.items() if not recipe.learns]
-    return GraphModule(
-        graph, layers, quantizers, fixed, [name for name, recipe in recipes.items() if not recipe.back_propagates]
-    )
+    return GraphModule(graph, layers, quantizers, recipes)
 
 
 def _cannot_train_error(node: Node, what: str) -> N2D2Error:
@@ -147,26 +144,22 @@ def _cannot_train_error(node: Node, what: str) -> N2D2Error:
 
 
 def _differentiable(node: Node, row: FunctionRow) -> Function:
-    function = _activation_function(row)
-    if function is None:
+    if type(row) not in _ACTIVATIONS:
         raise _cannot_train_error(node, f"its activation {row.kind} has no gradient here")
-    return function
+    return _ACTIVATIONS[type(row)](row)
 
 
-def _activation_function(row: FunctionRow) -> Function | None:
-    if isinstance(row, Clip):
-        return partial(torch.clamp, min=row.low, max=row.high)
-    if isinstance(row, LeakyRectifier):
-        return lambda x: functional.leaky_relu(x, row.slope).clamp(max=row.high)
-    if isinstance(row, Tanh):
-        return lambda x: torch.tanh(row.alpha * x)
-    plain: dict[type[FunctionRow], Function] = {Logistic: torch.sigmoid, Softplus: functional.softplus, Swish: functional.silu}
-    return plain.get(type(row))
+_ACTIVATIONS: dict[type[FunctionRow], Callable[[Any], Function]] = {
+    Clip: lambda row: partial(torch.clamp, min=row.low, max=row.high),
+    LeakyRectifier: lambda row: lambda x: functional.leaky_relu(x, row.slope).clamp(max=row.high),
+    Tanh: lambda row: lambda x: torch.tanh(row.alpha * x),
+    Logistic: lambda _: torch.sigmoid,
+    Softplus: lambda _: functional.softplus,
+    Swish: lambda _: functional.silu,
+}
 
 
 class _Parameterless(nn.Module):
-    """A layer without parameters."""
-
     def __init__(self, compute: Callable[..., Tensor], activation: Function | None):
         super().__init__()
         self.compute, self.activation = compute, activation
@@ -203,7 +196,7 @@ class _Weighted(nn.Module):
         self,
         node: Node,
         connected: np.ndarray | None,
-        quantizer: nn.Module | None,
+        quantizer: TrainableQuantizer | None,
         activation: Function | None,
         is_normalized: bool,
     ):
@@ -232,23 +225,11 @@ class _Weighted(nn.Module):
             result = functional.linear(x.flatten(1), weight, self.bias)
         return result if self.activation is None else self.activation(result)
 
-    def arrays(self) -> dict[str, Tensor]:
-        """Return the arrays to store."""
-        tensors: dict[str, Tensor] = {"weights": self.weight}
-        if self.bias is not None:
-            tensors["biases"] = self.bias
-        if self.quantizer is not None:
-            tensors.update(self.quantizer.arrays())  # type: ignore[operator]
-        return tensors
-
-    def parameters_by_role(self) -> list[tuple[str, nn.Parameter]]:
-        """Return the parameters with their roles."""
-        parameters = [("weights", self.weight)]
-        if self.bias is not None:
-            parameters.append(("bias", self.bias))
-        if self.quantizer is not None:
-            parameters += [("QWeight", each) for each in self.quantizer.parameters()]
-        return parameters
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors to store, under N2D2's file names."""
+        biases = {} if self.bias is None else {"biases": self.bias}
+        learned = {} if self.quantizer is None else self.quantizer.tensors()
+        return {"weights": self.weight, **biases, **learned}
 
 
 def _stored_weights(node: Node, connected: np.ndarray | None) -> np.ndarray:
@@ -285,13 +266,9 @@ class _BatchNorm(nn.Module):
         )
         return result if self.activation is None else self.activation(result)
 
-    def arrays(self) -> dict[str, Tensor]:
-        """Return the arrays to store."""
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors to store, under N2D2's file names."""
         return {"scales": self.scale, "biases": self.bias, "means": self.mean, "variances": self.variance}
-
-    def parameters_by_role(self) -> list[tuple[str, nn.Parameter]]:
-        """Return the parameters with their roles."""
-        return [("scale", self.scale), ("bias", self.bias)]
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -375,7 +352,7 @@ def _elementwise(op: ElemWise, *inputs: Tensor) -> Tensor:
     return reduce(torch.mul if op.operation == "Prod" else torch.maximum, inputs)
 
 
-def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module | None:
+def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> TrainableQuantizer | None:
     values, weights = recipe.values, _stored_weights(node, recipe.connected)
     kind = values["QWeight"]
     if not kind:
@@ -394,7 +371,7 @@ def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn
     return LsqWeights(steps, _tensor(_load_step(store, node, "QWeight_LSQ_StepSize", values, initial)))
 
 
-def _activation_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module:
+def _activation_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> TrainableQuantizer:
     values = recipe.values
     steps = values["QAct.Range"]
     if values["QAct"] == "SAT":

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from n2d2py.arithmetic.trained import bits_of
+from n2d2py.arithmetic.trained import bits_of, grid_top
 
 MIN_POSITIVE = 1e-6
 """Lower bound of steps and clipping values."""
@@ -42,45 +42,17 @@ class _Lsq(torch.autograd.Function):
         return gradient * inside, of_step, None, None, None
 
 
-class _Sat(torch.autograd.Function):
-    """SAT: y = s clamp(round(x / s), 0, steps) with s = alpha / steps; dy/dalpha includes the rounding error of unclipped x."""
+class TrainableQuantizer(nn.Module):
+    """A quantizer, whose parameter, a step or an alpha, has the name `role` in N2D2's files; "" without one."""
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, alpha: Tensor, steps: int) -> Tensor:
-        step = alpha / steps
-        quotient = x / step
-        rounded = torch.clamp(torch.round(quotient), 0, steps)
-        ctx.save_for_backward(quotient, rounded, alpha)
-        ctx.steps = steps
-        return rounded * step
+    role = ""
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        quotient, rounded, alpha = ctx.saved_tensors
-        inside = (quotient >= 0) & (quotient <= ctx.steps)
-        slope = torch.where(inside, rounded - quotient, rounded) / ctx.steps
-        return gradient * inside, (gradient * slope).sum_to_size(alpha.shape), None
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what it learns, under N2D2's file names."""
+        return dict(zip([self.role], self.parameters(), strict=False))
 
 
-class LearnedQuantizer(nn.Module):
-    """A quantizer with one parameter, a step or an alpha; `role` is its name in N2D2's files."""
-
-    role: str
-
-    def arrays(self) -> dict[str, Tensor]:
-        """Return the arrays to store, under N2D2's file names."""
-        (learned,) = self.parameters()
-        return {self.role: learned}
-
-    @torch.no_grad()
-    def clamp_parameters(self) -> None:
-        """Keep the parameter positive."""
-        for learned in self.parameters():
-            learned.clamp_(min=MIN_POSITIVE)
-
-
-class LsqWeights(LearnedQuantizer):
+class LsqWeights(TrainableQuantizer):
     """Quantizer of weights (O, ...) to -2^(b-1) .. 2^(b-1) - 1 times `step`, of shape (1) or (O)."""
 
     role = "QWeight_LSQ_StepSize"
@@ -96,7 +68,7 @@ class LsqWeights(LearnedQuantizer):
         return _Lsq.apply(weights.double(), each, -self.reach, self.reach - 1, gain).float()  # type: ignore[union-attr]
 
 
-class SatWeights(nn.Module):
+class SatWeights(TrainableQuantizer):
     """tanh(w) / max |tanh(w)| on a grid of `n2d2py.arithmetic.trained`; real values in -1 .. 1 unless `quantizes`.
 
     `outputs`: ApplyScaling=1 divides by sqrt(outputs * variance of the result); 0: no division.
@@ -112,36 +84,25 @@ class SatWeights(nn.Module):
         real = bent / largest if largest > 0 else bent
         if not self.quantizes:
             return real.float()
+        unit = 1.0 / grid_top(self.steps, self.grid)
         with torch.no_grad():
-            integers, scale = self._integers(real)
+            integers, scale = self._integers(real), unit
             if self.outputs and (variance := float((integers * scale).var(unbiased=False))) > 0:
                 scale *= 1 / sqrt(self.outputs * variance)
             stored = float(torch.tensor(scale, dtype=torch.float32))
-        gain = stored / self._scale
+        gain = stored / unit
         return (gain * real + (integers * stored - gain * real).detach()).float()
 
-    @property
-    def _scale(self) -> float:
+    def _integers(self, real: Tensor) -> Tensor:
+        top = grid_top(self.steps, self.grid)
         if self.steps == 1:
-            return 1.0
-        top = {"odd": self.steps, "symmetric": (self.steps - 1) // 2, "full": 2 ** (bits_of(self.steps) - 1)}[self.grid]
-        return 1.0 / top
-
-    def _integers(self, real: Tensor) -> tuple[Tensor, float]:
-        scale = self._scale
-        top = round(1 / scale)
-        if self.steps == 1:
-            return torch.where(real >= 0, 1.0, -1.0).double(), scale
+            return torch.where(real >= 0, 1.0, -1.0).double()
         if self.grid == "odd":
-            return 2 * torch.round((real + 1) / 2 * self.steps) - self.steps, scale
-        return torch.clamp(torch.round(real * top), -top, top - 1 if self.grid == "full" else top), scale
-
-    def arrays(self) -> dict[str, Tensor]:
-        """Return no arrays: the quantizer has no parameter."""
-        return {}
+            return 2 * torch.round((real + 1) / 2 * self.steps) - self.steps
+        return torch.clamp(torch.round(real * top), -top, top - 1 if self.grid == "full" else top)
 
 
-class LsqActivation(LearnedQuantizer):
+class LsqActivation(TrainableQuantizer):
     """Quantizer of activations to 0 .. steps times `step`; with `first`, the first batch sets the step."""
 
     role = "QAct_LSQ_StepSize"
@@ -163,8 +124,8 @@ class LsqActivation(LearnedQuantizer):
         return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]
 
 
-class SatActivation(LearnedQuantizer):
-    """Quantizer of activations to 0 .. steps times alpha / steps."""
+class SatActivation(TrainableQuantizer):
+    """Quantizer of activations to 0 .. steps times alpha / steps; unclipped x, too, give alpha a gradient."""
 
     role = "QAct_SAT_Alpha"
 
@@ -174,4 +135,4 @@ class SatActivation(LearnedQuantizer):
         self.alpha = nn.Parameter(torch.tensor([alpha]))
 
     def forward(self, x: Tensor) -> Tensor:
-        return _Sat.apply(x, self.alpha, self.steps)  # type: ignore[return-value]
+        return _Lsq.apply(x, self.alpha / self.steps, 0, self.steps, 1.0)  # type: ignore[return-value]

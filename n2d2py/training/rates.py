@@ -11,23 +11,10 @@ from n2d2py.contracts.ini.recipes import SolverSettings
 
 
 def learning_rate(solver: SolverSettings, steps: int, batch: int, total: int) -> float:
-    """Return the rate of the next step after n = `steps`, each of IterationSize batches of `batch` samples; the training learns
-    `total`.
+    """Return the rate of the next step after n = `steps` of IterationSize batches of `batch` samples; training learns `total`.
 
-    With s = n x IterationSize x `batch`, k = s // LearningRateStepSize, r = LearningRate, d = LearningRateDecay and m =
-    MinDecay:
-
-    =================  ==================================================
-    StepDecay          r d^k
-    ExponentialDecay   r exp(-d k)
-    InvTDecay          r / (1 + d k)
-    InvDecay           r (1 + d n)^-Power
-    PolyDecay          r (1 - n / MaxIterations)^Power
-    CosineDecay        r (m + (1 - m) (1 + cos(pi p)) / 2)
-    =================  ==================================================
-
-    p is (k - WarmUpDuration) / (MaxIterations - WarmUpDuration). During the WarmUpDuration, the rate of CosineDecay rises
-    linearly from r WarmUpLRFrac to r. Without MaxIterations, PolyDecay and CosineDecay end with the training.
+    `k` counts steps of LearningRateStepSize samples. During the WarmUpDuration, the rate of CosineDecay rises linearly from
+    LearningRate * WarmUpLRFrac to LearningRate. Without MaxIterations, PolyDecay and CosineDecay end with the training.
     """
     step, size, decay = batch * solver.iteration_size, solver.learning_rate_step_size, solver.learning_rate_decay
     k = steps * step // size
@@ -51,13 +38,11 @@ def _cosine(solver: SolverSettings, k: int, end: float) -> float:
 
 
 def _elapsed_fraction(count: float, end: float) -> float:
-    """Return count / end, at most 1; 1 if `end` is not positive."""
     return min(count / end, 1.0) if end > 0 else 1.0
 
 
 def find_steepest_rate(losses: Sequence[tuple[float, float]]) -> float | None:
-    """Return the rate with the steepest decrease of the loss over the logarithm of the rate; None if it falls by less than a
-    tenth.
+    """Return the rate with the steepest decrease of the loss over its logarithm; None if the loss falls by less than a tenth.
 
     `losses`: (rate, loss) of steps at exponentially rising rates. The losses are averaged over a tenth of the steps. Only those
     up to the lowest average count: beyond it, training diverges. Source: Smith, "Cyclical Learning Rates for Training Neural

@@ -82,7 +82,7 @@ def test_tiles_go_through_the_file_of_export_parameters(tmp_path):
     file = tmp_path / "params.ini"
     file.write_text("OpenMP=0\n" + tune.tuned_text({"/conv/1": "avx2:3x2:24576"}))
     params = load_params(file)
-    assert params.layer("/conv/1") == {"Tile": "avx2:3x2:24576"} and params["OpenMP"] is False
+    assert params.layers["/conv/1"] == {"Tile": "avx2:3x2:24576"} and params["OpenMP"] is False
 
 
 def test_tiles_of_other_instruction_sets_stay():

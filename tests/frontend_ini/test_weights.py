@@ -1,6 +1,6 @@
 """Initial and stored weights: fillers from the seed, .npz, .npy and .syntxt, and what is wrong with them.
 
-They look at `n2d2py.contracts.ini.convolution`, `n2d2py.contracts.ini.fillers`, `n2d2py.frontend.ini.targets` and
+They look at `n2d2py.contracts.ini.convolution`, `n2d2py.contracts.ini.weights`, `n2d2py.frontend.ini.targets` and
 `n2d2py.contracts.ini.weights`.
 """
 

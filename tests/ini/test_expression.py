@@ -101,7 +101,7 @@ HOSTILE = [
     ("import os", None),
     ("x = 1", None),
     ("(" * 10000 + "1" + ")" * 10000, "it is longer than 2000 characters"),
-    ("(" * 900 + "1" + ")" * 900, "more than 64 nested parentheses"),
+    ("(" * 900 + "1" + ")" * 900, "too many nested parentheses"),
     ("-" * 1900 + "1", "it is nested too deep"),
     ("not " * 490 + "1", "it is nested too deep"),
     ("+".join(["1"] * 900), "it is nested too deep"),

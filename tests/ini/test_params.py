@@ -111,8 +111,7 @@ def test_unknown_and_repeated_keys_warn(warned):
 
 def test_layers(warned):
     params = read('OpenMP=0\n[conv1]\nNbInstantiation=4\nA="x"\n[conv_2]\nB=1\n')
-    assert params.layer("conv1") == {"NbInstantiation": "4", "A": "x"}
-    assert params.layer("none") == {}
+    assert params.layers["conv1"] == {"NbInstantiation": "4", "A": "x"}
     params.check_layers(["conv1", "conv2"])
     assert warned() == ["N2D2-W107: params.ini:5 [conv_2]"]
 

@@ -9,7 +9,7 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.ini import TRAINING, Key, Kind, Schema, merge_config, resolve_path
-from n2d2py.ini.paths import read_environment_variable
+from n2d2py.ini.document import read_environment_variable
 
 
 def one(kind: Kind, **options) -> Schema:

@@ -14,7 +14,7 @@ from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.report.memory_plot import draw_memory
+from n2d2py.report.drawing import draw_memory
 
 
 def test_the_files_prove_the_plan(tmp_path):

@@ -20,8 +20,7 @@ from n2d2py.postprocessing.results import ClassScore, Decision, Detection, KeyPo
 from n2d2py.quant.observe.worst import stimulus_picture
 from n2d2py.report import InputImage, write_report
 from n2d2py.report.comparison import inline_picture
-from n2d2py.report.drawing import draw_network
-from n2d2py.report.memory_plot import draw_memory
+from n2d2py.report.drawing import draw_memory, draw_network
 from n2d2py.report.pipeline import PipelineData, PipelineSample, PipelineStage
 
 SVG = "{http://www.w3.org/2000/svg}"

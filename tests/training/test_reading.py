@@ -20,7 +20,7 @@ def stimuli(load) -> Stimuli:
 
 
 def read(load, workers: int, epoch: int = 0, label_map=None):
-    from n2d2py.training.batches import Source
+    from n2d2py.training.loop import Source
 
     def drawn(number: int) -> Stimuli:
         found = stimuli(lambda k: load(k) + np.float32(100 * number))
@@ -68,7 +68,7 @@ def test_a_process_that_dies_is_named():
 
 
 def test_what_is_held_is_read_once():
-    from n2d2py.training.batches import Source
+    from n2d2py.training.loop import Source
 
     asked: list[int] = []
     source = Source(stimuli(lambda k: asked.append(k) or plain(k)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.arithmetic.digest import LARGE, digest
+from n2d2py.arithmetic.exact import LARGE, digest
 from n2d2py.contracts.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.contracts.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen, substituted

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.contracts.ini.fillers import fill, filler_keys
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
 from n2d2py.contracts.ini.trained import with_trained_weights
+from n2d2py.contracts.ini.weights import fill, filler_keys
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph.shapes import height
 from n2d2py.ini import Ignored, Key, Kind
 
+_FILTERS = Ignored(
+    "",
+    "kernels of filters",
+    "gives the weights of a filter (Gaussian, Gabor, ...)",
+    "store its values as weights, give them with -w, and remove it",
+    changes=True,
+)
 CONVOLUTION = with_trained_weights(ACTIVATED).extended(
     NB_OUTPUTS,
     *window_keys("Kernel", None, size=True),
@@ -25,24 +32,11 @@ CONVOLUTION = with_trained_weights(ACTIVATED).extended(
     *filler_keys("Weights"),
     *filler_keys("Bias"),
     *MAPPING_KEYS,
-    accepted=(
-        *Ignored(
-            "",
-            "kernels of filters",
-            "gives the weights of a filter (Gaussian, Gabor, ...)",
-            "store its values as weights, give them with -w, and remove it",
-            changes=True,
-        ).for_keys("Kernel", "Kernel.*", "Kernel[*"),
-        *THIRD_AXIS,
-    ),
+    accepted=(*_FILTERS.for_keys("Kernel", "Kernel.*", "Kernel[*"), *THIRD_AXIS),
 )
 
-REMAP = Key(
-    "OutputsRemap",
-    Kind.STRING,
-    "",
-    "Order of the stored outputs as start:step pairs. 1:2,0:2 stores odd outputs before even ones.",
-)
+_ORDER = "Order of the stored outputs as start:step pairs. 1:2,0:2 stores odd outputs before even ones."
+REMAP = Key("OutputsRemap", Kind.STRING, "", _ORDER)
 
 CONVOLUTION_CONFIG = (
     Key("NoBias", Kind.BOOL, False, "Leave out the bias."),
@@ -56,8 +50,7 @@ CONVOLUTION_CONFIG = (
 class ConvolutionAttributes:
     """Kernel, stride and dilation (vertical, horizontal), pads (top, left, bottom, right).
 
-    Attributes:
-        line: the layer is one-dimensional: its KernelDims has one value and its input has height 1.
+    `line`: the layer is one-dimensional: its KernelDims has one value and its input has height 1.
     """
 
     kernel: tuple[int, int]
@@ -70,8 +63,7 @@ class ConvolutionAttributes:
 def read_geometry(context: LayerContext) -> ConvolutionAttributes:
     """Return the window of a convolution. Inputs without height and width become images first.
 
-    Raises:
-        N2D2Error: E211 for a wrong number of dimensions, E212 for a missing kernel.
+    Raises E211 for a wrong number of dimensions, E212 for a missing kernel.
     """
     values = context.values
     context.as_images()
@@ -89,10 +81,7 @@ def read_geometry(context: LayerContext) -> ConvolutionAttributes:
 def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dict[str, np.ndarray | None], int]:
     """Return ({"weights" (O, C / groups, KH, KW), "bias" (O) or None}, groups) of a convolution.
 
-    An irregular mapping gives dense weights with zeros.
-
-    Raises:
-        N2D2Error: E213 for a mapping that does not fit, E232 for an invalid OutputsRemap, and the errors of loading.
+    An irregular mapping gives dense weights with zeros. Raises E213, E232 for the OutputsRemap, and the errors of loading.
     """
     values, outputs = context.values, context.values["NbOutputs"]
     mapping, count = read_mapping(context)
@@ -129,12 +118,9 @@ def _weights(
 
 
 def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
-    """Return the output index of each stored output, from OutputsRemap; None if the order is kept.
+    """Return the position in the stored order of each output, from OutputsRemap; None if the order is kept.
 
-    "1:4,0:4,3:4,2:4" means 1, 5, 9, ... then 0, 4, 8, ... and so on.
-
-    Raises:
-        N2D2Error: E232 if an output is missing or repeated.
+    "1:4,0:4,3:4,2:4" stores 1, 5, 9, ... then 0, 4, 8, ... and so on. Raises E232 if an output is missing or repeated.
     """
     text = context.values["OutputsRemap"]
     if not text:
@@ -151,21 +137,14 @@ def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
     if sorted(order) != list(range(outputs)):
         what = f"OutputsRemap={text} does not name each of the {outputs} outputs once"
         raise context.fail("E232", what, "give pairs such as 1:2,0:2", "OutputsRemap")
-    return np.array(order)
+    return np.argsort(order)
 
 
 def remap_outputs(context: LayerContext, weights: np.ndarray, bias: np.ndarray | None) -> dict[str, np.ndarray | None]:
     """Return stored weights and bias in the layer's output order; reorder the weight scales of the context too."""
     remap = _outputs_remap(context, context.values["NbOutputs"])
     if remap is not None and context.weights is not None:
-        weights, bias = _permute_outputs(weights, remap), bias if bias is None else _permute_outputs(bias, remap)
+        weights, bias = weights[remap], None if bias is None else bias[remap]
         if context.weight_scales is not None and context.weight_scales.size > 1:
-            context.weight_scales = _permute_outputs(context.weight_scales, remap)
+            context.weight_scales = context.weight_scales[remap]
     return {"weights": weights, "bias": bias}
-
-
-def _permute_outputs(stored: np.ndarray, remap: np.ndarray) -> np.ndarray:
-    """Return stored outputs (O, ...) in the layer's order."""
-    result = np.empty_like(stored)
-    result[remap] = stored
-    return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from n2d2py.contracts.functions import Clip, FunctionRow, Tanh, ini_functions, rectifier
@@ -15,20 +15,15 @@ from n2d2py.contracts.ini.trained import (
 )
 from n2d2py.ini import COVERED, PRECISION_KEYS, SPIKING, TRAINING, Ignored, Key, Kind, Schema, Values
 
+_SHARED = "store the parameters under the name of each layer, and remove it"
 PARAMETERS_OF_TRAINING = (
     *TRAINING.for_keys("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),
-    Ignored(
-        "*Sharing",
-        "shared parameters",
-        "makes layers share their parameters",
-        "store the parameters under the name of each layer, and remove it",
-        changes=True,
-    ),
+    Ignored("*Sharing", "shared parameters", "makes layers share their parameters", _SHARED, changes=True),
 )
 
-FLOATS = Ignored(
-    "", "types of floating point", "sets the type that N2D2 computes with", "choose the precision with -nbbits: -32 or -64"
-)
+_PRECISION = "choose the precision with -nbbits: -32 or -64"
+FLOATS = Ignored("", "types of floating point", "sets the type that N2D2 computes with", _PRECISION)
+_DATA_TYPE = "Floating-point type. Has no effect, as -nbbits selects the precision."
 
 LAYER = Schema(
     "layer",
@@ -36,21 +31,11 @@ LAYER = Schema(
         Key("Input", Kind.NAMES, doc="Sections that feed this layer. Several inputs are concatenated in order."),
         Key("Type", Kind.STRING, doc="Type of the layer."),
         Key("Model", Kind.STRING, "", "Execution model: Frame, Frame_CUDA or Transcode. All are equivalent here."),
-        Key(
-            "DataType",
-            Kind.DATATYPE,
-            "Float32",
-            "Floating-point type. Has no effect, as -nbbits selects the precision.",
-            ignored=FLOATS,
-        ),
+        Key("DataType", Kind.DATATYPE, "Float32", _DATA_TYPE, ignored=FLOATS),
         *PRECISION_KEYS,
     ),
-    accepted=(
-        *COVERED.for_keys("ConfigSection", "ConfigSection(*)", "NbChannels"),
-        *PARAMETERS_OF_TRAINING,
-        *QUANTIZED_TRAINING,
-    ),
-    doc="Keys of every layer section.",
+    (*COVERED.for_keys("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING, *QUANTIZED_TRAINING),
+    "Keys of every layer section.",
 )
 
 WINDOW_KEYS = (
@@ -62,14 +47,9 @@ WINDOW_KEYS = (
 
 NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="Number of output channels.", minimum=1)
 
+_ACTIVATIONS = ("Linear", "Rectifier", "Saturation", "Logistic", "LogisticWithLoss", "Softplus", "Swish", "Tanh", "TanhLeCun")
 _ACTIVATED = LAYER.extended(
-    Key(
-        "ActivationFunction",
-        Kind.ENUM,
-        "Linear",
-        "Activation function of the layer.",
-        ("Linear", "Rectifier", "Saturation", "Logistic", "LogisticWithLoss", "Softplus", "Swish", "Tanh", "TanhLeCun"),
-    ),
+    Key("ActivationFunction", Kind.ENUM, "Linear", "Activation function of the layer.", _ACTIVATIONS),
     Key("ActivationFunction.LeakSlope", Kind.FLOAT, 0.0, "Rectifier: slope for negative values."),
     Key("ActivationFunction.Clipping", Kind.FLOAT, 0.0, "Rectifier, Linear: upper bound. 0: none.", minimum=0),
     Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: bound of the magnitude.", minimum=0),
@@ -98,12 +78,14 @@ CONFIGURATION = Schema(
 )
 
 
-_OF_FUNCTIONS = {
-    "Linear": ("Clipping",),
-    "Rectifier": ("LeakSlope", "Clipping"),
-    "Saturation": ("Threshold",),
-    "Tanh": ("Alpha",),
+_FUNCTIONS: dict[str, tuple[tuple[str, ...], Callable[..., FunctionRow | None]]] = {
+    "Linear": (("Clipping",), lambda clipping: Clip(-clipping, clipping) if clipping else None),
+    "Rectifier": (("LeakSlope", "Clipping"), rectifier),
+    "Saturation": (("Threshold",), lambda threshold: Clip(-threshold, threshold)),
+    "Tanh": (("Alpha",), Tanh),
+    "TanhLeCun": ((), lambda: Tanh(1.7159 * 2.0 / 3.0)),
 }
+"""Keys of activation functions with parameters, and the function of their values."""
 _OTHER_FUNCTION = Ignored(
     "", "parameters of another activation function", "belongs to another activation function", "remove them"
 )
@@ -112,22 +94,11 @@ _OTHER_FUNCTION = Ignored(
 def read_activation(values: Values) -> FunctionRow | None:
     """Return the activation of a layer; None for Linear without clipping."""
     name = values["ActivationFunction"]
+    keys, function = _FUNCTIONS.get(name, ((), lambda: ini_functions()[name]))
     for key in ("LeakSlope", "Clipping", "Threshold", "Alpha"):
-        if values.is_given(key_name := f"ActivationFunction.{key}") and key not in _OF_FUNCTIONS.get(name, ()):
+        if values.is_given(key_name := f"ActivationFunction.{key}") and key not in keys:
             values.section.document.ignored.add(_OTHER_FUNCTION, key_name, values.where(key_name))
-    clipping = values["ActivationFunction.Clipping"]
-    if name == "Linear":
-        return Clip(-clipping, clipping) if clipping else None
-    if name == "Rectifier":
-        return rectifier(values["ActivationFunction.LeakSlope"], clipping)
-    if name == "Saturation":
-        threshold = values["ActivationFunction.Threshold"]
-        return Clip(-threshold, threshold)
-    if name == "Tanh":
-        return Tanh(values["ActivationFunction.Alpha"])
-    if name == "TanhLeCun":
-        return Tanh(1.7159 * 2.0 / 3.0)
-    return ini_functions()[name]
+    return function(*(values[f"ActivationFunction.{key}"] for key in keys))
 
 
 def window_keys(base: str, default: int | None, *, signed: bool = False, size: bool = False) -> tuple[Key, ...]:
@@ -138,12 +109,11 @@ def window_keys(base: str, default: int | None, *, signed: bool = False, size: b
     one, many = (Kind.INT, Kind.INTS) if signed else (Kind.UINT, Kind.UINTS)
     low = None if signed else 0 if base == "Padding" else 1
     square, x, y = (f"{base}Size", f"{base}Width", f"{base}Height") if size else (base, f"{base}X", f"{base}Y")
-    what = base
     return (
-        Key(f"{base}Dims", many, None, f"{what} in X and Y.", minimum=low),
-        Key(square, one, None, f"{what} in both axes.", minimum=low),
-        Key(x, one, None, f"{what} in X (horizontal).", minimum=low),
-        Key(y, one, default, f"{what} in Y (vertical).", minimum=low),
+        Key(f"{base}Dims", many, None, f"{base} in X and Y.", minimum=low),
+        Key(square, one, None, f"{base} in both axes.", minimum=low),
+        Key(x, one, None, f"{base} in X (horizontal).", minimum=low),
+        Key(y, one, default, f"{base} in Y (vertical).", minimum=low),
     )
 
 
@@ -152,10 +122,7 @@ def read_window(
 ) -> tuple[int, int]:
     """Return (vertical, horizontal) from the keys of `window_keys`; the INI gives X first.
 
-    `line`: the vertical value for a one-dimensional layer, whose Dims have one value; None for other layers.
-
-    Raises:
-        N2D2Error: E211 for a wrong number of dimensions, E212 for a missing one.
+    `line`: the vertical value for a one-dimensional layer, whose Dims have one value. Raises E211 or E212 for the dimensions.
     """
     square, x, y = (f"{base}Size", f"{base}Width", f"{base}Height") if size else (base, f"{base}X", f"{base}Y")
     dims: Sequence[int] | None = values[f"{base}Dims"]

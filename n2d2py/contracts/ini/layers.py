@@ -17,10 +17,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.contracts.functions import FunctionRow
-from n2d2py.contracts.ini.fillers import fill
 from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, WINDOW_KEYS
 from n2d2py.contracts.ini.quantizers import load_trained_weights
-from n2d2py.contracts.ini.weights import WeightStore
+from n2d2py.contracts.ini.weights import WeightStore, fill
 from n2d2py.contracts.operator import Op, make_operator
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import MAX_ELEMENTS, Graph, Node, Shape, channels, complete_params, height, width
@@ -69,12 +68,12 @@ class LayerContext:
         ranks = {len(shape) for shape in self.shapes}
         if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
             return [tensor for _, tensor in self.parents]
-        return [
-            self.add_helper(f"pixel{index}", make_operator("Reshape", (shape[1], 1, 1)), [tensor])
-            if len(shape) == 2
-            else tensor
-            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
-        ]
+        tensors = [tensor for _, tensor in self.parents]
+        for index, shape in enumerate(self.shapes):
+            if len(shape) == 2:
+                pixel = make_operator("Reshape", (shape[1], 1, 1))
+                tensors[index] = self.add_helper(f"pixel{index}", pixel, [tensors[index]])
+        return tensors
 
     def as_images(self) -> None:
         """Give the inputs height and width: a vector becomes one pixel, a sequence one row."""
@@ -117,9 +116,8 @@ class LayerContext:
         document, name = self.values.section.document, f"{self.name}_{suffix}"
         while name in self.graph.tensors or name in document:
             name += "_"
-        return self.graph.add(
-            Node(name, op, inputs, [name], params or {}, location=self.values.section.location, helper=True)
-        ).output
+        where = self.values.section.location
+        return self.graph.add(Node(name, op, inputs, [name], params or {}, location=where, helper=True)).output
 
     def add(
         self,
@@ -146,10 +144,7 @@ class LayerContext:
         """Return the array "weights", "biases", "scales", ... of the layer: stored, else `default`, else filled.
 
         `rows`: number of weights of each output; by default equal, with outputs as first axis of `shape`. `order`: axis of
-        `shape` for each axis of a stored array. Values keep the stored order.
-
-        Raises:
-            N2D2Error: E229 for a shape that is too large, and the errors of loading.
+        `shape` for each axis of a stored array. Values keep the stored order. Raises E229 and the errors of loading.
         """
         if prod(shape) > MAX_ELEMENTS:
             size = f"{prod(shape):,} {name} ({'x'.join(map(str, shape))})"
@@ -173,11 +168,7 @@ class LayerContext:
         return self.values.fail(code, what, remedy, key)
 
     def cannot_run(self, code: str, what: str, remedy: str, key: str | None = None) -> None:
-        """Refuse a layer that has known dimensions but cannot be computed.
-
-        Raises:
-            N2D2Error: `code`; with -describe, the warning W226 instead.
-        """
+        """Refuse, with `code`, a layer that cannot be computed; with -describe, warn W226."""
         refuse_to_run(self.fail(code, what, remedy, key), describing=self.weights is None)
 
 
@@ -218,9 +209,6 @@ def ini(
     """Decorate the builder of layers of `Type=name`, whose section has these keys and those of `base`.
 
     `config`, `config_accepted`: of its ConfigSection; `refused`: why layers of this type cannot run.
-
-    Raises:
-        InternalError: if the name is registered.
     """
 
     def declare(build: Build) -> Build:

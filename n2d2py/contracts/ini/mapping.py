@@ -10,16 +10,12 @@ from n2d2py.contracts.ini.layers import LayerContext
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind, Values
 
+_OF_PARENT = "Mapping(parent): explicit matrix with one row per input channel. Mapping(parent).*: pattern for one parent."
 MAPPING_KEYS = (
     Key("Mapping.NbGroups", Kind.UINT, None, "Number of channel groups.", minimum=1),
     Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "Input channels per group. 1: depthwise.", minimum=1),
     Key("Mapping.*", Kind.UINT, None, "Pattern of connections: Size, SizeX, SizeY, Stride*, Offset*, NbIterations."),
-    Key(
-        "Mapping(*",
-        Kind.STRING,
-        None,
-        "Mapping(parent): explicit matrix with one row per input channel. Mapping(parent).*: pattern for one parent.",
-    ),
+    Key("Mapping(*", Kind.STRING, None, _OF_PARENT),
 )
 MAX_CONNECTIONS = 1 << 24
 """Limit of outputs times input channels with Mapping keys: 4096 x 4096."""
@@ -29,11 +25,9 @@ _AT_ONCE = 1 << 20
 
 
 def read_mapping(context: LayerContext) -> tuple[np.ndarray | None, int]:
-    """Return (the mapping, bool (outputs, channels of all inputs), or None if each channel is connected to all outputs; the number
-    of these channels).
+    """Return (the mapping, bool (outputs, channels of all inputs), or None if all are connected; the number of channels).
 
-    Raises:
-        N2D2Error: E213 for groups that do not divide the channels or a matrix of the wrong size, E229 for too many connections.
+    Raises E213 for groups that do not divide the channels or a matrix of the wrong size, E229 for too many connections.
     """
     values, outputs = context.values, context.values["NbOutputs"]
     parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]

@@ -35,9 +35,7 @@ def load_trained_weights(
 ) -> TrainedWeights:
     """Return the weights of a layer with QWeight, in stored order; `rows` and `order` as in `WeightStore.load`.
 
-    Raises:
-        N2D2Error: E425 for a step that is not positive or weights off the quantization grid, E124 for an unsupported quantizer, and
-            the errors of loading.
+    Raises E425 for a step or weights off the quantization grid, E124 for an unsupported quantizer, and the errors of loading.
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
     if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != len(rows)):
@@ -89,7 +87,6 @@ def _read_grid(
 
 
 def _report_mismatch(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, grid: str, values: Values) -> None:
-    """Report the share of weights that differ from the stored quantized ones."""
     share, step = float(np.mean(integers != stored)), 2 if grid == "odd" or steps == 1 else 1
     differs = np.abs(integers - stored) > (step if steps > 1 else 0)
     text = f"{name}: {bits_of(steps)}-bit weights, {grid} grid; {100 * share:.2f} % differ from the stored quantized ones"
@@ -129,10 +126,7 @@ def require_positive(array: np.ndarray, name: str, role: str, values: Values) ->
 def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node, name: str) -> None:
     """Add the Quantize of QAct after a layer. It takes over the layer's tensor; the real one is renamed to <layer>_real.
 
-    `name`: name of the layer under which the step or alpha is stored.
-
-    Raises:
-        N2D2Error: E425 for an alpha or a step that is not positive, E421 for a missing one.
+    `name`: name of the layer under which the step or alpha is stored. Raises E421 if it is missing, E425 if not positive.
     """
     steps = values["QAct.Range"]
     role, key = _ACTIVATION[values["QAct"]]
@@ -150,7 +144,5 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node
     del graph.tensors[tensor]
     node.outputs = [real]
     graph.tensors[real] = Tensor(real, shape)
-    quantize = Node(
-        graph.fresh_name(f"{name}_quantized"), make_operator("Quantize", kind), [real], [tensor], location=node.location
-    )
-    graph.add(quantize, graph.nodes.index(node) + 1)
+    quantize, name = make_operator("Quantize", kind), graph.fresh_name(f"{name}_quantized")
+    graph.add(Node(name, quantize, [real], [tensor], location=node.location), graph.nodes.index(node) + 1)

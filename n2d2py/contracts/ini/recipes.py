@@ -6,7 +6,7 @@ apply to all parameters of the layer; more specific keys win.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,37 +14,10 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error, suggest
-from n2d2py.ini import TRAINING, Ignored, IgnoredKeys, Key, Kind, MergedSection, Section, Unreadable, Values, merge_config
+from n2d2py.ini import TRAINING, Ignored, IgnoredKeys, Key, Kind, Section, Values, fields_by_key, merge_config, parameter
 
 POLICIES = ("None", "StepDecay", "ExponentialDecay", "InvTDecay", "PolyDecay", "InvDecay", "CosineDecay")
 
-_SGD = (
-    Key("LearningRate", Kind.FLOAT, 0.01, minimum=0),
-    Key("Momentum", Kind.FLOAT, minimum=0, maximum=1),
-    Key("PolyakMomentum", Kind.BOOL),
-    Key("Decay", Kind.FLOAT, minimum=0),
-    Key("MinDecay", Kind.FLOAT, minimum=0),
-    Key("Power", Kind.FLOAT),
-    Key("IterationSize", Kind.UINT, minimum=1),
-    Key("MaxIterations", Kind.FLOAT, minimum=0),
-    Key("WarmUpDuration", Kind.FLOAT, minimum=0),
-    Key("WarmUpLRFrac", Kind.FLOAT, minimum=0, maximum=1),
-    Key("LearningRatePolicy", Kind.ENUM, choices=POLICIES),
-    Key("LearningRateStepSize", Kind.FLOAT, minimum=1),
-    Key("LearningRateDecay", Kind.FLOAT, minimum=0),
-    Key("Clamping", Kind.STRING),
-)
-_ADAM = (
-    Key("LearningRate", Kind.FLOAT, 0.001, minimum=0),
-    Key("Beta1", Kind.FLOAT, minimum=0, maximum=1),
-    Key("Beta2", Kind.FLOAT, minimum=0, maximum=1),
-    Key("Epsilon", Kind.FLOAT, minimum=0),
-    Key("Clamping", Kind.STRING),
-)
-"""Keys of each solver. `SolverSettings` has the defaults, except for the learning rate, which depends on the solver."""
-_SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
-_COUNTS = ("MaxIterations", "WarmUpDuration", "LearningRateStepSize")
-"""Counts that INIs may compute by a division. N2D2 drops the fraction."""
 _STEPS = ("StepDecay", "ExponentialDecay", "InvTDecay")
 _POLICY_KEYS = {
     "MinDecay": ("CosineDecay",),
@@ -88,35 +61,38 @@ _TRAINING_KEYS = (
 class SolverSettings:
     """An SGD or Adam solver of N2D2 (`kind`), with its keys.
 
-    `iteration_size` counts batches, `learning_rate_step_size` samples. `warm_up_duration` counts `learning_rate_step_size`, and
-    so does `max_iterations` with CosineDecay; with PolyDecay it counts steps of `iteration_size` batches.
-
-    Attributes:
-        decay: weight decay; `min_decay`: with CosineDecay, the lowest fraction of the rate.
-        clamping: (lowest, largest) value of the parameter, or None.
+    `iteration_size` counts batches, `learning_rate_step_size` samples. `warm_up_duration` counts `learning_rate_step_size`,
+    and so does `max_iterations` with CosineDecay; with PolyDecay it counts steps of `iteration_size` batches. INIs may
+    compute counts by a division; N2D2 drops the fraction. `decay`: weight decay; `min_decay`: with CosineDecay, the lowest
+    fraction of the rate. `clamping`: (lowest, largest) value of the parameter, or None.
     """
 
     kind: str = "SGD"
-    learning_rate: float = 0.01
-    momentum: float = 0.0
-    polyak_momentum: bool = True
-    decay: float = 0.0
-    min_decay: float = 0.0
-    power: float = 0.0
-    iteration_size: int = 1
-    max_iterations: int = 0
-    warm_up_duration: int = 0
-    warm_up_lr_frac: float = 0.25
-    learning_rate_policy: str = "None"
-    learning_rate_step_size: int = 1
-    learning_rate_decay: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    clamping: tuple[float, float] | None = None
+    learning_rate: float = parameter("LearningRate", Kind.FLOAT, 0.01, minimum=0)
+    momentum: float = parameter("Momentum", Kind.FLOAT, 0.0, minimum=0, maximum=1)
+    polyak_momentum: bool = parameter("PolyakMomentum", Kind.BOOL, True)
+    decay: float = parameter("Decay", Kind.FLOAT, 0.0, minimum=0)
+    min_decay: float = parameter("MinDecay", Kind.FLOAT, 0.0, minimum=0)
+    power: float = parameter("Power", Kind.FLOAT, 0.0)
+    iteration_size: int = parameter("IterationSize", Kind.UINT, 1, minimum=1)
+    max_iterations: int = parameter("MaxIterations", Kind.FLOAT, 0, read=int, minimum=0)
+    warm_up_duration: int = parameter("WarmUpDuration", Kind.FLOAT, 0, read=int, minimum=0)
+    warm_up_lr_frac: float = parameter("WarmUpLRFrac", Kind.FLOAT, 0.25, minimum=0, maximum=1)
+    learning_rate_policy: str = parameter("LearningRatePolicy", Kind.ENUM, "None", choices=POLICIES)
+    learning_rate_step_size: int = parameter("LearningRateStepSize", Kind.FLOAT, 1, read=int, minimum=1)
+    learning_rate_decay: float = parameter("LearningRateDecay", Kind.FLOAT, 0.1, minimum=0)
+    beta1: float = parameter("Beta1", Kind.FLOAT, 0.9, minimum=0, maximum=1)
+    beta2: float = parameter("Beta2", Kind.FLOAT, 0.999, minimum=0, maximum=1)
+    epsilon: float = parameter("Epsilon", Kind.FLOAT, 1e-8, minimum=0)
+    clamping: tuple[float, float] | None = parameter("Clamping", Kind.STRING, None)
 
 
-_FIELDS = {field.name.replace("_", ""): field.name for field in fields(SolverSettings)}
+_FIELDS = {key.name: (key, one) for key, one in fields_by_key(SolverSettings).items()}
+_ADAM = ("Beta1", "Beta2", "Epsilon")
+_KEYS = {"SGD": [name for name in _FIELDS if name not in _ADAM], "Adam": ["LearningRate", *_ADAM, "Clamping"]}
+"""Keys of each solver."""
+_RATES = {"SGD": 0.01, "Adam": 0.001}
+"""Default of the learning rate of each solver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +130,7 @@ def refuse_unsupported_quantizers(values: Values) -> None:
 def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
     """Return the recipe of the layer in a section.
 
-    Raises:
-        N2D2Error: E109 or E122 for unreadable solver values, E124 for settings that cannot be trained.
+    Raises E109 or E122 for unreadable solver values, E124 for settings that cannot be trained.
     """
     section = values.section
     if "QWeight" in values:
@@ -169,13 +144,10 @@ def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns
     return LayerRecipe(values, connected, solvers, learns, _back_propagates(merged, section))
 
 
-def _back_propagates(*sections: Section | MergedSection) -> bool:
+def _back_propagates(*sections: Section) -> bool:
     for section in sections:
         if section.has(_BACK_PROPAGATE.name):
-            try:
-                return _BACK_PROPAGATE.read(_BACK_PROPAGATE.name, section.text(_BACK_PROPAGATE.name))[0]
-            except Unreadable as problem:
-                raise problem.error(section.where(_BACK_PROPAGATE.name)) from None
+            return _BACK_PROPAGATE.read_from(section, _BACK_PROPAGATE.name)
     return True
 
 
@@ -184,38 +156,32 @@ def unignore_training_keys(ignored: IgnoredKeys) -> None:
     ignored.remove(TRAINING.kind, lambda name: any(fnmatchcase(name, pattern) for pattern in _TRAINING_KEYS))
 
 
-def _read_solver(merged: MergedSection, section: Section | MergedSection, prefixes: tuple[str, ...]) -> SolverSettings:
-    kind, values_given = _solver_keys((merged, section), prefixes)
-    keys = {key.name: key for key in _SOLVERS[kind]}
-    settings: dict[str, Any] = {"kind": kind, "learning_rate": keys["LearningRate"].default}
-    for bare, (name, source) in values_given.items():
+def _read_solver(merged: Section, section: Section, prefixes: tuple[str, ...]) -> SolverSettings:
+    kind, written = _solver_keys((merged, section), prefixes)
+    settings: dict[str, Any] = {"kind": kind, "learning_rate": _RATES[kind]}
+    for bare, (name, source) in written.items():
         where = source.where(name)
-        if bare in keys:
-            try:
-                value = keys[bare].read(name, source.text(name))[0]
-            except Unreadable as problem:
-                raise problem.error(where) from None
-            settings[_FIELDS[bare.lower()]] = int(value) if bare in _COUNTS else value
-        elif any(bare == key.name for known in _SOLVERS.values() for key in known):
+        if bare in _KEYS[kind]:
+            key, field = _FIELDS[bare]
+            settings[field.name] = field.metadata["read"](key.read_from(source, name))
+        elif bare in _FIELDS:
             section.document.ignored.add(_OTHER_SOLVER, name, where)
         elif section.document.is_first_time((where.file, where.line, name, "solver")):
             what = f"key '{name}' is unknown for the solver {kind}; it is ignored"
-            remedy = suggest(bare, list(keys), "remove it or check its spelling")
+            remedy = suggest(bare, _KEYS[kind], "remove it or check its spelling")
             log.warning("W102", what, where=where, remedy=remedy)
     if kind == "SGD":
         policy = settings.get("learning_rate_policy", SolverSettings.learning_rate_policy)
         for bare, policies in _POLICY_KEYS.items():
-            if bare in values_given and policy not in policies:
-                name, source = values_given[bare]
+            if bare in written and policy not in policies:
+                name, source = written[bare]
                 section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
     clamping = settings.get("clamping")
-    settings["clamping"] = _read_range(clamping, *values_given["Clamping"]) if clamping else None
+    settings["clamping"] = _read_range(clamping, *written["Clamping"]) if clamping else None
     return SolverSettings(**settings)
 
 
-def _solver_keys(
-    sources: tuple[MergedSection, Section | MergedSection], prefixes: tuple[str, ...]
-) -> tuple[str, dict[str, tuple[str, Section | MergedSection]]]:
+def _solver_keys(sources: tuple[Section, Section], prefixes: tuple[str, ...]) -> tuple[str, dict[str, tuple[str, Section]]]:
     """Return the type of a solver, and by bare name its keys, each with the section that has it."""
     kind, found = "SGD", {}
     for prefix, source in ((prefix, source) for prefix in prefixes for source in sources):
@@ -227,16 +193,16 @@ def _solver_keys(
     return kind, found
 
 
-def _solver_type(name: str, source: Section | MergedSection) -> str:
+def _solver_type(name: str, source: Section) -> str:
     # N2D2 names the classes of its solvers after where they run: SGDSolver_Frame and the like
     text = source.text(name).split("_")[0].removesuffix("Solver")
-    if text not in _SOLVERS:
+    if text not in _KEYS:
         what = f"{name}={source.text(name)} is not a solver"
-        raise N2D2Error("E122", what, where=source.where(name), remedy=f"give one of {', '.join(_SOLVERS)}")
+        raise N2D2Error("E122", what, where=source.where(name), remedy=f"give one of {', '.join(_KEYS)}")
     return text
 
 
-def _read_range(text: str, name: str, source: Section | MergedSection) -> tuple[float, float]:
+def _read_range(text: str, name: str, source: Section) -> tuple[float, float]:
     low, _colon, high = text.partition(":")
     try:
         limits = float(low), float(high)

@@ -95,7 +95,6 @@ _UNUSED_KEYS = {
 
 
 def _with_keys(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
-    """Return the schema with these keys rather than the entry for `pattern`."""
     others = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
     return replace(schema.extended(*keys), accepted=(*_SOLVERS, *others))
 
@@ -150,8 +149,7 @@ def has_quantized_training(document: Document) -> bool:
 def refuse_quantized_training(document: Document) -> None:
     """Refuse QAT keys outside of sections, and those of early versions of N2D2 in any section, used or not.
 
-    Raises:
-        N2D2Error: E242 with all names of keys, one error for each kind.
+    Raises E242 with all names of keys, one error for each kind.
     """
     errors = []
     for entry in (*QUANTIZED_ELSEWHERE, *QUANTIZED_ACTIVATION):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from n2d2py import log
 from n2d2py.contracts.ini.recipes import LayerRecipe
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import DamagedArray, marked_file_name, plain_file_name, read_npy, read_npz
+from n2d2py.ini.schema import Key, Kind, Values
 
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
 """Parameter roles in the graph by name in the files."""
@@ -52,11 +56,8 @@ class WeightStore:
 
         `rows`: number of weights of each output. Instead of <layer>_weights and <layer>_biases there may be one file
         <layer>.syntxt, with the weights of each output followed by its bias. `order`: axis of `initial` for each axis of the
-        stored array. The returned values are in stored order.
-
-        Raises:
-            N2D2Error: E421 missing, E422 unreadable or not numbers, E423 a wrong number of values or a wrong shape (axes of 1
-                aside), E424 values that are not finite.
+        stored array. The returned values are in stored order. Raises E421 if it is missing, E422 if it is unreadable, E423 for
+        another number of values or shape (axes of 1 aside), E424 for values that are not finite.
         """
         found = self._find(layer, name) or self._find_in_layer_file(layer, name, rows)
         if found is None and self.path is None:
@@ -75,7 +76,7 @@ class WeightStore:
             what = f"{source} contains {array.size} values, but layer '{layer}' requires {needed}"
             raise N2D2Error("E423", what, where=where, remedy="use the weights of this network")
         wanted = [initial.shape[axis] for axis in order] if order else initial.shape
-        if not _is_text(source) and _long_axes(array.shape) != _long_axes(wanted):
+        if not source.endswith(".syntxt") and _long_axes(array.shape) != _long_axes(wanted):
             what = f"{source} has shape {_text(array.shape)}, but layer '{layer}' requires {_text(wanted)}"
             remedy = "transpose the array into this axis order; WeightsExportFormat sets the order of the file"
             raise N2D2Error("E423", what, where=where, remedy=remedy)
@@ -87,7 +88,6 @@ class WeightStore:
         return array.astype(np.float32).reshape(initial.shape)
 
     def _find_in_layer_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
-        """Return the weights or biases of <layer>.syntxt; no biases if the file has only weights."""
         if self.path is None or name not in ("weights", "biases"):
             return None
         places = (self.path / f"{stem}.syntxt" for stem in _file_stems(layer))
@@ -128,16 +128,10 @@ class WeightStore:
 
 
 def _file_stems(layer: str) -> Iterator[str]:
-    """Yield the file names of a layer: first the marked one, which is unique to it."""
     yield marked_file_name(layer)
     plain = plain_file_name(layer)
     if len(plain.encode()) < _LONGEST_NAME:
         yield plain
-
-
-def _is_text(source: str) -> bool:
-    """True if an array is of a file with numbers but no shape."""
-    return source.endswith(".syntxt")
 
 
 def _long_axes(shape: Sequence[int]) -> tuple[int, ...]:
@@ -159,7 +153,6 @@ _READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def _read(file: Path, form: str) -> Any:
-    """Return the content of a file in one of the forms: an array, or arrays by name; E422 if it is unreadable."""
     reader, remedy = _READERS[form]
     try:
         return reader(file)
@@ -170,8 +163,7 @@ def _read(file: Path, form: str) -> Any:
 def open_weights(option: str | None, *, has_validation: bool, folder: Path, ignore_missing: bool) -> WeightStore:
     """Return the weights of `-w`: /dev/null for none, a folder or file; without -w, weights_validation or weights if present.
 
-    Raises:
-        N2D2Error: E420 if the path does not exist.
+    Raises E420 if the path does not exist.
     """
     if option == "/dev/null":
         return WeightStore(None)
@@ -186,3 +178,61 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
         remedy = "give a folder or .npz file, or use -w /dev/null"
         raise N2D2Error("E422", "no regular file", where=Location(option), remedy=remedy)
     return WeightStore(path, ignore_missing=ignore_missing)
+
+
+_TYPES = ("ConstantFiller", "NormalFiller", "UniformFiller", "HeFiller", "XavierFiller")
+
+_COUNTS = ("FanIn", "Average", "FanOut")
+_BLOCK = 1 << 20
+
+
+def filler_keys(role: str) -> tuple[Key, ...]:
+    """Return the filler keys of "Weights" or "Bias"."""
+    p = f"{role}Filler"
+    return (
+        Key(p, Kind.ENUM, None, "Filler type of the initial values.", _TYPES),
+        Key(f"{p}.Value", Kind.FLOAT, 0.0, "ConstantFiller: value."),
+        Key(f"{p}.Mean", Kind.FLOAT, 0.0, "NormalFiller: mean."),
+        Key(f"{p}.StdDev", Kind.FLOAT, 1.0, "NormalFiller: standard deviation.", minimum=0),
+        Key(f"{p}.Min", Kind.FLOAT, 0.0, "UniformFiller: lower bound."),
+        Key(f"{p}.Max", Kind.FLOAT, 1.0, "UniformFiller: upper bound."),
+        Key(f"{p}.VarianceNorm", Kind.ENUM, "FanIn", "HeFiller, XavierFiller: count used for normalization.", _COUNTS),
+        Key(f"{p}.Scaling", Kind.FLOAT, 1.0, "HeFiller, XavierFiller: scale factor."),
+        Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean, times the count of VarianceNorm."),
+        Key(f"{p}.Distribution", Kind.ENUM, "Uniform", "XavierFiller: distribution.", ("Uniform", "Normal")),
+    )
+
+
+def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: str) -> np.ndarray:
+    """Return a float32 array of `shape` (outputs first) from the section's filler; NormalFiller(0, 0.05) by default."""
+    p = f"{role}Filler"
+    generator = np.random.Generator(np.random.PCG64([seed, zlib.crc32(f"{name}/{role}".encode())]))
+    kind = values[p]
+    fan_in, fan_out = prod(shape[1:]), shape[0] * prod(shape[2:])
+    count = {"FanIn": fan_in, "FanOut": fan_out, "Average": (fan_in + fan_out) / 2}[values[f"{p}.VarianceNorm"]]
+    scaling = values[f"{p}.Scaling"]
+    if kind == "ConstantFiller":
+        return np.full(shape, values[f"{p}.Value"], np.float32)
+    if kind is None:
+        draw = partial(generator.normal, 0.0, 0.05)
+    elif kind == "NormalFiller":
+        draw = partial(generator.normal, values[f"{p}.Mean"], values[f"{p}.StdDev"])
+    elif kind == "UniformFiller":
+        draw = partial(generator.uniform, values[f"{p}.Min"], values[f"{p}.Max"])
+    elif kind == "HeFiller":
+        draw = partial(generator.normal, scaling * values[f"{p}.MeanNorm"] / count, scaling * np.sqrt(2.0 / count))
+    elif values[f"{p}.Distribution"] == "Normal":
+        draw = partial(generator.normal, 0.0, scaling * np.sqrt(1.0 / count))
+    else:
+        bound = scaling * np.sqrt(3.0 / count)
+        draw = partial(generator.uniform, -bound, bound)
+    return _draw_blocks(draw, shape)
+
+
+def _draw_blocks(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Return a float32 array drawn block by block, which avoids a float64 copy of a large layer."""
+    result = np.empty(prod(shape), np.float32)
+    for first in range(0, result.size, _BLOCK):
+        block = result[first : first + _BLOCK]
+        block[:] = draw(block.size)
+    return result.reshape(shape)

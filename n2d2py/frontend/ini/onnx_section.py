@@ -6,19 +6,17 @@ from math import prod
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.contracts.ini.fillers import fill, filler_keys
 from n2d2py.contracts.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
 from n2d2py.contracts.ini.quantizers import load_trained_weights, quantize_output
 from n2d2py.contracts.ini.recipes import read_recipe
 from n2d2py.contracts.ini.trained import warn_about_unused_quantizer_keys, with_trained_activation, with_trained_weights
-from n2d2py.contracts.ini.weights import ROLES, WeightStore
+from n2d2py.contracts.ini.weights import ROLES, WeightStore, fill, filler_keys
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import require
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.ini.document import Document, Section
+from n2d2py.ini.document import Document, Section, resolve_path
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
 from n2d2py.ini.params import PRECISION_KEYS
-from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 
 _TEXTS = """

@@ -7,9 +7,8 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.graph import Graph
-from n2d2py.ini.document import Document, Section, wildcard_match
+from n2d2py.ini.document import Document, Section, resolve_path, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
-from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
 from n2d2py.targets.target import ScoreTarget
 
