@@ -116,7 +116,6 @@ private:
     VkFence fence_ = VK_NULL_HANDLE;
     std::vector<Segment> segments_;
 
-    // ---- memory ----------------------------------------------------------------------------------
     int createBuffers() {
         const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
         const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -177,7 +176,6 @@ private:
         return status;
     }
 
-    // ---- pipelines -------------------------------------------------------------------------------
     int createPipelines() {
         const VkDescriptorSetLayoutBinding bindings[2] = {
             {0, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
@@ -245,7 +243,6 @@ private:
                                                                                                                   NoPipeline;
     }
 
-    // ---- commands --------------------------------------------------------------------------------
     static void begin(VkCommandBuffer commands) {
         const VkCommandBufferBeginInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, 0, nullptr};
         vkBeginCommandBuffer(commands, &info);
