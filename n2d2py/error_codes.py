@@ -118,7 +118,7 @@ E314: ONNX node that does not conform to its operator | export the model again, 
 E315: AIMET encodings that are invalid or belong to another model | export the model and its encodings again
 E316: States or Constants that do not match inputs and outputs of the model | follow the message
 E317: shape inference that exceeds its time or memory limit | export the model again
-E320: missing package onnx or onnxruntime | pip install 'n2d2py[onnx]'
+E320: missing package onnx, onnxruntime or cv2 (OpenCV) | pip install 'n2d2py[onnx]' or 'n2d2py[opencv]'
 E321: file that ONNX Runtime cannot run | check it with onnx.checker
 E401: missing or unreadable data | correct DataPath, or the path in the option
 E402: damaged data file, or one of another format | download or write the file again

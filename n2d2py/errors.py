@@ -133,10 +133,11 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return by_lower[matches[0]] if matches else None
 
 
-def require(package: str, what: str, extra: str) -> None:
+def require(package: str, what: str, extra: str, where: Location | None = None) -> None:
     """Raise E320 if a package that `what` requires, part of an extra of this one, is not installed."""
     if find_spec(package) is None:
-        raise N2D2Error("E320", f"{what} requires the package {package}", remedy=f"pip install 'n2d2py[{extra}]'")
+        remedy = f"pip install 'n2d2py[{extra}]'"
+        raise N2D2Error("E320", f"{what} requires the package {package}", where=where, remedy=remedy)
 
 
 def suggest(word: str, known: Iterable[str], otherwise: str = "", form: str = "'{}'") -> str:

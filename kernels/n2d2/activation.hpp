@@ -21,8 +21,7 @@
 // `Parameters` is a struct of the layer with the static functions low(), high(), slope(), alpha(), threshold(),
 // below(), above(), gain(), shift(), rate() that the function reads. T may be a vector in the functions that are
 // `OfVectors` (float_functions.hpp).
-#ifndef N2D2_ACTIVATION_HPP
-#define N2D2_ACTIVATION_HPP
+#pragma once
 
 #include <cmath>
 #include <type_traits>
@@ -178,5 +177,3 @@ struct OnVectors<F<T, Parameters...>, V> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_ACTIVATION_HPP

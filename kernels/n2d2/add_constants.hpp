@@ -6,8 +6,7 @@
 // Config: planes Input, Output, of one pixel; Constants, a divisor of their size; for integers types Sum, Terms (with these numbers),
 // Epilogue, Isa.
 // The output lies apart from the input.
-#ifndef N2D2_ADD_CONSTANTS_HPP
-#define N2D2_ADD_CONSTANTS_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/pointwise.hpp"
@@ -51,5 +50,3 @@ N2D2_INLINE void addShifted(const unsigned char* in, unsigned char* out, const C
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ADD_CONSTANTS_HPP

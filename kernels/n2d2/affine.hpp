@@ -4,8 +4,7 @@
 //
 // Sums are in Cfg::Sum. Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum Serial, Reverse.
 // May be in place (pointwise.hpp).
-#ifndef N2D2_AFFINE_HPP
-#define N2D2_AFFINE_HPP
+#pragma once
 
 #include "n2d2/pointwise.hpp"
 
@@ -53,5 +52,3 @@ struct Affine {
 N2D2_LAYER(affine, Affine<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_AFFINE_HPP

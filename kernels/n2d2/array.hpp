@@ -5,10 +5,8 @@
 //   Axis<Size, A, B, C, Next>   for i < Size, the loop Next inside; one step moves the operands by A, B and C elements
 //   AxisEnd                     the body: f(a, b, c, o) with the elements' positions, o counting the bodies
 //   TakeAxis<Size, Table, Next> the operand moves to Table[i]; where that is negative, f.fill(o, n) gets n elements
-#ifndef N2D2_ARRAY_HPP
-#define N2D2_ARRAY_HPP
+#pragma once
 
-#include <cstring>
 #include <type_traits>
 
 #include "n2d2/parallel.hpp"
@@ -135,5 +133,3 @@ struct MaskedElements {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_HPP

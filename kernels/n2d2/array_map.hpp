@@ -2,8 +2,7 @@
 //
 // Config: type Axes, Function; plane Output. Operands are elements of planes, or constant arrays. Input and output are
 // disjoint.
-#ifndef N2D2_ARRAY_MAP_HPP
-#define N2D2_ARRAY_MAP_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -165,52 +164,29 @@ struct Where {
 }  // namespace maps
 
 template <class Cfg, class A>
-struct MapOne {
-    typedef typename Cfg::Output::Type R;
-    const A* a;
-    R* out;
-    N2D2_INLINE void operator()(long i, long, long, long o) const { out[o] = Cfg::Function::template apply<R>(a[i]); }
-};
-
-template <class Cfg, class A, class B>
-struct MapTwo {
-    typedef typename Cfg::Output::Type R;
-    const A* a;
-    const B* b;
-    R* out;
-    N2D2_INLINE void operator()(long i, long j, long, long o) const { out[o] = Cfg::Function::template apply<R>(a[i], b[j]); }
-};
-
-template <class Cfg, class A, class B, class C>
-struct MapThree {
-    typedef typename Cfg::Output::Type R;
-    const A* a;
-    const B* b;
-    const C* c;
-    R* out;
-    N2D2_INLINE void operator()(long i, long j, long k, long o) const {
-        out[o] = Cfg::Function::template apply<R>(a[i], b[j], c[k]);
-    }
-};
-
-template <class Cfg, class A>
 N2D2_INLINE void arrayMap(const A* a, unsigned char* out) {
-    const MapOne<Cfg, A> body = {a, elements<typename Cfg::Output>(out)};
+    typedef typename Cfg::Output::Type R;
+    R* const to = elements<typename Cfg::Output>(out);
+    const auto body = [=](long i, long, long, long o) N2D2_INLINE_LAMBDA { to[o] = Cfg::Function::template apply<R>(a[i]); };
     Cfg::Axes::run(body, 0, 0, 0, 0);
 }
 
 template <class Cfg, class A, class B>
 N2D2_INLINE void arrayMap(const A* a, const B* b, unsigned char* out) {
-    const MapTwo<Cfg, A, B> body = {a, b, elements<typename Cfg::Output>(out)};
+    typedef typename Cfg::Output::Type R;
+    R* const to = elements<typename Cfg::Output>(out);
+    const auto body = [=](long i, long j, long, long o)
+                          N2D2_INLINE_LAMBDA { to[o] = Cfg::Function::template apply<R>(a[i], b[j]); };
     Cfg::Axes::run(body, 0, 0, 0, 0);
 }
 
 template <class Cfg, class A, class B, class C>
 N2D2_INLINE void arrayMap(const A* a, const B* b, const C* c, unsigned char* out) {
-    const MapThree<Cfg, A, B, C> body = {a, b, c, elements<typename Cfg::Output>(out)};
+    typedef typename Cfg::Output::Type R;
+    R* const to = elements<typename Cfg::Output>(out);
+    const auto body = [=](long i, long j, long k, long o)
+                          N2D2_INLINE_LAMBDA { to[o] = Cfg::Function::template apply<R>(a[i], b[j], c[k]); };
     Cfg::Axes::run(body, 0, 0, 0, 0);
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_MAP_HPP

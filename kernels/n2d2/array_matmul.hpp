@@ -3,8 +3,7 @@
 //   arrayMatMul  out[...][m][n] = scale * sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
 //   arrayConvPool   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
 //                 maximum, its position, average, p-norm. What lies outside the input is left out.
-#ifndef N2D2_ARRAY_MATMUL_HPP
-#define N2D2_ARRAY_MATMUL_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -30,15 +29,12 @@ struct ProductTile {
     template <int Rows, int Columns>
     static N2D2_INLINE void run(const A* left, const B* right, double factor, R* to) {
         W total[Rows][Columns] = {};
-        for (long k = 0; k < K; ++k) {
-            N2D2_UNROLL
-            for (int i = 0; i < Rows; ++i) {
+        for (long k = 0; k < K; ++k)
+            N2D2_UNROLL_FOR(i, Rows) {
                 const W x = static_cast<W>(left[i * LM + k * LK]);
-                N2D2_UNROLL
-                for (int j = 0; j < Columns; ++j)
+                N2D2_UNROLL_FOR(j, Columns)
                     total[i][j] = widePlus(total[i][j], productOf<R>(x, static_cast<W>(right[k * RK + j * RN])));
             }
-        }
         for (int i = 0; i < Rows; ++i)
             for (int j = 0; j < Columns; ++j)
                 to[i * OM + j * ON] = static_cast<R>(scaledSum(total[i][j], factor));
@@ -55,31 +51,18 @@ struct ProductTile {
     }
 };
 
-template <int M, int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
-struct ProductBody {
-    const A* a;
-    const B* b;
-    double scale;
-    R* out;
-    N2D2_INLINE void operator()(long i, long j, long o, long) const {
-        typedef ProductTile<K, LM, LK, RK, RN, OM, ON, A, B, R> Tile;
-        constexpr int Rows = RN == 1 && M >= 4 ? 4 : 1, Tail = M % Rows;
-        const A* const left = a + i;
-        const B* const right = b + j;
-        R* const to = out + o;
-        const double factor = scale;
-        Loop<static_cast<long>(M) * K * N, (M > 1)>::run(M / Rows, [=](int block) N2D2_INLINE_LAMBDA {
-            const long m = static_cast<long>(block) * Rows;
-            Tile::template rows<Rows, N>(left + m * LM, right, factor, to + m * OM);
-        });
-        if (Tail > 0)
-            Tile::template rows<Tail == 0 ? 1 : Tail, N>(left + (M - Tail) * LM, right, factor, to + (M - Tail) * OM);
-    }
-};
-
 template <class Axes, int M, int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
 N2D2_INLINE void arrayMatMul(const A* a, const B* b, double scale, R* out) {
-    const ProductBody<M, K, N, LM, LK, RK, RN, OM, ON, A, B, R> body = {a, b, scale, out};
+    typedef ProductTile<K, LM, LK, RK, RN, OM, ON, A, B, R> Tile;
+    constexpr int Rows = RN == 1 && M >= 4 ? 4 : 1, Tail = M % Rows;
+    const auto body = [=](long i, long j, long o, long) N2D2_INLINE_LAMBDA {
+        Loop<static_cast<long>(M) * K * N, (M > 1)>::run(M / Rows, [=](int block) N2D2_INLINE_LAMBDA {
+            const long m = static_cast<long>(block) * Rows;
+            Tile::template rows<Rows, N>(a + i + m * LM, b + j, scale, out + o + m * OM);
+        });
+        if (Tail > 0)
+            Tile::template rows<Tail == 0 ? 1 : Tail, N>(a + i + (M - Tail) * LM, b + j, scale, out + o + (M - Tail) * OM);
+    };
     Axes::run(body, 0, 0, 0, 0);
 }
 
@@ -120,16 +103,6 @@ N2D2_INLINE void windowLoop(const Body& body) {
     });
 }
 
-template <class T, class W, class A, class B>
-struct WindowProduct {
-    const A* in;
-    const B* weights;
-    W total;
-    N2D2_INLINE void operator()(long at, long tap) {
-        total = widePlus(total, productOf<T>(static_cast<W>(in[at]), static_cast<W>(weights[tap])));
-    }
-};
-
 template <class Cfg, class A, class B, class R>
 N2D2_INLINE void arrayConvolution(const A* in, const B* weights, R* out) {
     typedef typename WideType<R>::Type W;
@@ -138,14 +111,16 @@ N2D2_INLINE void arrayConvolution(const A* in, const B* weights, R* out) {
     constexpr long taps = static_cast<long>(Cfg::KernelD) * Cfg::KernelH * Cfg::KernelW;
     windowLoop<Cfg>([=](int n, int o, int d, int y, int x, long at) N2D2_INLINE_LAMBDA {
         const int group = o / (outputs / groups);
-        WindowProduct<R, W, A, B> sum = {in + (static_cast<long>(n) * groups + group) * depth * plane,
-                                         weights + static_cast<long>(o) * depth * taps, W(0)};
-        for (int c = 0; c < depth; ++c) {
-            windowTaps<Cfg>(d, y, x, sum);
-            sum.in += plane;
-            sum.weights += taps;
+        const A* channel = in + (static_cast<long>(n) * groups + group) * depth * plane;
+        const B* w = weights + static_cast<long>(o) * depth * taps;
+        W total = W(0);
+        for (int c = 0; c < depth; ++c, channel += plane, w += taps) {
+            const auto add = [&](long i, long tap) N2D2_INLINE_LAMBDA {
+                total = widePlus(total, productOf<R>(static_cast<W>(channel[i]), static_cast<W>(w[tap])));
+            };
+            windowTaps<Cfg>(d, y, x, add);
         }
-        out[at] = static_cast<R>(sum.total);
+        out[at] = static_cast<R>(total);
     });
 }
 
@@ -241,5 +216,3 @@ N2D2_INLINE void arrayPool(const A* in, R* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_MATMUL_HPP

@@ -7,8 +7,7 @@
 //   arrayScatter  out[index of j][i] = combined with update[j][i], in order
 //
 // Indices below 0 count from the end; those outside are held at the nearest line. Input and output are disjoint.
-#ifndef N2D2_ARRAY_MOVE_HPP
-#define N2D2_ARRAY_MOVE_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/output.hpp"
@@ -110,5 +109,3 @@ N2D2_INLINE void arrayScatter(const T* in, const I* indices, const T* updates, T
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_MOVE_HPP

@@ -5,8 +5,7 @@
 //   arrayNorm         (x - mean) / (sqrt(variance + epsilon) + added) of Outer lines of Inner elements, Affine: times gains plus shifts; with
 //                     Power 1 the mean of |x - mean| replaces the root, with Summed the sum replaces each mean of powers; Part 1: the mean, Part 2: what the differences are multiplied by
 //   arrayInterpolate  out[o][j][i] = sum over t of weights[j][t] * in[o][positions[j][t]][i]
-#ifndef N2D2_ARRAY_NORM_HPP
-#define N2D2_ARRAY_NORM_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -199,5 +198,3 @@ N2D2_INLINE void arrayInterpolate(const T* in, const std::int32_t* positions, co
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_NORM_HPP

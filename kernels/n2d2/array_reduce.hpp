@@ -2,8 +2,7 @@
 //
 // Sums are made in double (of integers in 64 bits) from the first element to the last. Config: planes Input, Output;
 // types Kept, Reduced (loops, array.hpp), Function.
-#ifndef N2D2_ARRAY_REDUCE_HPP
-#define N2D2_ARRAY_REDUCE_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -101,62 +100,42 @@ struct ArgMinLast : Position<T, false, true> {};
 
 }  // namespace reductions
 
-template <class T, class F>
-struct ReduceBody {
-    const T* in;
-    F& f;
-    N2D2_INLINE void operator()(long a, long, long, long o) const { f.take(in[a], o); }
-};
-
-template <class T>
-struct ExponentialSum {
-    const T* in;
-    double highest, total;
-    N2D2_INLINE void operator()(long a, long, long, long) { total = total + exact::exp(static_cast<double>(in[a]) - highest); }
-};
-
+// Takes all elements that a result depends on, from the one at `first` on.
 template <class Cfg, class F>
-struct ReduceAll {
-    typedef typename Cfg::Input::Type T;
-    typedef typename Cfg::Output::Type R;
-    const T* in;
-    R* out;
-    N2D2_INLINE void operator()(long a, long, long, long o) const {
-        F f;
-        const ReduceBody<T, F> body = {in, f};
-        Cfg::Reduced::run(body, a, 0, 0, 0);
-        out[o] = static_cast<R>(f.value(static_cast<long>(Cfg::Reduced::Count)));
-    }
-};
-
-template <class Cfg>
-struct LogSumExpAll {
-    typedef typename Cfg::Input::Type T;
-    typedef typename Cfg::Output::Type R;
-    const T* in;
-    R* out;
-    N2D2_INLINE void operator()(long a, long, long, long o) const {
-        reductions::Max<T> top;
-        const ReduceBody<T, reductions::Max<T> > body = {in, top};
-        Cfg::Reduced::run(body, a, 0, 0, 0);
-        const double highest = static_cast<double>(top.value(0));
-        const bool finite = highest - highest == 0.0;
-        ExponentialSum<T> sum = {in, finite ? highest : 0.0, 0.0};
-        Cfg::Reduced::run(sum, a, 0, 0, 0);
-        out[o] = static_cast<R>(exact::log(sum.total) + sum.highest);
-    }
-};
+N2D2_INLINE void takeReduced(const typename Cfg::Input::Type* in, long first, F& f) {
+    const auto take = [&](long a, long, long, long o) N2D2_INLINE_LAMBDA { f.take(in[a], o); };
+    Cfg::Reduced::run(take, first, 0, 0, 0);
+}
 
 template <class Cfg>
 N2D2_INLINE void arrayReduce(const unsigned char* in, unsigned char* out) {
-    const ReduceAll<Cfg, typename Cfg::Function> body = {elements<typename Cfg::Input>(in),
-                                                         elements<typename Cfg::Output>(out)};
+    typedef typename Cfg::Output::Type R;
+    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
+    R* const to = elements<typename Cfg::Output>(out);
+    const auto body = [=](long a, long, long, long o) N2D2_INLINE_LAMBDA {
+        typename Cfg::Function f;
+        takeReduced<Cfg>(from, a, f);
+        to[o] = static_cast<R>(f.value(static_cast<long>(Cfg::Reduced::Count)));
+    };
     Cfg::Kept::run(body, 0, 0, 0, 0);
 }
 
 template <class Cfg>
 N2D2_INLINE void arrayLogSumExp(const unsigned char* in, unsigned char* out) {
-    const LogSumExpAll<Cfg> body = {elements<typename Cfg::Input>(in), elements<typename Cfg::Output>(out)};
+    typedef typename Cfg::Input::Type T;
+    typedef typename Cfg::Output::Type R;
+    const T* const from = elements<typename Cfg::Input>(in);
+    R* const to = elements<typename Cfg::Output>(out);
+    const auto body = [=](long a, long, long, long o) N2D2_INLINE_LAMBDA {
+        reductions::Max<T> top;
+        takeReduced<Cfg>(from, a, top);
+        const double largest = static_cast<double>(top.value(0)), highest = largest - largest == 0.0 ? largest : 0.0;
+        double total = 0.0;
+        const auto add = [&](long i, long, long, long)
+                             N2D2_INLINE_LAMBDA { total = total + exact::exp(static_cast<double>(from[i]) - highest); };
+        Cfg::Reduced::run(add, a, 0, 0, 0);
+        to[o] = static_cast<R>(exact::log(total) + highest);
+    };
     Cfg::Kept::run(body, 0, 0, 0, 0);
 }
 
@@ -208,5 +187,3 @@ N2D2_INLINE void arrayCumSum(const T* in, T* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ARRAY_REDUCE_HPP

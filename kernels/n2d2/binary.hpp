@@ -1,6 +1,5 @@
 // Constants that the assembler reads from files, for compilers that understand GCC's assembly.
-#ifndef N2D2_BINARY_HPP
-#define N2D2_BINARY_HPP
+#pragma once
 
 #if !defined(__GNUC__) || !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "no constants from files here: export with WeightsFormat=string"
@@ -34,5 +33,3 @@
             "\n.balign " #alignment "\n" N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol ":\n.incbin \"" folder "/" file \
                                                                                    "\"\n" N2D2_OBJECT(symbol) ".text")
 #define N2D2_BINARY(symbol, alignment, file) N2D2_BINARY_AT(symbol, alignment, N2D2_PARAMETERS, file)
-
-#endif  // N2D2_BINARY_HPP

@@ -16,8 +16,7 @@
 // WeightBase.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
 // those that lines <= y read are.
-#ifndef N2D2_CONVOLUTION_HPP
-#define N2D2_CONVOLUTION_HPP
+#pragma once
 
 #include "n2d2/dot.hpp"
 #include "n2d2/line_order.hpp"
@@ -32,23 +31,16 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Convolution {
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Epilogue Epilogue;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
     typedef typename WindowOf<In, Weight, Sum>::Type Element;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = static_cast<int>(Input::Channels) / Cfg::Groups,   // inputs of an output
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,  // outputs of a group
+        C = int(Input::Channels) / Cfg::Groups,   // inputs of an output
+        O = int(Output::Channels) / Cfg::Groups,  // outputs of a group
         K = KH * KW * C,
-        H = Input::Height,
-        W = Input::Width,
-        Pixels = Output::Width,
         Most =
             int(Packing::Bits) == 0 || K <= 128 ? 32 : largest(4, 1024 / K * 4),  // 4 KB of unpacked weights, or four outputs
         Tile = least(int(O), int(Most)),
@@ -56,11 +48,11 @@ struct Convolution {
         LastTile = O - (Tiles - 1) * Tile,
         Extent = (KW - 1) * Cfg::DilationWidth + 1,
         InPlace = sizeof(Element) == sizeof(In) && KH == 1 && KW == 1 && Cfg::PadTop <= 0 && Cfg::PadLeft <= 0 &&
-                  (static_cast<int>(Output::Height) - 1) * Cfg::StrideHeight - Cfg::PadTop < H &&
-                  (static_cast<int>(Output::Width) - 1) * Cfg::StrideWidth - Cfg::PadLeft < W,
-        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
+                  (int(OH) - 1) * Cfg::StrideHeight - Cfg::PadTop < int(H) &&
+                  (int(OW) - 1) * Cfg::StrideWidth - Cfg::PadLeft < int(W),
+        Run = int(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
     };
-    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 && static_cast<int>(Output::Channels) % Cfg::Groups == 0,
+    static_assert(int(Input::Channels) % Cfg::Groups == 0 && int(Output::Channels) % Cfg::Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     // Elements [channel, channel + C) of KW positions of one input line, from column x on.
@@ -129,7 +121,7 @@ struct Convolution {
         int x = 0;
         alignas(4) alignas(Element) Element buffer[InPlace ? 1 : 2 * K];
         Sum sums[Count], sumsY[Count];
-        for (; x + 2 <= Pixels; x += 2) {
+        for (; x + 2 <= OW; x += 2) {
             const Element* const first = window(rows, x, channel, buffer);
             const Element* const second = window(rows, x + 1, channel, buffer + (InPlace ? 0 : int(K)));
             for (int o = 0; o < Count; ++o)
@@ -138,7 +130,7 @@ struct Convolution {
             store<Epilogue, Count>(sums, output, out + x * Output::Stride + output);
             store<Epilogue, Count>(sumsY, output, out + (x + 1) * Output::Stride + output);
         }
-        if (x < Pixels) {
+        if (x < OW) {
             const Element* const only = window(rows, x, channel, buffer);
             for (int o = 0; o < Count; ++o)
                 sums[o] = bias[output + o];
@@ -150,7 +142,7 @@ struct Convolution {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr int pieces = int(Cfg::Groups) * int(Tiles);
-        LayerTasks<Cfg, pieces, static_cast<long>(K) * Tile * Pixels, WindowOrder<Cfg> >::run(
+        LayerTasks<Cfg, pieces, static_cast<long>(K) * Tile * OW, WindowOrder<Cfg> >::run(
             rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
                 const In* taps[KH];
                 windowRows<Cfg>(in, y, taps);
@@ -191,5 +183,3 @@ struct Convolution<Cfg, RealVectors> : PanelConvolution<Cfg, floats::Microkernel
 #endif
 #define N2D2_BIND_CONVOLUTION
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_CONVOLUTION_HPP

@@ -4,8 +4,7 @@
 //   out[y][x][c] = Epilogue(in[y][x][c])
 //
 // Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse. May be in place (pointwise.hpp).
-#ifndef N2D2_COPY_HPP
-#define N2D2_COPY_HPP
+#pragma once
 
 #include "n2d2/pointwise.hpp"
 
@@ -39,5 +38,3 @@ struct Copy {
 N2D2_LAYER(copy, Copy<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_COPY_HPP

@@ -3,10 +3,7 @@
 // Config: types Value of the stored values, and State: std::int32_t label, score, top[Top] of label and score, wait, count, next, and
 // history[Average * Classes]; enum Classes, Sigmoid, Softmax, Top, Average, Threshold, Release, Hold; static function score() that returns
 // a FixedScale or a RealScale, and tables of 257 entries, null where they are not used: sigmoid() and powers().
-#ifndef N2D2_DECISIONS_HPP
-#define N2D2_DECISIONS_HPP
-
-#include <cstdint>
+#pragma once
 
 #include "n2d2/fixed_scale.hpp"
 
@@ -110,5 +107,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_DECISIONS_HPP

@@ -12,8 +12,7 @@
 // Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight,
 // StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, Serial, Reverse.
 // Line order: out line y is stored while all in lines that it or a later one (with Reverse: an earlier one) gathers are intact.
-#ifndef N2D2_DECONVOLUTION_HPP
-#define N2D2_DECONVOLUTION_HPP
+#pragma once
 
 #include "n2d2/dot.hpp"
 #include "n2d2/output.hpp"
@@ -34,9 +33,7 @@ N2D2_INLINE int sourceOf(int position, int tap) {
 // The input positions whose products make an output position.
 template <class Cfg>
 struct DeconvolutionTaps {
-    typedef typename Cfg::Input Input;
-    typedef typename Input::Type In;
-    enum : int { KH = Cfg::KernelHeight, H = Input::Height, W = Input::Width };
+    N2D2_WINDOWS(Cfg);
 
     // rows[u]: the input line that kernel line u brings to output line y, null when there is none.
     static N2D2_INLINE void rowsOf(const unsigned char* in, int y, const In** rows) {
@@ -58,11 +55,11 @@ struct DenseProducts {
     typedef typename Cfg::Sum Sum;
     enum : int {
         Groups = Cfg::Groups,
-        C = static_cast<int>(Cfg::Input::Channels) / Groups,   // inputs of an output
-        O = static_cast<int>(Cfg::Output::Channels) / Groups,  // outputs of a group
-        K = Cfg::KernelHeight * Cfg::KernelWidth * C           // products of an output
+        C = int(Cfg::Input::Channels) / Groups,       // inputs of an output
+        O = int(Cfg::Output::Channels) / Groups,      // outputs of a group
+        K = Cfg::KernelHeight * Cfg::KernelWidth * C  // products of an output
     };
-    static_assert(static_cast<int>(Cfg::Input::Channels) % Groups == 0 && static_cast<int>(Cfg::Output::Channels) % Groups == 0,
+    static_assert(int(Cfg::Input::Channels) % Groups == 0 && int(Cfg::Output::Channels) % Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     template <int Count>
@@ -85,8 +82,7 @@ struct ChannelProducts {
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     enum : int { Groups = 1, O = Cfg::Input::Channels, K = Cfg::KernelHeight * Cfg::KernelWidth };
-    static_assert(static_cast<int>(O) == static_cast<int>(Cfg::Output::Channels),
-                  "a depthwise convolution keeps the number of channels");
+    static_assert(static_cast<int>(O) == int(Cfg::Output::Channels), "a depthwise convolution keeps the number of channels");
 
     template <int Count>
     static N2D2_INLINE void add(const In* pixel, int output, int position, const Weight* weights, Sum* sums) {
@@ -99,24 +95,15 @@ struct ChannelProducts {
 
 template <class Cfg, class Products>
 struct TransposedConvolution {
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
     typedef DeconvolutionTaps<Cfg> Taps;
 
-    enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        O = Products::O,
-        Pixels = Output::Width,
-        Tile = least(int(O), 32),
-        Tiles = (O + Tile - 1) / Tile,
-        LastTile = O - (Tiles - 1) * Tile
-    };
+    enum : int { O = Products::O, Tile = least(int(O), 32), Tiles = (O + Tile - 1) / Tile, LastTile = O - (Tiles - 1) * Tile };
 
     template <int Count>
     static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Weight* weights, const Sum* bias) {
-        for (int x = 0; x < Pixels; ++x) {
+        for (int x = 0; x < OW; ++x) {
             Sum sums[Count];
             for (int o = 0; o < Count; ++o)
                 sums[o] = bias[output + o];
@@ -128,13 +115,13 @@ struct TransposedConvolution {
                     if (rows[u])
                         Products::template add<Count>(rows[u] + column * Input::Stride, output, u * KW + v, weights, sums);
             }
-            store<typename Cfg::Epilogue, Count>(sums, output, out + x * Output::Stride + output);
+            store<Epilogue, Count>(sums, output, out + x * Output::Stride + output);
         }
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
                                 const Rows& lines = Rows::all<Output>()) {
-        LayerTasks<Cfg, int(Products::Groups) * Tiles, static_cast<long>(Products::K) * Tile * Pixels>::run(
+        LayerTasks<Cfg, int(Products::Groups) * Tiles, static_cast<long>(Products::K) * Tile * OW>::run(
             lines, [=](int y, int index) N2D2_INLINE_LAMBDA {
                 const In* rows[KH];
                 Taps::rowsOf(in, y, rows);
@@ -152,5 +139,3 @@ N2D2_LAYER(deconvolution, TransposedConvolution<Cfg, DenseProducts<Cfg> >)
 N2D2_LAYER(deconvolutionDepthwise, TransposedConvolution<Cfg, ChannelProducts<Cfg> >)
 
 }  // namespace n2d2
-
-#endif  // N2D2_DECONVOLUTION_HPP

@@ -6,8 +6,7 @@
 // with depth(i, j, c) = (i * Block + j) * C + c, or with ChannelsFirst c * Block * Block + i * Block + j, C being the
 // channels of the side with more pixels. Input and output are disjoint.
 // Config: planes Input, Output; types Epilogue, Isa; enum Block, ChannelsFirst.
-#ifndef N2D2_DEPTH_TO_SPACE_HPP
-#define N2D2_DEPTH_TO_SPACE_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -56,5 +55,3 @@ N2D2_INLINE void spaceToDepth(const unsigned char* in, unsigned char* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_DEPTH_TO_SPACE_HPP

@@ -5,8 +5,7 @@
 // in, out: planes in HWC with equal Channels. weights: HWC, so that the innermost loop runs over channels in
 // memory order and vectorises. Positions outside the input hold InputZero: they are skipped when it
 // is 0. Config and line order as in convolution.hpp, Groups = Channels.
-#ifndef N2D2_DEPTHWISE_HPP
-#define N2D2_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/half.hpp"
 #include "n2d2/line_order.hpp"
@@ -19,23 +18,17 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Depthwise {
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Epilogue Epilogue;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         C = Input::Channels,
-        W = Input::Width,
         Tile = C < 32 ? int(C) : 32,
         Tiles = (C + Tile - 1) / Tile,
         LastTile = C - (Tiles - 1) * Tile,
         Extent = (KW - 1) * Cfg::DilationWidth + 1
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "a depthwise convolution keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "a depthwise convolution keeps the number of channels");
 
     template <int Count>
     static N2D2_INLINE void add(const In* x, const Weight* w, Sum* sums) {
@@ -93,7 +86,7 @@ struct Depthwise {
     // Calls pixel(x, whether no tap of its window is outside of the input) for the pixels of a line.
     template <class Pixel>
     static N2D2_INLINE void pixels(const In* const* rows, const Pixel& pixel) {
-        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, all = Output::Width;
+        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, all = OW;
         constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
         constexpr int begin = least(all, pad > 0 ? (pad + stride - 1) / stride : 0);
         constexpr int end = largest(begin, least(all, last < 0 ? 0 : last / stride + 1));
@@ -121,7 +114,7 @@ struct Depthwise {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
+        constexpr long work = static_cast<long>(KH) * KW * Tile * OW;
         LayerTasks<Cfg, Tiles, work, WindowOrder<Cfg> >::run(rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             const In* taps[KH];
             windowRows<Cfg>(in, y, taps);
@@ -142,5 +135,3 @@ N2D2_LAYER(depthwise, Depthwise<Cfg>)
 #endif
 #define N2D2_BIND_DEPTHWISE
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_DEPTHWISE_HPP

@@ -1,6 +1,5 @@
 // Constants in other orders than those that the export holds: files that the build makes (dnn/derive.cpp).
-#ifndef N2D2_DERIVED_HPP
-#define N2D2_DERIVED_HPP
+#pragma once
 
 #include "n2d2/binary.hpp"
 
@@ -20,5 +19,3 @@
 #define N2D2_DERIVED_BINARY(symbol, alignment, file) \
     static_assert(false, "the build makes the constants of portable kernels: DERIVE=1, or export with SIMD=none")
 #endif
-
-#endif  // N2D2_DERIVED_HPP

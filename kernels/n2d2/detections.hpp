@@ -7,10 +7,7 @@
 // of a box to the next), BoxFirst, ScoreFirst (elements before the first), Centered, RowsFirst, Anchors, Logits, Objectness, Labelled, Threshold, Overlap; static functions x(), y(),
 // growth(), score(), label() that return a FixedScale or a RealScale, and tables, null where they are not used: anchors(), four values of
 // each box; powers() and sigmoid(), 257 entries.
-#ifndef N2D2_DETECTIONS_HPP
-#define N2D2_DETECTIONS_HPP
-
-#include <cstdint>
+#pragma once
 
 #include "n2d2/fixed_scale.hpp"
 
@@ -170,5 +167,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_DETECTIONS_HPP

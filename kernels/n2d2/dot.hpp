@@ -6,10 +6,7 @@
 // Integer sums are exact in any order: the compiler may use its dot product instructions. Floating-point
 // sums are split into a fixed number of partial sums where the target has vectors, because a compiler must not
 // reorder them itself. Weights are of the type of the sums, or halves (n2d2/half.hpp).
-#ifndef N2D2_DOT_HPP
-#define N2D2_DOT_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/half.hpp"
 #include "n2d2/steady.hpp"
@@ -45,20 +42,13 @@ struct Dot<Sum, true> {
     static N2D2_INLINE void add(int count, const In* const (&x)[Pixels], const Weight* w, int pitch,
                                 Sum* const (&sums)[Pixels]) {
         Sum total[Pixels][Outputs] = {};
-        for (int k = 0; k < count; ++k) {
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
-                N2D2_UNROLL
-                for (int o = 0; o < Outputs; ++o)
+        for (int k = 0; k < count; ++k)
+            N2D2_UNROLL_FOR(p, Pixels)
+                N2D2_UNROLL_FOR(o, Outputs)
                     total[p][o] += multiply(x[p][k], w[o * pitch + k]);
-            }
-        }
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int o = 0; o < Outputs; ++o)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(o, Outputs)
                 sums[p][o] += total[p][o];
-        }
     }
 };
 
@@ -137,20 +127,13 @@ struct Dot<Sum, false> {
                                 Sum* const (&sums)[Pixels]) {
         P total[Pixels][Outputs];
         int k = 0;
-        for (; k + Lanes <= count; k += Lanes) {
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
-                N2D2_UNROLL
-                for (int o = 0; o < Outputs; ++o)
+        for (; k + Lanes <= count; k += Lanes)
+            N2D2_UNROLL_FOR(p, Pixels)
+                N2D2_UNROLL_FOR(o, Outputs)
                     total[p][o].add(x[p] + k, w + o * pitch + k);
-            }
-        }
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int o = 0; o < Outputs; ++o)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(o, Outputs)
                 sums[p][o] += total[p][o].total() + rest(k, count, x[p], w + o * pitch);
-        }
     }
 };
 
@@ -241,5 +224,3 @@ N2D2_INLINE void dots(int count, const In* x, const In* y, const Weight* w, int 
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_DOT_HPP

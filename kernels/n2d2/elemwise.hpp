@@ -14,8 +14,7 @@
 // An operand is a struct { typedef ... Plane, Extent (the plane of the output); static constexpr Sum zero(), weight(), shift(); } of the
 // layer, an element-wise layer has `typedef Terms<Sum, SumTerms, operand0, operand1, ...> Operands`.
 // Config: plane Output; types Operands, Epilogue, Isa; enum PerChannel, Serial, Reverse. May be in place (pointwise.hpp).
-#ifndef N2D2_ELEMWISE_HPP
-#define N2D2_ELEMWISE_HPP
+#pragma once
 
 #include <cmath>
 
@@ -144,16 +143,10 @@ struct Elemwise {
     }
 };
 
-}  // namespace n2d2
-
-#define N2D2_BIND_ELEMWISE
-#include "n2d2/bindings.hpp"
-
-namespace n2d2 {
-
 // in: the bases of the operands, in order.
 N2D2_LAYER(elemwise, Elemwise<Cfg>)
 
 }  // namespace n2d2
 
-#endif  // N2D2_ELEMWISE_HPP
+#define N2D2_BIND_ELEMWISE
+#include "n2d2/bindings.hpp"

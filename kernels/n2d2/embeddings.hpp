@@ -2,10 +2,7 @@
 //
 // Config: type Value of the stored values; enum Size, References, Threshold; static function value() that returns a FixedScale or a
 // RealScale, and references(), unit vectors one after the other, null without any.
-#ifndef N2D2_EMBEDDINGS_HPP
-#define N2D2_EMBEDDINGS_HPP
-
-#include <cstdint>
+#pragma once
 
 #include "n2d2/fixed_scale.hpp"
 #include "n2d2/square_root.hpp"
@@ -77,5 +74,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_EMBEDDINGS_HPP

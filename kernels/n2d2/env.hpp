@@ -3,8 +3,7 @@
 // The arithmetic is defined bit for bit, so anything that would change it is refused here: a
 // floating-point model that may reassociate, a right shift that is not arithmetic, other integer
 // sizes. The kernels use no heap, no exception, no run-time type information and no stream.
-#ifndef N2D2_ENV_HPP
-#define N2D2_ENV_HPP
+#pragma once
 
 #include <climits>
 #include <cstddef>
@@ -56,7 +55,7 @@
 #define N2D2_SHARED N2D2_INLINE
 #endif
 
-// Before a loop of few iterations whose variables must all be in registers.
+// Before a loop of few iterations whose variables must all be in registers. N2D2_UNROLL_FOR(i, count): such a loop of i from 0 to count - 1.
 #if defined(__clang__)
 #define N2D2_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
@@ -64,6 +63,9 @@
 #else
 #define N2D2_UNROLL
 #endif
+#define N2D2_UNROLL_FOR(i, count) \
+    N2D2_UNROLL                   \
+    for (int i = 0; i < (count); ++i)
 
 // A processor with vectors of integers, which compilers make of simple loops.
 #if defined(__SSE2__) || defined(_M_X64) || defined(__ARM_NEON) || defined(__ARM_FEATURE_MVE) || defined(__riscv_vector)
@@ -210,5 +212,3 @@ N2D2_INLINE constexpr int sizeOr(int argument) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_ENV_HPP

@@ -1,9 +1,7 @@
 // Stored values to fixed point, and functions of it: n2d2py/arithmetic/fixed_scale.py has the definition.
-#ifndef N2D2_FIXED_SCALE_HPP
-#define N2D2_FIXED_SCALE_HPP
+#pragma once
 
 #include <cmath>
-#include <cstdint>
 
 #include "n2d2/functions.hpp"
 
@@ -48,5 +46,3 @@ inline std::int32_t logistic(const std::int32_t* knots, std::int32_t logit) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_FIXED_SCALE_HPP

@@ -4,8 +4,7 @@
 // the same bits on every machine; n2d2py/arithmetic/float32.py repeats them. Largest errors in units of the last place, over all floats
 // (tests/arithmetic/test_float32.py): exp 1.0, expm1 1.0, sigmoid 2.3, tanh 2.5, erf 5.4, softplus 3.0. Except for exp,
 // results below 2^-126 may be 0. What is not a number stays so. Overloads for double are those of the C++ library.
-#ifndef N2D2_FLOAT_FUNCTIONS_HPP
-#define N2D2_FLOAT_FUNCTIONS_HPP
+#pragma once
 
 #include <cmath>
 
@@ -242,5 +241,3 @@ N2D2_INLINE void apply(const double* in, double* out, const F& f = F()) {
 
 }  // namespace reals
 }  // namespace n2d2
-
-#endif  // N2D2_FLOAT_FUNCTIONS_HPP

@@ -9,8 +9,7 @@
 // Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
 // 16 bits hold), Serial; where weights are packed (n2d2/packed.hpp) WeightBits, WeightStep, WeightFlip, WeightBase, Prepacked.
 // The output never overlaps the input.
-#ifndef N2D2_FULLYCONNECTED_HPP
-#define N2D2_FULLYCONNECTED_HPP
+#pragma once
 
 #include "n2d2/dot.hpp"
 #include "n2d2/output.hpp"
@@ -23,9 +22,7 @@ namespace n2d2 {
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct FullyConnected {
     N2D2_PLANES(Cfg);
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Epilogue Epilogue;
+    N2D2_WEIGHTS(Cfg);
     typedef PlaneRuns<Input> Runs;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
@@ -40,7 +37,7 @@ struct FullyConnected {
         Run = Runs::Length
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
-    static_assert(static_cast<int>(Output::Height) == 1 && static_cast<int>(Output::Width) == 1, "the output is one pixel");
+    static_assert(int(Output::Height) == 1 && int(Output::Width) == 1, "the output is one pixel");
 
     // Adds the products of the inputs [first, first + Run).
     template <class P, int Count, bool Packed>
@@ -99,5 +96,3 @@ struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Micro
 #endif
 #define N2D2_BIND_FULLYCONNECTED
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_FULLYCONNECTED_HPP

@@ -2,11 +2,9 @@
 //
 // C libraries differ in the last bit of these functions. These are the functions of n2d2py/arithmetic/functions.py,
 // operation by operation, so both give the same bits on every machine: within 2e-15 of the true value (relative).
-#ifndef N2D2_FUNCTIONS_HPP
-#define N2D2_FUNCTIONS_HPP
+#pragma once
 
 #include <cmath>
-#include <cstring>
 
 #include "n2d2/env.hpp"
 #include "n2d2/float_functions.hpp"
@@ -277,5 +275,3 @@ inline double power(double x, double y) {
 }  // namespace exact
 
 }  // namespace n2d2
-
-#endif  // N2D2_FUNCTIONS_HPP

@@ -3,10 +3,7 @@
 //
 //   Half                     16 bits, converts to float and double
 //   widen<Count>(from, to)   Count numbers
-#ifndef N2D2_HALF_HPP
-#define N2D2_HALF_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -68,5 +65,3 @@ N2D2_INLINE void widen(const Half* from, float* to) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_HALF_HPP

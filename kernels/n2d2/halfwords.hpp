@@ -1,10 +1,5 @@
 // Windows of 16-bit integers, as the kernels without byte products multiply them.
-#ifndef N2D2_HALFWORDS_HPP
-#define N2D2_HALFWORDS_HPP
-
-#include <cstdint>
-#include <cstring>
-#include <limits>
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -40,5 +35,3 @@ struct Halfwords {
 };
 
 }  // namespace n2d2
-
-#endif

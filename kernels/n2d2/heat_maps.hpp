@@ -2,10 +2,7 @@
 //
 // Config of PointDecoder and CenterDecoder: the type Value of the heat maps; enum Count, Columns, Rows, Width, Height, Logits; static
 // functions score() that returns a FixedScale or a RealScale, and sigmoid(), 257 entries, null without logits.
-#ifndef N2D2_HEAT_MAPS_HPP
-#define N2D2_HEAT_MAPS_HPP
-
-#include <cstdint>
+#pragma once
 
 #include "n2d2/fixed_scale.hpp"
 
@@ -151,5 +148,3 @@ struct ClassMap {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_HEAT_MAPS_HPP

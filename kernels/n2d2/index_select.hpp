@@ -3,10 +3,7 @@
 //   out[y][x][c] = Epilogue(in[Lines::at(y)][Columns::at(x)][Taken::at(c)])
 //
 // Input and output are disjoint. Config: planes Input, Output; types Lines, Columns, Taken, Epilogue, Isa.
-#ifndef N2D2_INDEX_SELECT_HPP
-#define N2D2_INDEX_SELECT_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -103,5 +100,3 @@ struct IndexSelect {
 N2D2_LAYER(indexSelect, IndexSelect<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_INDEX_SELECT_HPP

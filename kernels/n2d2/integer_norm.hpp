@@ -7,8 +7,7 @@
 // Config: planes Input, Output, without gaps; types Sum, Epilogue, Isa, Epsilon; enum Outer, Size, Centred, InputZero, Fraction, and
 // Gain where there are no arrays. Epsilon: a struct { static constexpr std::int64_t epsilon(); }.
 // The output lies apart from the input.
-#ifndef N2D2_INTEGER_NORM_HPP
-#define N2D2_INTEGER_NORM_HPP
+#pragma once
 
 #include <cmath>
 
@@ -124,5 +123,3 @@ N2D2_INLINE void integerNorm(const unsigned char* in, unsigned char* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_INTEGER_NORM_HPP

@@ -17,8 +17,7 @@
 // (Sequences, Hidden) are constants, or inputs (BegunState).
 //
 // Sums are made of some rows of weights at a time (row_dots.hpp), gates of all units before their states: compilers make vectors of both.
-#ifndef N2D2_INTEGER_RECURRENT_HPP
-#define N2D2_INTEGER_RECURRENT_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/pointwise.hpp"
@@ -299,5 +298,3 @@ N2D2_INLINE void integerRnn(const unsigned char* in, unsigned char* out, const t
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_INTEGER_RECURRENT_HPP

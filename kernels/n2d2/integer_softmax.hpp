@@ -9,8 +9,7 @@
 // Config: planes Input, Output, without gaps; type Share; enum Outer, Size, Inner, Low, High, OutZero: lines along the middle axis of
 // (Outer, Size, Inner); of 16 bits also Multiplier, Shift, Limit; masked also Masks, and Inner is 1. The output lies apart from the
 // input.
-#ifndef N2D2_INTEGER_SOFTMAX_HPP
-#define N2D2_INTEGER_SOFTMAX_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/rescale.hpp"
@@ -218,5 +217,3 @@ N2D2_INLINE void integerMaskedSoftmax(const unsigned char* in, unsigned char* ou
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_INTEGER_SOFTMAX_HPP

@@ -28,8 +28,7 @@
 //   N2D2_TILES          tile sizes that -DN2D2_TUNE tries (tuning.hpp)
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/contracts/cpp/isa.py.
-#ifndef N2D2_ISA_HPP
-#define N2D2_ISA_HPP
+#pragma once
 
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__)
 // N2D2_EMULATED_<set>: tests provide the intrinsics as functions.
@@ -214,5 +213,3 @@ struct Choose<Wanted, Special, Otherwise, Wanted> {
     template <>                                   \
     struct Name<Native> : __VA_ARGS__ {};         \
     }
-
-#endif  // N2D2_ISA_HPP

@@ -3,8 +3,7 @@
 // A line may be stored over what no later line reads. Lines y to y + n - 1 need no order among themselves where
 // none of them is stored over what any line from y on reads. Offsets and line lengths are constants, so this is known when
 // the layer is compiled: an expansion that begins at the start of the arena, say, has most of its lines in two groups.
-#ifndef N2D2_LINE_ORDER_HPP
-#define N2D2_LINE_ORDER_HPP
+#pragma once
 
 #include "n2d2/plane.hpp"
 
@@ -54,5 +53,3 @@ struct WindowOrder : LineOrder<typename Cfg::Input, typename Cfg::Output, Cfg::S
                                (Cfg::KernelHeight - 1) * Cfg::DilationHeight + 1, (Cfg::Reverse != 0), (Cfg::Streamed != 0)> {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_LINE_ORDER_HPP

@@ -12,8 +12,7 @@
 //
 // Config: planes Input, Output; types Epilogue (Moved), Isa; enum Serial, Reverse; for knots Segments (2^s), Low, High. May be in place
 // (pointwise.hpp).
-#ifndef N2D2_LOOKUP_HPP
-#define N2D2_LOOKUP_HPP
+#pragma once
 
 #include "n2d2/pointwise.hpp"
 
@@ -90,5 +89,3 @@ N2D2_LAYER(interpolated, TableLayer<Cfg, BetweenKnots<Cfg> >)
 
 #define N2D2_BIND_LOOKUP
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_LOOKUP_HPP

@@ -4,8 +4,7 @@
 //
 // Input and output are disjoint. Config: planes Input, Output; types Epilogue, Isa and Parameters with the static functions alpha(),
 // beta(), k(); enum Window.
-#ifndef N2D2_LRN_HPP
-#define N2D2_LRN_HPP
+#pragma once
 
 #include <cmath>
 
@@ -39,7 +38,7 @@ N2D2_INLINE void lrn(const unsigned char* in, unsigned char* out) {
     N2D2_PLANES(Cfg);
     static_assert(!std::numeric_limits<In>::is_integer, "a normalisation needs floating-point data");
     constexpr long root = 16;  // cost of one, in multiply-accumulates
-    constexpr long work = root * static_cast<int>(Output::Channels) * static_cast<int>(Output::Width);
+    constexpr long work = root * int(Output::Channels) * int(Output::Width);
     Tasks<false, Output::Height, 1, work>::run([=](int y, int) N2D2_INLINE_LAMBDA {
         const In* const from = line<Input>(in, y);
         Out* const to = line<Output>(out, y);
@@ -49,5 +48,3 @@ N2D2_INLINE void lrn(const unsigned char* in, unsigned char* out) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_LRN_HPP

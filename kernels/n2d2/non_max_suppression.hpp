@@ -1,9 +1,7 @@
 // Boxes that do not overlap a better one of their class.
-#ifndef N2D2_NON_MAX_SUPPRESSION_HPP
-#define N2D2_NON_MAX_SUPPRESSION_HPP
+#pragma once
 
 #include <cmath>
-#include <cstdint>
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -83,5 +81,3 @@ N2D2_INLINE void nonMaxSuppression(const T* boxes, const T* scores, double limit
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_NON_MAX_SUPPRESSION_HPP

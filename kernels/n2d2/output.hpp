@@ -10,8 +10,7 @@
 //                                                OutZero, clamped to [Low, High]; InZero is 0 for floating point
 //
 // Every epilogue has apply(value, index); index selects the constants of a per-output rescale.
-#ifndef N2D2_OUTPUT_HPP
-#define N2D2_OUTPUT_HPP
+#pragma once
 
 #include "n2d2/activation.hpp"
 #include "n2d2/rescale.hpp"
@@ -183,5 +182,3 @@ N2D2_INLINE void store(const Sum* sums, int index, typename Epilogue::Type* out)
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_OUTPUT_HPP

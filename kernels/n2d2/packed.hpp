@@ -7,8 +7,7 @@
 // A config without WeightBits has weights as they are multiplied. Portable order: each output's weights, filled up to whole bytes. Panels:
 // one run of all of them, which begins at a byte for each panel of 16 outputs.
 // Stack: the weights that are unpacked at a time, a byte each.
-#ifndef N2D2_PACKED_HPP
-#define N2D2_PACKED_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -47,11 +46,9 @@ struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
             *to++ = at(from, first++);
         const Stored* const bytes = from + first / PerByte;
         const int whole = count / PerByte;
-        for (int i = 0; i < whole; ++i) {
-            N2D2_UNROLL
-            for (int j = 0; j < PerByte; ++j)
+        for (int i = 0; i < whole; ++i)
+            N2D2_UNROLL_FOR(j, PerByte)
                 to[i * PerByte + j] = weight(bytes[i], j);
-        }
         for (int i = whole * PerByte; i < count; ++i)
             to[i] = at(bytes, i);
     }
@@ -129,5 +126,3 @@ struct WeightPanels<Packing, Outputs, Words, Each, K, true> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PACKED_HPP

@@ -7,8 +7,7 @@
 //
 // Config: planes Input, Output; type Isa; enum Bits, Low, Serial, Reverse.
 // Line order: out line y is stored while in lines >= y (with Reverse: <= y) are intact.
-#ifndef N2D2_PACKED_CHANNELS_HPP
-#define N2D2_PACKED_CHANNELS_HPP
+#pragma once
 
 #include "n2d2/line_order.hpp"
 #include "n2d2/parallel.hpp"
@@ -104,5 +103,3 @@ N2D2_LAYER(unpackChannels, UnpackChannels<Cfg>)
 N2D2_LAYER(packChannels, PackChannels<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_PACKED_CHANNELS_HPP

@@ -4,8 +4,7 @@
 //
 // Config: planes Input, Output; types Epilogue, Isa; enum PadTop, PadLeft, InputZero, Serial, Reverse.
 // Line order: out line y is stored while in lines >= y - PadTop (with Reverse: <= y - PadTop) are intact.
-#ifndef N2D2_PADDING_HPP
-#define N2D2_PADDING_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -17,8 +16,7 @@ template <class Cfg, class Isa = typename Cfg::Isa>
 struct Padding {
     N2D2_PLANES(Cfg);
     enum : int { C = Output::Channels, W = Output::Width, InputWidth = Input::Width, InputHeight = Input::Height };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "padding keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "padding keeps the number of channels");
 
     static N2D2_INLINE void fill(Out* out) {
         for (int c = 0; c < C; ++c)
@@ -45,5 +43,3 @@ struct Padding {
 N2D2_LAYER(padding, Padding<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_PADDING_HPP

@@ -3,8 +3,7 @@
 // A layer whose output overlaps its input (Cfg::Serial) must store its lines in order, from the last to the
 // first with Cfg::Reverse; only the pieces of one line are then independent, and those of lines that an Order
 // (line_order.hpp) puts together. No sum is ever split between threads, so results do not depend on them.
-#ifndef N2D2_PARALLEL_HPP
-#define N2D2_PARALLEL_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -310,5 +309,3 @@ template <class Cfg, int Pieces, long PieceWork, class Order = OneByOne>
 struct LayerTasks : Tasks<(Cfg::Serial != 0), Cfg::Output::Height, Pieces, PieceWork, (Cfg::Reverse != 0), Order> {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_PARALLEL_HPP

@@ -1,8 +1,7 @@
 // The most products of bytes that the multiply instructions of the kernels add, when nothing else is done.
 //
 // MultiplyPeak<Native>: Products, those of a loop, 0 where there is no such measure; run(loops).
-#ifndef N2D2_PEAK_HPP
-#define N2D2_PEAK_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -18,5 +17,3 @@ struct MultiplyPeak {
 
 #define N2D2_BIND_PEAK
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_PEAK_HPP

@@ -3,8 +3,7 @@
 // Output positions that agree modulo the stride gather the same taps of the kernel: those u with (position + pad - u) a multiple of the
 // stride, from neighbouring input positions. A phase is thus a convolution with these taps, last first, whose outputs are every
 // StrideHeight-th line and StrideWidth-th pixel of the plane.
-#ifndef N2D2_PHASES_HPP
-#define N2D2_PHASES_HPP
+#pragma once
 
 #include "n2d2/convolution.hpp"
 
@@ -25,13 +24,11 @@ struct PhasePlane {
         Lines = 0
     };
     enum : long {
-        Offset = Plane::Offset + (static_cast<long>(Top) * static_cast<int>(LinePitch<Plane>::value) +
-                                  static_cast<long>(Left) * static_cast<int>(Plane::Stride)) *
-                                     static_cast<long>(sizeof(Type)),
+        Offset = Plane::Offset +
+                 (static_cast<long>(Top) * int(LinePitch<Plane>::value) + static_cast<long>(Left) * int(Plane::Stride)) *
+                     static_cast<long>(sizeof(Type)),
         WrapOffset = Offset
     };
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PHASES_HPP

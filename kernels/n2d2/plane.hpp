@@ -14,8 +14,7 @@
 //
 // Kernels ask for the address of a line and never step from one line to another by arithmetic. A constant Pitch, where a plane
 // has one, is the distance of two lines in elements; Width * Stride otherwise.
-#ifndef N2D2_PLANE_HPP
-#define N2D2_PLANE_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -29,6 +28,24 @@ N2D2_OPTIONAL(int, LinePitch, Pitch, Class::Width* Class::Stride);
     typedef typename Cfg::Output Output; \
     typedef typename Input::Type In;     \
     typedef typename Output::Type Out
+
+// The same of a layer with windows, and the sizes of these and of both planes.
+#define N2D2_WINDOWS(Cfg)       \
+    N2D2_PLANES(Cfg);           \
+    enum : int {                \
+        KH = Cfg::KernelHeight, \
+        KW = Cfg::KernelWidth,  \
+        H = Input::Height,      \
+        W = Input::Width,       \
+        OH = Output::Height,    \
+        OW = Output::Width      \
+    }
+
+// The types of a layer with weights.
+#define N2D2_WEIGHTS(Cfg)                \
+    typedef typename Cfg::Weight Weight; \
+    typedef typename Cfg::Sum Sum;       \
+    typedef typename Cfg::Epilogue Epilogue
 
 template <class Plane>
 struct PlaneTraits {
@@ -108,5 +125,3 @@ N2D2_INLINE void windowRows(const unsigned char* in, int y, const typename Cfg::
 N2D2_OPTIONAL(long, StepOf, Step, 0);
 
 }  // namespace n2d2
-
-#endif  // N2D2_PLANE_HPP

@@ -10,10 +10,8 @@
 //
 // Reader: constructed from the input bases and a line number; at(i, c) gives element i counted from the last
 // pixel(x), c being its channel; enum Packed says whether all inputs are one run per line.
-#ifndef N2D2_POINTWISE_HPP
-#define N2D2_POINTWISE_HPP
+#pragma once
 
-#include <cstring>
 #include <type_traits>
 
 #include "n2d2/output.hpp"
@@ -32,11 +30,9 @@ struct PointwiseRun {
     static N2D2_INLINE void tile(const Reader& reader, int first, Out* out) {
         alignas(64) decltype(reader.at(0, 0)) values[Count];
         if (Tile <= 4) {
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+            N2D2_UNROLL_FOR(i, Count)
                 values[i] = reader.at(first + i, first + i);
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+            N2D2_UNROLL_FOR(i, Count)
                 out[first + i] = Epilogue::apply(values[i], PerChannel ? first + i : 0);
             return;
         }
@@ -99,6 +95,25 @@ struct PointwiseRun {
         EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         copyBytes(out + first, results, Count * sizeof(Out));
     }
+
+    // A line of Width pixels of Channels elements, Stride apart; Flat: they are one run, as those of the reader.
+    template <bool Reverse, bool Flat, int Width, int Channels, int Stride, class Reader>
+    static N2D2_INLINE void line(const Reader& reader, Out* to) {
+        constexpr int length = Flat ? Width * Channels : Channels, runs = Flat ? 1 : Width;
+        constexpr bool shared = !Flat && !PerChannel && Channels < 64;
+        constexpr int piece = shared ? least(Width, 64 / least(Channels, 64)) : 1, rest = Width % piece;
+        if (shared) {
+            for (int step = 0; step + piece <= Width; step += piece)
+                pixels<piece, Channels, Stride>(reader, Reverse ? Width - piece - step : step, to);
+            if (rest > 0)
+                pixels<(rest > 0 ? rest : 1), Channels, Stride>(reader, Reverse ? 0 : Width - rest, to);
+            return;
+        }
+        for (int step = 0; step < runs; ++step) {
+            const int x = Reverse ? runs - 1 - step : step;
+            run<Reverse, length>(reader.pixel(x), to + x * Stride);
+        }
+    }
 };
 
 // Config: plane Output; type Epilogue; enum Serial, Reverse. `source` is what the Reader is constructed from. Combined: elements of a tile.
@@ -106,29 +121,11 @@ template <class Cfg, class Reader, bool PerChannel, int Combined = 64, class Sou
 N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows& rows) {
     typedef typename Cfg::Output Output;
     typedef PointwiseRun<typename Cfg::Epilogue, PerChannel, typename Cfg::Isa, Combined> Run;
-    constexpr bool reverse = Cfg::Reverse != 0;
     constexpr bool flat = Reader::Packed != 0 && PlaneTraits<Output>::Packed != 0 && !PerChannel;
     constexpr int width = Output::Width, channels = Output::Channels;
-    constexpr int length = flat ? width * channels : channels;
-    constexpr int runs = flat ? 1 : width;
-    constexpr bool shared = !flat && !PerChannel && channels < 64;
-    constexpr int piece = shared ? least(width, 64 / least(channels, 64)) : 1;
-    constexpr long work = static_cast<long>(width) * channels;
-    LayerTasks<Cfg, 1, work>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+    LayerTasks<Cfg, 1, static_cast<long>(width) * channels>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
         const Reader reader(source, y);
-        typename Output::Type* const to = line<Output>(out, y);
-        if (shared) {
-            for (int step = 0; step + piece <= width; step += piece)
-                Run::template pixels<piece, channels, Output::Stride>(reader, reverse ? width - piece - step : step, to);
-            if (width % piece > 0)
-                Run::template pixels<(width % piece > 0 ? width % piece : 1), channels, Output::Stride>(
-                    reader, reverse ? 0 : width - width % piece, to);
-            return;
-        }
-        for (int step = 0; step < runs; ++step) {
-            const int x = reverse ? runs - 1 - step : step;
-            Run::template run<reverse, length>(reader.pixel(x), to + x * Output::Stride);
-        }
+        Run::template line<(Cfg::Reverse != 0), flat, width, channels, Output::Stride>(reader, n2d2::line<Output>(out, y));
     });
 }
 
@@ -145,5 +142,3 @@ struct SameShape {
 
 #define N2D2_BIND_RUNS
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_POINTWISE_HPP

@@ -22,10 +22,7 @@
 // poolMaxLines and poolAverageLines are global pools that take some lines of the input at a time, from the first to the
 // last, and keep their partial results, one for each channel, from byte Cfg::Kept of the output's base on. The call with the last line
 // stores the output.
-#ifndef N2D2_POOL_HPP
-#define N2D2_POOL_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
@@ -46,7 +43,8 @@ struct Span {
     N2D2_INLINE int count() const { return end > begin ? end - begin : 0; }
 };
 
-// Reducer::window<Count>(in, rows, columns, channel, out pixel) for every pixel and tile of channels.
+// A Reducer has, of Count channels: start(values) of type Partial, add(in, rows, columns, channel, values) what lies in a window,
+// finish(values, positions inside, channel, out pixel).
 template <class Cfg, class Reducer>
 struct PoolWindows {
     N2D2_PLANES(Cfg);
@@ -56,11 +54,18 @@ struct PoolWindows {
         Tiles = (C + Tile - 1) / Tile,
         LastTile = C - (Tiles - 1) * Tile
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "a pool keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "a pool keeps the number of channels");
+
+    template <int Count>
+    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
+        typename Reducer::Partial values[Count];
+        Reducer::template start<Count>(values);
+        Reducer::template add<Count>(in, rows, columns, channel, values);
+        Reducer::template finish<Count>(values, rows.count() * columns.count(), channel, out);
+    }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines = Rows::all<Output>()) {
-        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * static_cast<int>(Output::Width);
+        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * int(Output::Width);
         typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, (Cfg::Reverse != 0),
                           (Cfg::Streamed != 0)>
             Order;
@@ -70,9 +75,9 @@ struct PoolWindows {
             for (int x = 0; x < Output::Width; ++x) {
                 const Span columns = Span::of(x * Cfg::StrideWidth - Cfg::PadLeft, Cfg::KernelWidth, Input::Width);
                 if (tile + 1 < Tiles)
-                    Reducer::template window<Tile>(in, rows, columns, tile * Tile, to + x * Output::Stride);
+                    window<Tile>(in, rows, columns, tile * Tile, to + x * Output::Stride);
                 else
-                    Reducer::template window<LastTile>(in, rows, columns, tile * Tile, to + x * Output::Stride);
+                    window<LastTile>(in, rows, columns, tile * Tile, to + x * Output::Stride);
             }
         });
     }
@@ -114,14 +119,6 @@ struct PoolMax {
     static N2D2_INLINE void finish(const In* best, int, int channel, Out* out) {
         store<typename Cfg::Epilogue, Count>(best, channel, out + channel);
     }
-
-    template <int Count>
-    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
-        In best[Count];
-        start<Count>(best);
-        add<Count>(in, rows, columns, channel, best);
-        finish<Count>(best, 0, channel, out);
-    }
 };
 
 template <class Cfg, class Isa = typename Cfg::Isa>
@@ -139,14 +136,6 @@ struct PoolAverage {
     static N2D2_INLINE void start(Sum* sums) {
         for (int i = 0; i < Count; ++i)
             sums[i] = Sum(0);
-    }
-
-    template <int Count>
-    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
-        Sum sums[Count];
-        start<Count>(sums);
-        add<Count>(in, rows, columns, channel, sums);
-        finish<Count>(sums, rows.count() * columns.count(), channel, out);
     }
 
     template <int Count>
@@ -179,13 +168,6 @@ struct PoolAverage {
     template <class Any>
     struct Last<true, Any> : PortableRun<Epilogue, false> {};
 };
-
-}  // namespace n2d2
-
-#define N2D2_BIND_POOL
-#include "n2d2/bindings.hpp"
-
-namespace n2d2 {
 
 template <class Cfg, class Reducer>
 struct PoolLines {
@@ -225,13 +207,20 @@ struct PoolMean {
     typedef typename Cfg::Input Input;
     typedef typename Input::Type In;
     typedef typename Cfg::Output::Type Out;
+    typedef float Partial;
 
     static N2D2_INLINE float real(In x) {
         return unfused((static_cast<float>(x) - static_cast<float>(Cfg::InputZero)) * Cfg::Scale::scale());
     }
 
     template <int Count>
-    static N2D2_INLINE void add(const unsigned char* in, int v, int u, int channel, float* sums) {
+    static N2D2_INLINE void start(float* sums) {
+        for (int i = 0; i < Count; ++i)
+            sums[i] = 0.0f;
+    }
+
+    template <int Count>
+    static N2D2_INLINE void addPixel(const unsigned char* in, int v, int u, int channel, float* sums) {
         const In* const from = line<Input>(in, v) + u * Input::Stride + channel;
         for (int i = 0; i < Count; ++i)
             sums[i] += real(from[i]);
@@ -242,34 +231,29 @@ struct PoolMean {
         constexpr int width = Cfg::KernelWidth, whole = Cfg::KernelHeight * width / 4 * 4;
         float parts[4][Count];
         for (int l = 0; l < 4; ++l)
-            for (int i = 0; i < Count; ++i)
-                parts[l][i] = 0.0f;
+            start<Count>(parts[l]);
         for (int p = 0; p < whole; ++p)
-            add<Count>(in, rows.begin + p / width, columns.begin + p % width, channel, parts[p % 4]);
+            addPixel<Count>(in, rows.begin + p / width, columns.begin + p % width, channel, parts[p % 4]);
         for (int i = 0; i < Count; ++i)
             sums[i] = (parts[0][i] + parts[2][i]) + (parts[1][i] + parts[3][i]);
         for (int p = whole; p < Cfg::KernelHeight * width; ++p)
-            add<Count>(in, rows.begin + p / width, columns.begin + p % width, channel, sums);
+            addPixel<Count>(in, rows.begin + p / width, columns.begin + p % width, channel, sums);
     }
 
     template <int Count>
     static N2D2_INLINE void columnSums(const unsigned char* in, Span rows, Span columns, int channel, float* sums) {
         for (int u = columns.begin; u < columns.end; ++u) {
             float column[Count];
-            for (int i = 0; i < Count; ++i)
-                column[i] = 0.0f;
+            start<Count>(column);
             for (int v = rows.begin; v < rows.end; ++v)
-                add<Count>(in, v, u, channel, column);
+                addPixel<Count>(in, v, u, channel, column);
             for (int i = 0; i < Count; ++i)
                 sums[i] += column[i];
         }
     }
 
     template <int Count>
-    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
-        float sums[Count];
-        for (int i = 0; i < Count; ++i)
-            sums[i] = 0.0f;
+    static N2D2_INLINE void add(const unsigned char* in, Span rows, Span columns, int channel, float* sums) {
         if (Cfg::Order == 0)
             lanes<Count>(in, rows, columns, channel, sums);
         else if (Cfg::Order == 1)
@@ -277,8 +261,11 @@ struct PoolMean {
         else
             for (int v = rows.begin; v < rows.end; ++v)
                 for (int u = columns.begin; u < columns.end; ++u)
-                    add<Count>(in, v, u, channel, sums);
-        const int inside = rows.count() * columns.count();
+                    addPixel<Count>(in, v, u, channel, sums);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void finish(const float* sums, int inside, int channel, Out* out) {
         const float counted = static_cast<float>(Cfg::CountPad ? Cfg::KernelHeight * Cfg::KernelWidth : inside);
         for (int i = 0; i < Count; ++i)
             out[channel + i] = Cfg::Epilogue::apply(sums[i] / counted, 0);
@@ -297,4 +284,5 @@ N2D2_LAYER(poolAverageLines, PoolLines<Cfg, PoolAverage<Cfg, Portable> >)
 
 }  // namespace n2d2
 
-#endif  // N2D2_POOL_HPP
+#define N2D2_BIND_POOL
+#include "n2d2/bindings.hpp"

@@ -8,19 +8,58 @@
 // in, other, out: planes in HWC, output apart from the inputs. The innermost loop runs over channels. A line of the output
 // reads its lines of the input from left to right; the maxima of the columns that the next window has too are kept (one
 // third of the loads of a 3 x 3 window of stride 2). A maximum does not change when a value counts twice, so windows on the border
-// take the nearest line or column inside for one outside. With Streaming the output passes the caches (n2d2/stream.hpp).
+// take the nearest line or column inside for one outside. With Streaming the output passes the caches.
 // Stack: two pixels of a tile, and the columns kept.
 // Config: planes Input, Other, Output; types Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
 // PadTop, PadLeft, PooledHeight, PooledWidth, Streaming.
-#ifndef N2D2_POOL_SUM_HPP
-#define N2D2_POOL_SUM_HPP
+#pragma once
 
 #include <type_traits>
 
 #include "n2d2/pool.hpp"
-#include "n2d2/stream.hpp"
+
+#if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__SSE2__)
+#define N2D2_STREAM 1
+#include <emmintrin.h>
+#else
+#define N2D2_STREAM 0
+#endif
 
 namespace n2d2 {
+
+// Stores that pass the caches, for results that nobody reads soon: a line of the cache is then not fetched to be overwritten.
+//
+//   streamed<Bytes>(to)        whether `to` can be stored to in this way: 16 bytes at a time, aligned
+//   stream<Bytes>(from, to)    Bytes bytes
+//   streamEnd()                behind the last of them, before another thread reads
+//
+// Without SSE2, and with -DN2D2_ISA_PORTABLE, streamed() is false.
+template <int Bytes>
+N2D2_INLINE bool streamed(const void* to) {
+#if N2D2_STREAM
+    return Bytes % 16 == 0 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
+#else
+    static_cast<void>(to);
+    return false;
+#endif
+}
+
+template <int Bytes>
+N2D2_INLINE void stream(const void* from, void* to) {
+#if N2D2_STREAM
+    for (int i = 0; i < Bytes / 16; ++i)
+        _mm_stream_si128(static_cast<__m128i*>(to) + i, _mm_loadu_si128(static_cast<const __m128i*>(from) + i));
+#else
+    static_cast<void>(from);
+    static_cast<void>(to);
+#endif
+}
+
+N2D2_INLINE void streamEnd() {
+#if N2D2_STREAM
+    _mm_sfence();
+#endif
+}
 
 // a + b; of integers modulo 2^bits.
 template <class T, bool Integer = std::numeric_limits<T>::is_integer>
@@ -37,15 +76,11 @@ struct PoolAdd<T, true> {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolSum {
-    N2D2_PLANES(Cfg);
+    N2D2_WINDOWS(Cfg);
     typedef typename Cfg::Other Other;
     typedef typename Input::Type T;
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         SW = Cfg::StrideWidth,
-        H = Input::Height,
-        W = Input::Width,
         C = Output::Channels,
         Most = 256 / int(sizeof(T)),
         Tile = int(C) < int(Most) ? int(C) : int(Most),
@@ -184,5 +219,3 @@ struct PoolSum {
 N2D2_LAYER(poolSum, PoolSum<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_POOL_SUM_HPP

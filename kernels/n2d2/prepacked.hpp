@@ -2,8 +2,7 @@
 //
 // Config: Prepacked, PrepackedWinograd (n2d2/packed.hpp). Their memory belongs to the layer, and is there for as long as the program runs.
 // Inferences that begin together: one makes the weights, the others wait for it.
-#ifndef N2D2_PREPACKED_HPP
-#define N2D2_PREPACKED_HPP
+#pragma once
 
 #include <atomic>
 #include <new>
@@ -44,5 +43,3 @@ template <class Cfg, class Made>
 alignas(64) unsigned char Prepacked<Cfg, Made>::place[sizeof(Made)];
 
 }  // namespace n2d2
-
-#endif  // N2D2_PREPACKED_HPP

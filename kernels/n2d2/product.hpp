@@ -6,8 +6,7 @@
 // output; types Sum, Epilogue, Isa; enum Rows, Depth, Columns, LeftFirst, LeftRow, LeftDepth, LeftZero, RightFirst, RightDepth,
 // RightColumn, RightZero, OutFirst, OutRow, OutColumn: where the first element lies, and the steps of each axis.
 // The output lies apart from both inputs.
-#ifndef N2D2_PRODUCT_HPP
-#define N2D2_PRODUCT_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/pointwise.hpp"
@@ -62,6 +61,16 @@ struct PortableProduct {
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Product : PortableProduct<Cfg> {};
 
+template <class Cfg>
+N2D2_INLINE void product(const unsigned char* left, const unsigned char* right, unsigned char* out) {
+    typedef Product<Cfg> P;
+    const typename P::Left* const a = elements<typename Cfg::Left>(left) + Cfg::LeftFirst;
+    const typename P::Right* const b = elements<typename Cfg::Right>(right) + Cfg::RightFirst;
+    typename P::Out* const c = elements<typename Cfg::Output>(out) + Cfg::OutFirst;
+    const auto body = [=](long i, long j, long o, long) N2D2_INLINE_LAMBDA { P::matrix(a + i, b + j, c + o); };
+    Cfg::Axes::run(body, 0, 0, 0, 0);
+}
+
 }  // namespace n2d2
 
 #if N2D2_FLOAT_VECTORS
@@ -69,26 +78,3 @@ struct Product : PortableProduct<Cfg> {};
 #endif
 #define N2D2_BIND_PRODUCT
 #include "n2d2/bindings.hpp"
-
-namespace n2d2 {
-
-template <class Cfg>
-struct MatrixBody {
-    typedef Product<Cfg> P;
-    const typename P::Left* left;
-    const typename P::Right* right;
-    typename P::Out* out;
-    N2D2_INLINE void operator()(long a, long b, long c, long) const { P::matrix(left + a, right + b, out + c); }
-};
-
-template <class Cfg>
-N2D2_INLINE void product(const unsigned char* left, const unsigned char* right, unsigned char* out) {
-    const MatrixBody<Cfg> body = {elements<typename Cfg::Left>(left) + Cfg::LeftFirst,
-                                  elements<typename Cfg::Right>(right) + Cfg::RightFirst,
-                                  elements<typename Cfg::Output>(out) + Cfg::OutFirst};
-    Cfg::Axes::run(body, 0, 0, 0, 0);
-}
-
-}  // namespace n2d2
-
-#endif  // N2D2_PRODUCT_HPP

@@ -1,6 +1,5 @@
 // Real numbers to stored integers.
-#ifndef N2D2_QUANTIZE_HPP
-#define N2D2_QUANTIZE_HPP
+#pragma once
 
 #include <cmath>
 
@@ -16,5 +15,3 @@ N2D2_INLINE Value quantized(float real, float scale, int zero) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_QUANTIZE_HPP

@@ -7,8 +7,7 @@
 // Rows of weights of each gate are in groups of 64, [group][input][64], the last group of a multiple of 8, completed with zeros; biases have
 // their order.
 // States and gates lie on the stack. The initial states (Sequences, Hidden) are constants, or inputs.
-#ifndef N2D2_RECURRENT_HPP
-#define N2D2_RECURRENT_HPP
+#pragma once
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -44,15 +43,12 @@ struct RowSums {
         V total[Lines][Some], part;
         for (int line = 0; line < Lines; ++line)
             std::memcpy(total[line], sums + line * Pitch, sizeof total[line]);
-        for (int k = 0; k < Count; ++k, weights += Rows) {
-            N2D2_UNROLL
-            for (int v = 0; v < Some; ++v) {
+        for (int k = 0; k < Count; ++k, weights += Rows)
+            N2D2_UNROLL_FOR(v, Some) {
                 std::memcpy(&part, weights + v * Width, sizeof part);
-                N2D2_UNROLL
-                for (int line = 0; line < Lines; ++line)
+                N2D2_UNROLL_FOR(line, Lines)
                     total[line][v] += reals::rounded(part * x[line * step + k]);
             }
-        }
         for (int line = 0; line < Lines; ++line)
             std::memcpy(sums + line * Pitch, total[line], sizeof total[line]);
     }
@@ -244,5 +240,3 @@ N2D2_INLINE void rnn(const unsigned char* in, unsigned char* out, const typename
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_RECURRENT_HPP

@@ -16,11 +16,9 @@
 // integers. What is left lies in +-2^22, where adding and subtracting 1.5 * 2^23 rounds to an integer,
 // ties to even, on any machine that rounds to nearest, and vectorises everywhere. The clamp between
 // the product and the sum also keeps a compiler from contracting them into one fused operation.
-#ifndef N2D2_RESCALE_HPP
-#define N2D2_RESCALE_HPP
+#pragma once
 
 #include <cmath>
-#include <cstddef>
 
 #include "n2d2/steady.hpp"
 
@@ -140,5 +138,3 @@ struct ShiftRescale {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_RESCALE_HPP

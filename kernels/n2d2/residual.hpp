@@ -8,10 +8,7 @@
 //
 // Operand: struct { typedef ... Old; static constexpr std::int32_t weight(), oldWeight(), offset(); } of the layer, zero points in the offset.
 // Multipliers have 24 bits at most, and the largest sums of products 32.
-#ifndef N2D2_RESIDUAL_HPP
-#define N2D2_RESIDUAL_HPP
-
-#include <cstdint>
+#pragma once
 
 #include "n2d2/isa.hpp"
 #include "n2d2/output.hpp"
@@ -194,5 +191,3 @@ struct TileEnd<Epilogue, Pixels, Count, true> {
 
 #define N2D2_BIND_RESIDUAL
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_RESIDUAL_HPP

@@ -9,10 +9,7 @@
 //
 // Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight, enum Zero.
 // Line order: out line y is stored while in lines >= floor(y * H / OH), or y0 of line y (with Reverse: <=, or <= y1), are intact.
-#ifndef N2D2_RESIZE_HPP
-#define N2D2_RESIZE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/pointwise.hpp"
 
@@ -22,8 +19,7 @@ template <class Cfg, class Isa = typename Cfg::Isa>
 struct ResizeNearest {
     N2D2_PLANES(Cfg);
     enum : int { C = Output::Channels, H = Output::Height, W = Output::Width };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "resampling keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "resampling keeps the number of channels");
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
         constexpr int height = Input::Height, width = Input::Width;
@@ -59,8 +55,7 @@ struct ResizeBilinear {
         Piece = C >= 64 ? 1 : least(int(W), 64 / int(Tile)),
         LastPixels = W % Piece
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
-                  "resampling keeps the number of channels");
+    static_assert(int(Input::Channels) == int(Output::Channels), "resampling keeps the number of channels");
 
     static N2D2_INLINE Sum across(const In* row, int first, int second, Sum w0, Sum w1) {
         return unfused(times<Sum>(w0, row[first])) + unfused(times<Sum>(w1, row[second]));
@@ -117,5 +112,3 @@ N2D2_LAYER(resizeNearest, ResizeNearest<Cfg>)
 N2D2_LAYER(resizeBilinear, ResizeBilinear<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_RESIZE_HPP

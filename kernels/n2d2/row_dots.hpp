@@ -5,8 +5,7 @@
 // RowProducts multiplies a vector of Count inputs with some of All rows of weights, Run of them (a gate) after the other: it takes the
 // vector once, for all rows. A set that has panels of rows specialises it for the weights and sums that it has them for (isa.py,
 // ROW_PANELS).
-#ifndef N2D2_ROW_DOTS_HPP
-#define N2D2_ROW_DOTS_HPP
+#pragma once
 
 #include "n2d2/dot.hpp"
 
@@ -67,5 +66,3 @@ struct RowProducts {
 
 #define N2D2_BIND_ROW_DOTS
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_ROW_DOTS_HPP

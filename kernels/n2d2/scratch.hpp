@@ -6,8 +6,7 @@
 //
 // The bytes of the arena are those of the thread that calls the layer; others of its team have theirs on their stacks, and so has a
 // kernel that needs more than the config gives; with -DN2D2_SCRATCH_MUST_FIT, for tests, none may.
-#ifndef N2D2_SCRATCH_HPP
-#define N2D2_SCRATCH_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -56,5 +55,3 @@ struct Scratch<Cfg, Bytes, true> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_SCRATCH_HPP

@@ -3,8 +3,7 @@
 //
 // Config: type Value; enum Axes, Frames, FrameMajor (the axes of a sample are next to each other); static Value value(int axis,
 // std::int16_t sample).
-#ifndef N2D2_SENSOR_HPP
-#define N2D2_SENSOR_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -23,7 +22,7 @@ struct SensorInput {
 
     // Take the next `count` samples, of which the window keeps the latest.
     static void push(const std::int16_t* samples, int count, Value* input) {
-        const int taken = count < Cfg::Frames ? count : static_cast<int>(Cfg::Frames), left = Cfg::Frames - taken;
+        const int taken = count < Cfg::Frames ? count : int(Cfg::Frames), left = Cfg::Frames - taken;
         const int rows = Cfg::FrameMajor ? 1 : Cfg::Axes, size = Cfg::FrameMajor ? Cfg::Axes : 1;
         for (int row = 0; row < rows; ++row) {
             Value* const first = input + row * Cfg::Frames;
@@ -40,5 +39,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_SENSOR_HPP

@@ -1,6 +1,5 @@
 // Square root of whole numbers.
-#ifndef N2D2_SQUARE_ROOT_HPP
-#define N2D2_SQUARE_ROOT_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -24,5 +23,3 @@ inline std::uint32_t roundedRoot(std::uint64_t value) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_SQUARE_ROOT_HPP

@@ -6,8 +6,7 @@
 //   roundedHigh    the upper word of a product, rounded
 //
 // Elsewhere they are what a compiler makes of the plain expressions.
-#ifndef N2D2_STEADY_HPP
-#define N2D2_STEADY_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -173,5 +172,3 @@ N2D2_INLINE T held(T x) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_STEADY_HPP

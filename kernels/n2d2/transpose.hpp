@@ -4,8 +4,7 @@
 //   out[y][x][c] = Epilogue(in at the coordinates k with k[AxisC] = c, k[AxisH] = y, k[AxisW] = x)
 //
 // Input and output are disjoint. Config: planes Input, Output; types Epilogue, Isa; enum AxisC, AxisH, AxisW.
-#ifndef N2D2_TRANSPOSE_HPP
-#define N2D2_TRANSPOSE_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -40,5 +39,3 @@ struct Transpose {
 N2D2_LAYER(transpose, Transpose<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_TRANSPOSE_HPP

@@ -7,8 +7,7 @@
 // 0, or no such constant, leaves the choice to the kernel. No result depends on it.
 //
 // With -DN2D2_TUNE a layer is compiled with every tile of N2D2_TILES, and n2d2::tuneTile says which one runs (run_export -tune).
-#ifndef N2D2_TUNING_HPP
-#define N2D2_TUNING_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -35,5 +34,3 @@ extern int tuneTile;
 #endif
 
 }  // namespace n2d2
-
-#endif  // N2D2_TUNING_HPP

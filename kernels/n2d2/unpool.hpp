@@ -10,8 +10,7 @@
 // PadTop, PadLeft, OutputZero, Serial, Reverse.
 // Line order: out line y is stored while the windows that hold it or a later line (with Reverse: an earlier one), and all that
 // they cover of `pooled`, are intact.
-#ifndef N2D2_UNPOOL_HPP
-#define N2D2_UNPOOL_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -21,19 +20,15 @@ namespace n2d2 {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Unpool {
-    N2D2_PLANES(Cfg);
+    N2D2_WINDOWS(Cfg);
     typedef typename Cfg::Pooled Pooled;
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         SH = Cfg::StrideHeight,
         SW = Cfg::StrideWidth,
         C = Output::Channels,
-        W = Output::Width,
         Integer = std::numeric_limits<Out>::is_integer
     };
-    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels) &&
-                      static_cast<int>(Pooled::Channels) == static_cast<int>(Output::Channels),
+    static_assert(int(Input::Channels) == int(Output::Channels) && int(Pooled::Channels) == int(Output::Channels),
                   "unpooling keeps the number of channels");
     static_assert(!Integer || (int(SH) >= int(KH) && int(SW) >= int(KW)), "windows of integers must not overlap");
 
@@ -62,10 +57,10 @@ struct Unpool {
 
     static N2D2_INLINE void run(const unsigned char* in, const unsigned char* pooled, unsigned char* out,
                                 const Rows& rows = Rows::all<Output>()) {
-        constexpr int windows = Input::Height, columns = Input::Width, width = W;
-        LayerTasks<Cfg, 1, static_cast<long>(KH) * KW * C * W>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+        constexpr int windows = Input::Height, columns = Input::Width, width = OW;
+        LayerTasks<Cfg, 1, static_cast<long>(KH) * KW * C * OW>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             Out* const to = line<Output>(out, y);
-            for (int x = 0; x < W; ++x)
+            for (int x = 0; x < OW; ++x)
                 for (int c = 0; c < C; ++c)
                     to[x * Output::Stride + c] = static_cast<Out>(Cfg::OutputZero);
             for (int i = 0; i < windows; ++i) {
@@ -80,7 +75,7 @@ struct Unpool {
                             put(to[x * Output::Stride + c], from[j * Input::Stride + c]);
                     }
             }
-            for (int x = 0; x < W; ++x)
+            for (int x = 0; x < OW; ++x)
                 for (int c = 0; c < C; ++c)
                     to[x * Output::Stride + c] = Cfg::Epilogue::apply(to[x * Output::Stride + c], c);
         });
@@ -90,5 +85,3 @@ struct Unpool {
 N2D2_LAYER(unpool, Unpool<Cfg>)
 
 }  // namespace n2d2
-
-#endif  // N2D2_UNPOOL_HPP

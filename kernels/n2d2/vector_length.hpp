@@ -1,7 +1,6 @@
 // Code that is compiled for vectors of one length (-msve-vector-bits=N) computes something else, without a sign of it, on a processor with
 // another one: all of its instructions are there. An inference asks for the length first, and ends the program with a line.
-#ifndef N2D2_VECTOR_LENGTH_HPP
-#define N2D2_VECTOR_LENGTH_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -26,5 +25,3 @@ N2D2_INLINE void requireVectorLength() {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_VECTOR_LENGTH_HPP

@@ -19,8 +19,7 @@
 // The config is that of a convolution (convolution.hpp). The weights are 16-bit integers,
 // [(O + 15) / 16][36 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs], or with WinogradOnStack those
 // of the direct form.
-#ifndef N2D2_WINOGRAD_HPP
-#define N2D2_WINOGRAD_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -35,5 +34,3 @@ N2D2_LAYER(winograd, Winograd<Cfg>)
 
 #define N2D2_BIND_WINOGRAD
 #include "n2d2/bindings.hpp"
-
-#endif  // N2D2_WINOGRAD_HPP

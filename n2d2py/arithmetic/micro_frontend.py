@@ -1,4 +1,4 @@
-"""TFLite Micro's audio front end in its integers, with a 16-bit Fourier transform; `kernels/n2d2/audio/adaptive` computes them
+"""TFLite Micro's audio front end in its integers, with a 16-bit Fourier transform; `kernels/n2d2/audio/input.hpp` computes them
 too.
 
 r(x) is (x + 2^14) >> 15, N the size of the transform, whose results wrap around in 16 bits.

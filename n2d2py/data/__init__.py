@@ -6,4 +6,4 @@ from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.provider import StimuliProvider, build_provider, provider_schemas
 from n2d2py.data.sources import open_source, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.data.transformations import transformation_schemas
+from n2d2py.data.transformations.base import transformation_schemas

@@ -1,4 +1,4 @@
-"""Decoding of stimulus files: images by Pillow, arrays by NumPy, sounds (see sound.py).
+"""Decoding of stimulus files: images by Pillow, arrays by NumPy (memory-mapped if possible), WAV files.
 
 Images keep their number of channels, as with OpenCV's IMREAD_UNCHANGED: gray (H, W, 1), colour (H, W, 3) in the order blue,
 green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray ones uint16, floating-point ones float32. The orientation
@@ -7,16 +7,171 @@ tag of photographs is ignored.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from n2d2py.data.arrays import check_type, open_npy, to_sample_type
-from n2d2py.data.sound import read_wav
-from n2d2py.data.text import TABLES, read_table, unreadable_error
+from n2d2py.arithmetic import NumType
+from n2d2py.data.text import TABLES, read_bytes, read_table, unreadable_error
 from n2d2py.errors import N2D2Error
-from n2d2py.files import open_picture
+from n2d2py.files import DamagedArray, map_npy, map_npz, open_picture
+
+_PCM, _REAL, _EXTENSIBLE = 1, 3, 0xFFFE
+_FORMAT = struct.Struct("<HHIIHH")
+
+
+def read_wav(path: Path, name: str) -> np.ndarray:
+    """Return the samples of a WAV file (1, samples, channels), float32: PCM of 8, 16, 24 or 32 bits, floating point of 32 or 64.
+
+    Integers of n bits are divided by 2^(n-1), unsigned bytes after subtracting 128: values are in [-1, 1). Floating-point
+    samples stay unchanged. Unlike N2D2, files may have several channels.
+
+    Raises: E401 unreadable, E402 damaged, E406 an unsupported coding, E416 empty.
+    """
+    data = read_bytes(path, name)
+    form, sound = _find_chunks(data, name)
+    code, channels, _, _, frame, bits = _FORMAT.unpack_from(form)
+    if code == _EXTENSIBLE and len(form) >= 26:
+        code = struct.unpack_from("<H", form, 24)[0]
+    if (code, bits) not in _DECODERS:
+        kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
+        raise N2D2Error("E406", f"{name} has unsupported {bits}-bit samples ({kind})", remedy="convert it to 16-bit PCM")
+    if not channels or frame != channels * bits // 8:
+        what = f"{name} declares {channels} channels of {bits} bits in {frame} bytes"
+        raise N2D2Error("E402", what, remedy="write the file again")
+    count = len(sound) // frame
+    if not count:
+        raise N2D2Error("E416", f"{name} contains no audio sample", remedy="remove the file")
+    samples = _DECODERS[code, bits](sound[: count * frame])
+    return samples.astype(np.float32).reshape(1, count, channels)
+
+
+def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
+    """Return the samples (n,) of a mono sound as 16-bit integers: a WAV file, or raw little-endian samples.
+
+    Raises: E401, E402, E406, E416 as `read_wav`; E408 another rate, or several channels.
+    """
+    if path.suffix.lower() != ".wav":
+        data = read_bytes(path, name)
+        if not data or len(data) % 2:
+            raise N2D2Error("E402", f"{name} has {len(data)} bytes, which are not 16-bit samples", remedy="replace the file")
+        return np.frombuffer(data, "<i2")
+    samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_find_chunks(read_bytes(path, name), name)[0])[2]
+    if samples.shape[1] != 1:
+        raise N2D2Error("E408", f"{name} has {samples.shape[1]} channels instead of one", remedy="mix them to one")
+    if found != rate:
+        is_multiple = found % rate == 0 and found // rate <= 6
+        remedy = f"convert the file, or {f'give input_rate={found}' if is_multiple else 'correct rate='} in -audio"
+        raise N2D2Error("E408", f"{name} has {found} samples a second instead of {rate}", remedy=remedy)
+    return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
+
+
+def _find_chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
+    """Return the chunks `fmt ` and `data`."""
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        raise N2D2Error("E402", f"{name} is not a WAV file", remedy="remove or replace the file")
+    chunks: dict[bytes, bytes] = {}
+    position = 12
+    while position + 8 <= len(data) and b"data" not in chunks:
+        kind, size = data[position : position + 4], struct.unpack_from("<I", data, position + 4)[0]
+        chunk = data[position + 8 : position + 8 + size]
+        if len(chunk) < size:
+            raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes", remedy="replace the file")
+        chunks[kind] = chunk
+        position += 8 + size + size % 2
+    if len(chunks.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in chunks:
+        raise N2D2Error("E402", f"{name} contains no format or no audio data", remedy="replace the file")
+    return chunks[b"fmt "], chunks[b"data"]
+
+
+def _decode_int24(data: bytes) -> np.ndarray:
+    parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
+    values = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
+    return (values - ((values & 0x800000) << 1)) / 2.0**23
+
+
+_DECODERS = {
+    (_PCM, 8): lambda data: (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128,
+    (_PCM, 16): lambda data: np.frombuffer(data, "<i2") / 2.0**15,
+    (_PCM, 24): _decode_int24,
+    (_PCM, 32): lambda data: np.frombuffer(data, "<i4") / 2.0**31,
+    (_REAL, 32): lambda data: np.frombuffer(data, "<f4"),
+    (_REAL, 64): lambda data: np.frombuffer(data, "<f8"),
+}
+
+
+ArraysT = TypeVar("ArraysT")
+_TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
+_WIDE = (np.int64, np.uint32, np.uint64)
+"""NumPy's default integer types, for example of token ids."""
+
+
+def open_npy(path: Path, name: str | None = None) -> np.ndarray:
+    """Return the array of a .npy file, memory-mapped read-only.
+
+    Raises: E401 missing or unreadable, E402 damaged or with Python objects.
+    """
+    return _open(map_npy, path, name or str(path))
+
+
+def open_npz(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file by key, in file order; their checksums are verified.
+
+    Members stored without compression (np.savez) are memory-mapped; compressed ones are read into memory.
+
+    Raises: E401 missing or unreadable, E402 damaged, with Python objects or too large, E416 empty.
+    """
+    arrays = _open(map_npz, path, str(path))
+    if not arrays:
+        raise N2D2Error("E416", f"{path} contains no array", remedy="store the arrays x and y")
+    return arrays
+
+
+def check_type(array: np.ndarray, name: str) -> None:
+    """Raise E414 unless `to_sample_type` converts the array to a number type of the pipeline."""
+    if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in (*_TYPES, *_WIDE):
+        raise N2D2Error("E414", f"{name}: samples of type {array.dtype} are not supported", remedy="store integers or float32")
+
+
+def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
+    """Raise E414 for integers out of the range of an input's type; bytes may be pixels of images."""
+    if kind is None or x.dtype.kind not in "iu" or x.dtype in (kind.dtype, np.uint8):
+        return
+    low, high = int(x.min(initial=0)), int(x.max(initial=0))
+    if not kind.qmin <= low <= high <= kind.qmax:
+        what = f"{name} contains integers from {low} to {high}, but the input is {kind.name}"
+        raise N2D2Error("E414", what, remedy=f"store {kind.name} values from {kind.qmin} to {kind.qmax}")
+
+
+def to_sample_type(sample: np.ndarray) -> np.ndarray:
+    """Return a copy in memory: booleans as uint8, reals as float32, integers in native byte order, those above 32 bits as
+    int32.
+
+    Raises: E414 for an integer that int32 cannot represent.
+    """
+    if sample.dtype.newbyteorder("=") in _WIDE:
+        limits = np.iinfo(np.int32)
+        for value in (sample.min(initial=0), sample.max(initial=0)):
+            if not limits.min <= value <= limits.max:
+                what = f"a sample contains {value}, which exceeds 32 bits"
+                raise N2D2Error("E414", what, remedy="store float32 or smaller integers")
+        return np.array(sample, np.int32)
+    kinds = {"b": np.dtype(np.uint8), "f": np.dtype(np.float32)}
+    with np.errstate(over="ignore"):
+        return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
+
+
+def _open(read: Callable[[Path], ArraysT], path: Path, name: str) -> ArraysT:
+    try:
+        return read(path)
+    except OSError as error:
+        raise unreadable_error(name, error) from None
+    except DamagedArray as error:
+        raise N2D2Error("E402", f"{name} is not a valid {path.suffix} file: {error}", remedy=error.remedy) from None
+
 
 PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp")
 RECORDINGS = (".csv",)
@@ -39,8 +194,7 @@ _PLAIN_MODES = {
 def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
     """Return the stimulus of a file as (H, W, C); `name`: name in messages.
 
-    Raises:
-        N2D2Error: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
+    Raises: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
     """
     reader = READERS.get(path.suffix.lower())
     if reader is None:
@@ -52,26 +206,20 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
 def read_picture(path: Path, name: str | None = None) -> np.ndarray:
     """Return the pixels of an image file, channels in the order blue, green, red (, alpha).
 
-    Raises:
-        N2D2Error: E401 missing or unreadable, E403 not an image, truncated or too large.
+    Raises: E401 missing or unreadable, E403 not an image, truncated or too large.
     """
     return _open_image(path, name or str(path), _pixels)
 
 
 def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
-    """Return width and height of an image file, from its header.
-
-    Raises:
-        N2D2Error: as read_picture.
-    """
+    """Return width and height of an image file, from its header. Raises as read_picture."""
     return picture_header(path, name)[0]
 
 
 def picture_header(path: Path, name: str | None = None) -> tuple[tuple[int, int], str, bool]:
     """Return (width, height), Pillow's mode ("RGB", "CMYK", ...) and whether EXIF rotates or flips an image file, from its header.
 
-    Raises:
-        N2D2Error: as read_picture.
+    Raises: as read_picture.
     """
     return _open_image(
         path, name or str(path), lambda image: (image.size, image.mode, image.getexif().get(_ORIENTATION, 1) != 1)

@@ -17,7 +17,7 @@ _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared s
 _TEXTS = """
 Size: Size of the network input instead of SizeX and SizeY: X Y C, X C, or the length of a vector. With NbChannels: X Y.
 """
-_SCHEMA = Schema(
+SP = Schema(
     "sp",
     keys(
         _TEXTS,
@@ -41,7 +41,7 @@ _SCHEMA = Schema(
     "`[sp.ChannelsTransformation*]` transforms all of them. Their OnTheFly forms are applied last. Remaining integers are "
     "divided by the largest value of their type. The Learn set is transformed like the Validation set.",
 )
-_CONFIG = Schema(
+SP_CONFIG = Schema(
     "ConfigSection of sp",
     (
         Key("DataSignedMapping", Kind.BOOL, False, "Map n-bit integers v to (v - 2^(n-1)) / 2^(n-1)."),
@@ -76,10 +76,8 @@ class Environment:
     Attributes:
         section: section name, by which layers refer to the input.
         shape: (C, H, W), or (F,) for a Size of one number.
-        batch_size: batch size of -test.
-        signed: DataSignedMapping.
+        batch_size, signed, composite: BatchSize, DataSignedMapping, CompositeStimuli.
         where: place of the section.
-        composite: CompositeStimuli.
         levels: values that stimuli are rounded to, or None.
     """
 
@@ -92,18 +90,12 @@ class Environment:
     levels: Levels | None = None
 
 
-def provider_schemas() -> list[Schema]:
-    """Return the schemas of [sp] and of its ConfigSection."""
-    return [_SCHEMA, _CONFIG]
-
-
 def read_environment(document: Document, *, for_data: bool = True) -> Environment:
     """Return the declaration of the input, without reading data. Sets [sp]_SizeX, _SizeY and _NbChannels.
 
     Without `for_data`, only the dimensions are needed, and settings that no data can be made for are accepted.
 
-    Raises:
-        N2D2Error: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
+    Raises: E411 no section or no size, E406 an unsupported setting, and the errors of reading.
     """
     sections = [section for name in NAMES if (section := document.section(name)) is not None]
     if not sections:
@@ -114,7 +106,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if for_data and len(sections) > 1:
         what = f"sections [{sections[1].name}] and [{section.name}] both declare the input"
         raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
-    values = _SCHEMA.read(section, _CONFIG)
+    values = SP.read(section, SP_CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
         ends = f"{values['QuantizationMin']:g} to {values['QuantizationMax']:g}"
         what = f"QuantizationLevels={values['QuantizationLevels']} from {ends} is not a valid quantization"
@@ -123,26 +115,17 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
-    if for_data:
-        _check_targets(values, {"X": x, "Y": y, "D": 1}, channels)
+    targets = {"SizeX": x, "SizeY": y, "SizeD": 1, "NbChannels": channels, "Size": values["Size"] or (x, y)}
+    for name, value in targets.items() if for_data else ():
+        key = f"Target{name}"
+        if values.is_given(key) and values[key] != value:  # it would be scored in another way
+            what = f"'{key}' changes the size of the expected outputs, which is not supported"
+            raise values.fail("E124", what, "remove it", key)
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
     signed, composite = values["DataSignedMapping"], values["CompositeStimuli"]
     known = levels if levels.count else None
     return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, known)
-
-
-def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
-    """Refuse expected outputs of other dimensions than the input: they would be scored in another way."""
-    wanted: dict[str, object] = {
-        **{f"TargetSize{axis}": value for axis, value in size.items()},
-        "TargetNbChannels": channels,
-        "TargetSize": values["Size"] or (size["X"], size["Y"]),
-    }
-    for key, value in wanted.items():
-        if values.is_given(key) and values[key] != value:
-            what = f"'{key}' changes the size of the expected outputs, which is not supported"
-            raise values.fail("E124", what, "remove it", key)
 
 
 def _shape(values: Values) -> tuple[int, ...]:

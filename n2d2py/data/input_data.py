@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.data.arrays import open_npy, open_npz
+from n2d2py.data.decode import open_npy, open_npz
 from n2d2py.data.text import read_table
 from n2d2py.errors import N2D2Error
 
@@ -18,7 +18,7 @@ from n2d2py.errors import N2D2Error
 class InputData:
     """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, replace labels among them.
 
-    `boxes`: labelled boxes of the images of a folder (data/boxes.py).
+    `boxes`: labelled boxes of the images of a folder (data/labels.py).
     """
 
     path: Path
@@ -31,6 +31,10 @@ class InputData:
         """Last part of the path."""
         return self.path.name
 
+    def titles(self, count: int) -> list[str]:
+        """Return a name for each of `count` samples of an array."""
+        return [f"{self.path.name}[{index}]" for index in range(count)]
+
     @property
     def is_folder(self) -> bool:
         """True if the data are files of a folder."""
@@ -39,33 +43,23 @@ class InputData:
     def read(self, key: str = "x") -> dict[str, np.ndarray]:
         """Return the arrays by name; `key` is the name for an .npy or CSV file, labels are y.
 
-        Raises:
-            N2D2Error: E401, E402, E416 for files.
+        Raises: E401, E402, E416 for files.
         """
         if self.arrays is not None:
             arrays = dict(self.arrays)
+        elif self.path.suffix == ".npz":
+            arrays = open_npz(self.path)
+        elif self.path.suffix == ".csv":
+            arrays = {key: read_table(self.path, self.path.name, header=True)[:, :, 0]}
         else:
-            arrays = open_npz(self.path) if self.path.suffix == ".npz" else {key: self._rows()}
-        return self.with_labels(arrays)
-
-    def _rows(self) -> np.ndarray:
-        """Return the array of an .npy file, or the lines of a CSV file, a sample each; a first line of words is left out."""
-        is_text = self.path.suffix == ".csv"
-        return read_table(self.path, self.name, header=True)[:, :, 0] if is_text else open_npy(self.path)
-
-    def with_labels(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return `arrays` with the separate labels as y."""
+            arrays = {key: open_npy(self.path)}
         return arrays if self.labels is None else {**arrays, "y": self.labels}
 
 
 def open_data(
     data: InputData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
 ) -> InputData:
-    """Return user data; `labels`: ids (N,), or an .npy file with them.
-
-    Raises:
-        N2D2Error: E401, E402 for the file of the labels.
-    """
+    """Return user data; `labels`: ids (N,), or an .npy file with them. Raises E401, E402 for the file of the labels."""
     if isinstance(data, InputData):
         return data
     ids = open_npy(Path(labels)) if isinstance(labels, (str, Path)) else None if labels is None else np.atleast_1d(labels)
@@ -86,8 +80,7 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
     Tensors become arrays. An iterable, for example a PyTorch DataLoader, is read once: batches x, (x, y) or {input: x}, or
     samples (x, y) with one number as y. Of an iterator without a length, the first `most` samples are read, all for 0.
 
-    Raises:
-        N2D2Error: E414 another type, differing items, or no items.
+    Raises: E414 another type, differing items, or no items.
     """
     if data is None or isinstance(data, (str, Path, np.ndarray)):
         return data
@@ -106,21 +99,15 @@ def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, 
         items.append(_as_batch(item))
         if 0 < most <= sum(len(next(iter(one.values()))) for one in items):
             break
-    if not items or any(
-        one.keys() != items[0].keys() or list(_batch_sizes(one)) != list(_batch_sizes(items[0])) for one in items
-    ):
+    shapes = [{name: values.shape[1:] for name, values in one.items()} for one in items]
+    if not items or any(one != shapes[0] for one in shapes):
         what = "differ in names or shapes" if items else "are none, or were read before"
         raise N2D2Error("E414", f"the batches of the iterator {what}", remedy="give batches that are alike")
     arrays = {name: np.concatenate([one[name] for one in items])[: most or None] for name in items[0]}
     return arrays["x"] if list(arrays) == ["x"] else arrays
 
 
-def _batch_sizes(batch: dict[str, np.ndarray]) -> Iterable[tuple[int, ...]]:
-    return (values.shape[1:] for values in batch.values())
-
-
 def _as_batch(item: Any) -> dict[str, np.ndarray]:
-    """Return an item of an iterable as a batch, arrays by name."""
     parts = list(item) if isinstance(item, (tuple, list)) else [item]
     if not 1 <= len(parts) <= 2:
         raise N2D2Error("E414", f"an item of the iterator has {len(parts)} parts", remedy="give x, or (x, y)")

@@ -1,22 +1,22 @@
-"""Labels of user data: from class folders, a list of images, or arrays."""
+"""Labels of user data: from class folders, a list of images, or arrays; boxes as COCO annotations in JSON or YOLO .txt files."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.arrays import open_npy, open_npz
-from n2d2py.data.boxes import has_boxes, read_boxes
+from n2d2py.data.database.arrays import TARGETS, read_arrays
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.database.numpy_file import TARGETS, read_arrays
-from n2d2py.data.decode import PICTURES, SOUNDS
+from n2d2py.data.decode import PICTURES, SOUNDS, open_npy, open_npz, picture_size
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.text import read_lines, split_name_and_label
+from n2d2py.data.text import read_bytes, read_lines, split_name_and_label
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 
 _NAMES = ("file", "filename", "file_name", "path", "name", "image", "id")
@@ -24,11 +24,7 @@ _LABELS = ("label", "class", "target", "category", "y")
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Return the names of a network's outputs, one per line.
-
-    Raises:
-        N2D2Error: E401, E402 unreadable, E410 a duplicate name, E416 none.
-    """
+    """Return the names of a network's outputs, one per line. Raises E401, E402 unreadable, E410 a duplicate name, E416 none."""
     lines: dict[str, int] = {}
     for number, line in read_lines(path):
         if line in lines:
@@ -52,8 +48,7 @@ def labelled_data(
     by its sub-folders, if all images are in two or more. Labels that are not numbers are numbered by `class_names`, else in
     sorted order.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable files, E410 labels that do not match, E414 arrays that do not fit.
+    Raises: E401, E402 unreadable files, E410 labels that do not match, E414 arrays that do not fit.
     """
     file = Path(labels) if isinstance(labels, (str, Path)) else None
     if file is not None and file.suffix == ".npz":
@@ -65,15 +60,14 @@ def labelled_data(
         files = list_directory(source.path, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
         if source.labels is not None or not files:
             return source, tuple(class_names)
-        if file is not None and has_boxes(file):
+        if file is None:
+            found = _labels_by_folder(files, class_names)
+            return (replace(source, labels=found[0]), found[1]) if found else (source, tuple(class_names))
+        if file.suffix == ".json" or file.is_dir():
             boxes, names = read_boxes(file, source.path, files, class_names)
             return replace(source, boxes=boxes), names
-        labels_found = (
-            _labels_by_folder(files, class_names) if file is None else _labels_by_list(file, source.path, files, class_names)
-        )
-        return (
-            (source, tuple(class_names)) if labels_found is None else (replace(source, labels=labels_found[0]), labels_found[1])
-        )
+        labels, names = _labels_by_list(file, source.path, files, class_names)
+        return replace(source, labels=labels), names
     if file is not None:
         raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
     if not class_names and source.arrays is None and source.path.suffix == ".npz" and source.path.is_file():
@@ -101,22 +95,26 @@ def _labels_by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.
     if not names_found[0]:
         log.notice("images next to the sub-folders, such as %s: the folders are not used as classes", files[folders.index("")])
         return None
-    names, how = tuple(names_found), "sorted folder names"
     known = set(class_names) & set(names_found)
     if not known and all(name.isdecimal() for name in names_found):
         _warn_about_numeric_names(names_found)
-    if class_names:
-        missing = sorted(set(names_found) - known)
-        if known and missing:
-            like = nearest(missing[0], list(class_names))
-            what = f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else "")
-            raise N2D2Error("E410", what, remedy="add the name of every folder to -class-names, or rename the folder")
-        how = "folder names by the class names" if known else "folders in sorted order, named by the class names"
-        names = tuple(class_names)
-    ids = {name: names.index(name) if known or not class_names else number for number, name in enumerate(names_found)}
+    if missing := sorted(set(names_found) - known) if known else []:
+        remedy = "add the name of every folder to -class-names, or rename the folder"
+        raise N2D2Error("E410", _not_a_class(f"folder '{missing[0]}'", missing[0], class_names), remedy=remedy)
+    if known:
+        how = "folder names by the class names"
+    else:
+        how = "folders in sorted order, named by the class names" if class_names else "sorted folder names"
+    names = tuple(class_names or names_found)
+    ids = {name: names.index(name) if known else number for number, name in enumerate(names_found)}
     shown = ", ".join(f"{ids[name]} = {name}" for name in names_found[:10])
     log.notice("classes: %s%s (%s)", shown, f", ... {len(names_found)} in all" if len(names_found) > 10 else "", how)
     return np.array([ids[folder] for folder in folders], np.int64), names
+
+
+def _not_a_class(what: str, name: str, class_names: Sequence[str]) -> str:
+    like = nearest(name, class_names)
+    return f"{what} is not in -class-names" + (f", but '{like}' is" if like else "")
 
 
 def _warn_about_numeric_names(names: list[str]) -> None:
@@ -189,7 +187,6 @@ def _read_rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str
 
 
 def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
-    """True if a first line names columns: neither an image nor a number."""
     return not label.isdigit() and Path(name).suffix.lower() not in PICTURES + SOUNDS and name not in known
 
 
@@ -206,17 +203,90 @@ def _index_files(files: list[str]) -> dict[str, str]:
 def _assign_ids(
     path: Path, texts: dict[str, tuple[int, str]], class_names: Sequence[str]
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the id of each image, and the class names."""
     labels = {label for _, label in texts.values()}
     if all(label.isascii() and label.isdigit() and len(label) < 7 for label in labels):
         return {name: int(label) for name, (_, label) in texts.items()}, tuple(class_names)
     names = tuple(class_names) or tuple(sorted(labels))
     for number, label in texts.values():
         if label not in names:
-            like = nearest(label, names)
-            what = f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else "")
-            raise N2D2Error("E410", what, where=Location(str(path), number), remedy="correct the list or -class-names")
+            what, where = _not_a_class(f"label '{label}'", label, names), Location(str(path), number)
+            raise N2D2Error("E410", what, where=where, remedy="correct the list or -class-names")
     if not class_names:
         text = "classes: %s (sorted labels of %s)"
         log.notice(text, ", ".join(f"{k} = {name}" for k, name in enumerate(names[:10])), path.name)
     return {name: names.index(label) for name, (_, label) in texts.items()}, names
+
+
+Labelled = tuple[np.ndarray | None, ...]
+"""Boxes (m, 6) float64 by image: class, 1 for a crowd, left, top, right, bottom, relative to the image; None without labels."""
+
+
+def read_boxes(labels: Path, root: Path, files: Sequence[str], names: Sequence[str]) -> tuple[Labelled, tuple[str, ...]]:
+    """Return the boxes of the images `files` of the folder `root`, and the class names: `names`, else those of the labels.
+
+    `labels` is a file as COCO's instances_*.json, with categories numbered by `names`, else by ascending ids; or a folder with
+    a file of lines `class x y width height` (centre, relative to the image) for each image with objects.
+
+    Raises: E401, E402 unreadable files, E410 invalid labels, or labels of other images or classes.
+    """
+    found, names = (_yolo if labels.is_dir() else _coco)(labels, root, files, tuple(names))
+    if not any(found):
+        what = f"{labels} has no label of an image in {root}"
+        raise N2D2Error("E410", what, remedy="give the labels of these images")
+    boxes = [np.array(rows, np.float64).reshape(-1, 6) if rows is not None else None for rows in found]
+    for file, each in zip(files, boxes, strict=True):
+        if each is not None and (not np.isfinite(each).all() or (names and (each[:, 0] >= len(names)).any())):
+            what = f"a box of {file} is not finite, or of a class that has no name"
+            raise N2D2Error("E410", what, where=str(labels), remedy="correct the labels, or -class-names")
+    return tuple(boxes), names
+
+
+Rows = list[list[list[float]] | None]
+
+
+def _yolo(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+    found: Rows = []
+    for file in files:
+        places = [path for name in (file, Path(file).name) if (path := (labels / name).with_suffix(".txt")).is_file()]
+        rows = []
+        for number, line in read_lines(places[0]) if places else ():
+            try:
+                label, x, y, width, height = map(float, line.split()[:5])
+                rows.append([int(label), 0, x - width / 2, y - height / 2, x + width / 2, y + height / 2])
+            except ValueError:
+                where = Location(str(places[0]), number)
+                remedy = "write the class, the centre and the size, relative to the image"
+                raise N2D2Error("E410", f"line '{line}' is not 'class x y width height'", where=where, remedy=remedy) from None
+        found.append(rows)
+    return found, names
+
+
+def _coco(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+    try:
+        data = json.loads(read_bytes(labels))
+        kinds: dict[Any, str] = {one["id"]: str(one["name"]) for one in sorted(data["categories"], key=lambda one: one["id"])}
+        numbers = {
+            kind: names.index(name) if names else index
+            for index, (kind, name) in enumerate(kinds.items())
+            if not names or name in names
+        }
+        images = {one["id"]: str(one["file_name"]) for one in data["images"]}
+        rows: dict[str, list[list[float]]] = {name: [] for name in images.values()}
+        for one in data["annotations"]:
+            x, y, width, height = map(float, one["bbox"])
+            if one["category_id"] not in kinds:
+                raise ValueError(f"the category {one['category_id']} is unknown")
+            if one["category_id"] in numbers:
+                row = [numbers[one["category_id"]], int(one.get("iscrowd", 0)), x, y, x + width, y + height]
+                rows[images[one["image_id"]]].append(row)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        remedy = "give images, annotations and categories, as COCO's instances_*.json has them"
+        raise N2D2Error("E410", f"{labels} is not a file of boxes: {error!r}", remedy=remedy) from None
+    rows_found: Rows = []
+    for file in files:
+        own_rows = rows.get(file, rows.get(Path(file).name))
+        if own_rows:
+            size = picture_size(root / file, file) * 2
+            own_rows = [[*row[:2], *(value / side for value, side in zip(row[2:], size, strict=True))] for row in own_rows]
+        rows_found.append(own_rows)
+    return rows_found, names or tuple(kinds.values())

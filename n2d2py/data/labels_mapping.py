@@ -28,8 +28,6 @@ class LabelsMapping:
     Attributes:
         outputs: output by label id, -1 ignored, -2 without mapping.
         unlabelled: output of stimuli without label, -2 without mapping.
-        label_names: by label id.
-        file: file name for messages.
     """
 
     outputs: tuple[int, ...]
@@ -40,8 +38,7 @@ class LabelsMapping:
     def targets(self, labels: np.ndarray) -> np.ndarray:
         """Return the output of each label id of an array (-1: no label); -1 if ignored.
 
-        Raises:
-            N2D2Error: E413 if a label in the array has no output.
+        Raises: E413 if a label in the array has no output.
         """
         labels = np.asarray(labels, np.int64)
         table = np.array([*self.outputs, self.unlabelled], np.int64)
@@ -72,25 +69,29 @@ class LabelsMapping:
 def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping:
     """Return the mapping of a file for the labels of a database (names by id).
 
-    Raises:
-        N2D2Error: E401 unreadable, E412 a malformed line or a label mapped twice (an ErrorList for several).
+    Raises: E401 unreadable, E412 a malformed line or a label mapped twice (an ErrorList for several).
     """
     outputs = [_UNMAPPED] * len(label_names)
     given: dict[str, int] = {}
-    special: dict[str, int] = {}
 
     def parse(line: str, where: Location) -> None:
         label, output = _parse(line, where)
-        known = special if label in ("*", "default") else given
-        _refuse_duplicate(label in known, label, where)
-        known[label] = output
-        if known is given:
-            _assign(label, output, label_names, outputs, where)
+        _refuse_duplicate(label in given, label, where)
+        given[label] = output
+        if label in ("*", "default"):
+            return
+        matched = [id for id, name in enumerate(label_names) if name == label or wildcard_match(label, name)]
+        if not matched:
+            what = f"label '{label}' is not in the database"
+            log.warning("W405", what, where=where, remedy=suggest(label, label_names, "remove the line"))
+        for id in matched:
+            _refuse_duplicate(outputs[id] != _UNMAPPED, label_names[id], where)
+            outputs[id] = output
 
     parse_lines(path, parse, comment="#")
-    default = special.get("default", _UNMAPPED)
+    default = given.get("default", _UNMAPPED)
     mapped = tuple(default if one == _UNMAPPED else one for one in outputs)
-    return LabelsMapping(mapped, special.get("*", _UNMAPPED), tuple(label_names), str(path))
+    return LabelsMapping(mapped, given.get("*", _UNMAPPED), tuple(label_names), str(path))
 
 
 def _parse(line: str, where: Location) -> tuple[str, int]:
@@ -114,13 +115,3 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
 def _refuse_duplicate(is_mapped: bool, label: str, where: Location) -> None:
     if is_mapped:
         raise N2D2Error("E412", f"label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
-
-
-def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int], where: Location) -> None:
-    matched = [label for label, name in enumerate(label_names) if name == pattern or wildcard_match(pattern, name)]
-    if not matched:
-        what = f"label '{pattern}' is not in the database"
-        log.warning("W405", what, where=where, remedy=suggest(pattern, label_names, "remove the line"))
-    for label in matched:
-        _refuse_duplicate(outputs[label] != _UNMAPPED, label_names[label], where)
-        outputs[label] = output

@@ -10,16 +10,16 @@ In file names, characters of input names other than letters, digits, - and . may
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from n2d2py.data.arrays import check_integers, check_type, open_npy, open_npz, to_sample_type
-from n2d2py.data.database.numpy_file import label_ids
+from n2d2py.data.database.arrays import label_ids
+from n2d2py.data.decode import check_integers, check_type, open_npy, open_npz, to_sample_type
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.preprocessing import scale_bytes
 from n2d2py.data.stimuli import Stimuli
@@ -29,8 +29,6 @@ from n2d2py.graph.port import FilePort, plain_port
 
 _REMEDY = "give a .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
-_ToReal = Callable[[str, np.ndarray], np.ndarray]
-"""Function from the name and the stored values of an input to its real values."""
 
 
 def open_multi_input(
@@ -45,58 +43,26 @@ def open_multi_input(
     Bytes are scaled to the input range, as for one input, except for the inputs in `integers`; all other values stay unchanged.
     `ports`: inputs as declared by the file; their integer types are used.
 
-    Raises:
-        N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 no data, E418 not finite.
+    Raises: E401, E402 for files, E414 arrays that do not fit, E416 no data, E418 not finite.
     """
-    ports = {name: ports.get(name) or plain_port((1, *shape)) for name, shape in inputs.items()}
-
-    def real(name: str, part: np.ndarray) -> np.ndarray:
-        kind = ports[name].type
-        if kind is not None and part.dtype.kind in "iu":
-            check_integers(part, kind, name)
-            return kind.dequantize(part)
-        if part.dtype == np.uint8 and name not in integers:
-            return scale_bytes(to_sample_type(part), input_range)
-        return to_sample_type(part).astype(np.float32)
-
     data = open_data(source)
+    known = {name: ports.get(name) or plain_port((1, *shape)) for name, shape in inputs.items()}
+    reader = _Reader(data, inputs, known, input_range, integers)
     path = data.path
     if data.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
     if data.arrays is not None or (path.suffix == ".npz" and path.is_file()):
-        return _stack_samples(replace(data, labels=None).read(), data, inputs, ports, real)
+        return reader.stack(replace(data, labels=None).read())
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} does not contain an array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
     missing = [file.name for file in files.values() if not file.is_file()]
     if len(missing) == len(files):
-        return _open_singles(data, inputs, ports, real)
+        return reader.singles()
     if missing:
         raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
     labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-    return _stack_samples({**labels, **{name: open_npy(file) for name, file in files.items()}}, data, inputs, ports, real)
-
-
-def _open_singles(data: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _ToReal) -> Stimuli:
-    """Return the stimuli of a folder with an .npz file for each."""
-    path = data.path
-    singles = sorted(path.glob("*.npz"))
-    if not singles:
-        first = next(iter(array_files(path, inputs).values()))
-        raise N2D2Error("E416", f"{path} contains neither {first.name} nor .npz files", remedy=_REMEDY)
-
-    def load(index: int) -> np.ndarray:
-        arrays = open_npz(singles[index])
-        parts = []
-        for name, shape in inputs.items():
-            part = _input_array(arrays, name, singles[index])
-            part = part if part.ndim and len(part) == 1 and part.shape[1:] == ports[name].sample else part[None]
-            parts.append(_check_samples(part, name, shape, ports[name], singles[index])[0])
-        return _concat_inputs(parts, inputs, singles[index].name, real)
-
-    load(0)
-    labels = np.full(len(singles), -1) if data.labels is None else label_ids(data.labels, np.empty((len(singles), 1)), path)
-    return Stimuli([file.name for file in singles], labels, _shape(inputs), load)
+    return reader.stack({**labels, **{name: open_npy(file) for name, file in files.items()}})
 
 
 def array_files(folder: Path, inputs: Iterable[str]) -> dict[str, Path]:
@@ -105,66 +71,98 @@ def array_files(folder: Path, inputs: Iterable[str]) -> dict[str, Path]:
     return {name: folder / f"{file_names([text])[text]}.npy" for name, text in plain.items()}
 
 
-def _shape(inputs: Inputs) -> tuple[int, ...]:
-    return (sum(prod(shape) for shape in inputs.values()),)
+@dataclass(frozen=True)
+class _Reader:
+    """The arguments of `open_multi_input`, with a port for each input."""
 
+    data: InputData
+    inputs: Inputs
+    ports: Mapping[str, FilePort]
+    input_range: tuple[float, float]
+    integers: Collection[str]
 
-def _input_array(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarray:
-    if name not in arrays:
-        what = f"{path} contains no array '{name}', only {', '.join(arrays)}"
-        raise N2D2Error("E414", what, remedy="store an array under the name of each input")
-    check_type(arrays[name], f"{path.name}: {name}")
-    return arrays[name]
+    def singles(self) -> Stimuli:
+        """Return the stimuli of a folder with an .npz file for each."""
+        path, given = self.data.path, self.data.labels
+        files = sorted(path.glob("*.npz"))
+        if not files:
+            first = next(iter(array_files(path, self.inputs).values()))
+            raise N2D2Error("E416", f"{path} contains neither {first.name} nor .npz files", remedy=_REMEDY)
 
+        def load(index: int) -> np.ndarray:
+            arrays, file = open_npz(files[index]), files[index]
+            return self._concat({name: self._samples(arrays, name, file, True)[0] for name in self.inputs}, file.name)
 
-def _stack_samples(
-    arrays: Mapping[str, np.ndarray], source: InputData, inputs: Inputs, ports: Mapping[str, FilePort], real: _ToReal
-) -> Stimuli:
-    """Return arrays with a leading axis of stimuli; y has the labels, unless an input has this name."""
-    path = source.path
-    samples = [
-        _check_samples(_input_array(arrays, name, path), name, shape, ports[name], path) for name, shape in inputs.items()
-    ]
-    count = len(samples[0])
-    for array, name in zip(samples, inputs, strict=True):
-        if len(array) != count:
-            what = f"{path}: {name} has {len(array)} samples, but {next(iter(inputs))} has {count}"
-            raise N2D2Error("E414", what, remedy="store the same number of samples for each input")
-    if not count:
-        raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
-    none = np.full(count, -1)
-    held = source.labels if source.labels is not None else none if "y" in inputs else arrays.get("y", none)
-    labels = np.asarray(held)
-    if labels.size != count or labels.dtype.kind not in "iu":
-        what = f"{path}: y is not an integer for each of the {count} samples"
-        raise N2D2Error("E414", what, remedy="store one label id per sample")
-    return Stimuli(
-        [f"{path.name}[{index}]" for index in range(count)],
-        labels.reshape(-1),
-        _shape(inputs),
-        lambda index: _concat_inputs([array[index] for array in samples], inputs, f"stimulus {index} of {path.name}", real),
-    )
+        load(0)
+        labels = np.full(len(files), -1) if given is None else label_ids(given, np.empty((len(files), 1)), path)
+        return Stimuli([file.name for file in files], labels, self._shape, load)
 
+    def stack(self, arrays: Mapping[str, np.ndarray]) -> Stimuli:
+        """Return arrays with a leading axis of stimuli; y has the labels, unless an input has this name."""
+        path = self.data.path
+        samples = {name: self._samples(arrays, name, path) for name in self.inputs}
+        first = next(iter(samples))
+        count = len(samples[first])
+        for name, array in samples.items():
+            if len(array) != count:
+                what = f"{path}: {name} has {len(array)} samples, but {first} has {count}"
+                raise N2D2Error("E414", what, remedy="store the same number of samples for each input")
+        if not count:
+            raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
+        none = np.full(count, -1)
+        labels = self.data.labels
+        if labels is None:
+            labels = none if "y" in self.inputs else np.asarray(arrays.get("y", none))
+        if labels.size != count or labels.dtype.kind not in "iu":
+            what = f"{path}: y is not an integer for each of the {count} samples"
+            raise N2D2Error("E414", what, remedy="store one label id per sample")
 
-def _check_samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePort, path: Path) -> np.ndarray:
-    """Return an array in the file's axes as samples of the network input; samples of a vector input may have any axes."""
-    samples = port.samples(array, (1, *shape))
-    if samples is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):
-        samples = array.reshape(len(array), *shape)
-    if samples is None:
-        text, wanted = ("x".join(map(str, sizes)) for sizes in (("N", *array.shape[1:]), port.sample))
-        is_transposed = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
-        axes = "height, width, channels" if port.channels_last else "channels, height, width"
-        remedy = f"transpose it to {axes}" if is_transposed else "store the input of the network"
-        raise N2D2Error("E414", f"{path}: {name} has {text}, but the model takes {wanted}", remedy=remedy)
-    return samples
+        def load(index: int) -> np.ndarray:
+            return self._concat({name: array[index] for name, array in samples.items()}, f"stimulus {index} of {path.name}")
 
+        return Stimuli(self.data.titles(count), labels.reshape(-1), self._shape, load)
 
-def _concat_inputs(parts: list[np.ndarray], inputs: Inputs, title: str, real: _ToReal) -> np.ndarray:
-    vectors = []
-    for part, name in zip(parts, inputs, strict=True):
-        vectors.append(real(name, part).reshape(-1))
-        if not np.isfinite(vectors[-1]).all():
-            what = f"{title}: {name} contains NaN or infinity"
-            raise N2D2Error("E418", what, remedy="remove the sample, or correct its values")
-    return np.concatenate(vectors)
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (sum(prod(shape) for shape in self.inputs.values()),)
+
+    def _samples(self, arrays: Mapping[str, np.ndarray], name: str, path: Path, is_single: bool = False) -> np.ndarray:
+        """Return the array of an input, in the file's axes, as samples of the network input; `is_single`: a batch axis is optional.
+
+        Samples of a vector input may have any axes.
+        """
+        if name not in arrays:
+            what = f"{path} contains no array '{name}', only {', '.join(arrays)}"
+            raise N2D2Error("E414", what, remedy="store an array under the name of each input")
+        array, shape, port = arrays[name], self.inputs[name], self.ports[name]
+        check_type(array, f"{path.name}: {name}")
+        if is_single and not (array.ndim and len(array) == 1 and array.shape[1:] == port.sample):
+            array = array[None]
+        samples = port.samples(array, (1, *shape))
+        if samples is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):
+            samples = array.reshape(len(array), *shape)
+        if samples is None:
+            text, wanted = ("x".join(map(str, sizes)) for sizes in (("N", *array.shape[1:]), port.sample))
+            is_transposed = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
+            axes = "height, width, channels" if port.channels_last else "channels, height, width"
+            remedy = f"transpose it to {axes}" if is_transposed else "store the input of the network"
+            raise N2D2Error("E414", f"{path}: {name} has {text}, but the model takes {wanted}", remedy=remedy)
+        return samples
+
+    def _concat(self, parts: Mapping[str, np.ndarray], title: str) -> np.ndarray:
+        vectors = []
+        for name, part in parts.items():
+            vectors.append(self._real(name, part).reshape(-1))
+            if not np.isfinite(vectors[-1]).all():
+                what = f"{title}: {name} contains NaN or infinity"
+                raise N2D2Error("E418", what, remedy="remove the sample, or correct its values")
+        return np.concatenate(vectors)
+
+    def _real(self, name: str, part: np.ndarray) -> np.ndarray:
+        kind = self.ports[name].type
+        if kind is not None and part.dtype.kind in "iu":
+            check_integers(part, kind, name)
+            return kind.dequantize(part)
+        if part.dtype == np.uint8 and name not in self.integers:
+            return scale_bytes(to_sample_type(part), self.input_range)
+        return to_sample_type(part).astype(np.float32)

@@ -12,8 +12,8 @@ from itertools import chain
 
 import numpy as np
 
-from n2d2py.data.environment import Levels
-from n2d2py.data.transformations import RandomTransformation, Range, Transformation, reported
+from n2d2py.data.environment import Environment
+from n2d2py.data.transformations.base import Range, Transformation, reported
 from n2d2py.errors import Location, N2D2Error
 
 
@@ -77,48 +77,38 @@ class Pipeline:
 
     Attributes:
         steps: steps on the whole image, in order.
-        shape: shape of the result, (C, H, W) or (F,).
-        signed: the implicit normalization is the signed one.
-        where: place of the declared size.
+        environment: the declared network input, with the shape of the result.
         branches: steps of each channel, after those on the whole image; () without channels.
-        levels: values that the result is rounded to, or None.
     """
 
     steps: tuple[PipelineStep, ...]
-    shape: tuple[int, ...]
-    signed: bool
-    where: Location | None
+    environment: Environment
     branches: tuple[tuple[PipelineStep, ...], ...] = ()
-    levels: Levels | None = None
 
     @property
     def draws(self) -> bool:
         """True if a transformation is random."""
-        return any(isinstance(step.transformation, RandomTransformation) for step in self._all_steps())
+        return any(step.transformation.draws for step in chain(self.steps, *self.branches))
 
     def run(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
         """Return the stimulus, float32 of `shape`; `name`: stimulus name in messages.
 
         `random`: generator for training transformations; required if there are any.
 
-        Raises:
-            N2D2Error: E407 another size than declared, E408 a step is not defined on the image, E418 the result is not finite.
+        Raises: E407 another size than declared, E408 a step is not defined on the image, E418 the result is not finite.
         """
-        result = normalize_integers(self.transform(image, name, random), self.signed)
-        if self.levels is not None:
-            result = self.levels.nearest(result)
+        declared = self.environment
+        result = normalize_integers(self.transform(image, name, random), declared.signed)
+        if declared.levels is not None:
+            result = declared.levels.nearest(result)
         result = self._fit_shape(result, name)
         if not np.isfinite(result).all():
             what = f"stimulus {name} contains NaN or infinity"
-            raise N2D2Error("E418", what, where=self.where, remedy="remove it, or correct its values")
+            raise N2D2Error("E418", what, where=declared.where, remedy="remove it, or correct its values")
         return result
 
     def transform(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
-        """Return the image (H, W, C) after all steps, before the implicit normalization.
-
-        Raises:
-            N2D2Error: E408.
-        """
+        """Return the image (H, W, C) after all steps, before the implicit normalization. Raises E408."""
         image = self._chain(self.steps, image, name, random)
         if not self.branches:
             return image
@@ -136,8 +126,7 @@ class Pipeline:
 
         With random transformations: for the `image` (H, W, C), drawn as `run` draws with an equal `random`.
 
-        Raises:
-            N2D2Error: E407 another size than the stimulus, E408 a step that is not defined on label maps.
+        Raises: E407 another size than the stimulus, E408 a step that is not defined on label maps.
         """
         steps = (*self.steps, *(self.branches[0] if self.branches else ()))
         for step in steps:
@@ -147,20 +136,17 @@ class Pipeline:
                     transformation = transformation.draw_parameters(image, random)
                     image = transformation.apply(image)
                 labels = transformation.map_labels(transformation.apply_to_map(labels), names)
-        if labels.shape != self.shape[-2:]:
-            sizes = (
-                f"{size_text(labels.shape[::-1])} after the transformations, but the stimulus has size {size_text(self.shape)}"
-            )
+        shape = self.environment.shape
+        if labels.shape != shape[-2:]:
+            sizes = f"{size_text(labels.shape[::-1])} after the transformations, but the stimulus has size {size_text(shape)}"
             remedy = "use transformations that also apply to labels: Rescale, PadCrop, SliceExtraction, Flip"
-            raise N2D2Error("E407", f"the labels of stimulus {name} have size {sizes}", where=self.where, remedy=remedy)
+            raise N2D2Error(
+                "E407", f"the labels of stimulus {name} have size {sizes}", where=self.environment.where, remedy=remedy
+            )
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
-        """Yield the decoded image and the result of each step.
-
-        Raises:
-            N2D2Error: E408.
-        """
+        """Yield the decoded image and the result of each step. Raises E408."""
         point = TracePoint("as read", image, integer_range(image.dtype))
         yield point
         for step in self.steps:
@@ -175,32 +161,25 @@ class Pipeline:
                     yield end
                 ends.append(end)
             joined = self._joined([end.image for end in ends], name)
-            point = TracePoint("channels together", joined, _unite_ranges([end.bounds for end in ends]))
+            point = TracePoint("channels together", joined, unite_ranges([end.bounds for end in ends]))
             yield point
+        signed, levels = self.environment.signed, self.environment.levels
         if point.image.dtype.kind != "f":
             dtype = point.image.dtype
-            bounds = normalize_integers(np.array(point.bounds).astype(dtype), self.signed)
-            limits = float(bounds[0]), float(bounds[1])
-            point = TracePoint(f"implicit normalization of {dtype}", normalize_integers(point.image, self.signed), limits)
+            low, high = normalize_integers(np.array(point.bounds).astype(dtype), signed).tolist()
+            image = normalize_integers(point.image, signed)
+            point = TracePoint(f"implicit normalization of {dtype}", image, (low, high))
             yield point
-        if self.levels is not None:
-            bounds = self.levels.nearest(np.array(point.bounds or (-np.inf, np.inf)))
-            limits, image = (float(bounds[0]), float(bounds[1])), self.levels.nearest(point.image.astype(np.float32))
-            yield TracePoint(f"{self.levels.count} levels", image, limits)
+        if levels is not None:
+            low, high = levels.nearest(np.array(point.bounds or (-np.inf, np.inf))).tolist()
+            yield TracePoint(f"{levels.count} levels", levels.nearest(point.image.astype(np.float32)), (low, high))
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-        """Return the label ids after the steps that change labels.
-
-        Raises:
-            N2D2Error: E408 a label that the database does not have.
-        """
-        for step in self._all_steps():
+        """Return the label ids after the steps that change labels. Raises E408 a label that the database does not have."""
+        for step in chain(self.steps, *self.branches):
             with reported(f"{step.transformation.type}: ", step.where):
                 labels = step.transformation.map_labels(labels, names)
         return labels
-
-    def _all_steps(self) -> Iterator[PipelineStep]:
-        return chain(self.steps, *self.branches)
 
     def _chain(
         self, steps: Iterable[PipelineStep], image: np.ndarray, name: str, random: np.random.Generator | None
@@ -226,38 +205,32 @@ class Pipeline:
             sizes = ", ".join(f"{part.shape[1]}x{part.shape[0]} {part.dtype}" for part in parts)
             what = f"the channels of stimulus {name} differ in size or type: {sizes}"
             remedy = "add channel transformations that produce a common size and type"
-            raise N2D2Error("E407", what, where=self.where, remedy=remedy)
+            raise N2D2Error("E407", what, where=self.environment.where, remedy=remedy)
         return np.concatenate(parts, axis=2)
 
     def _fit_shape(self, image: np.ndarray, name: str) -> np.ndarray:
         """Return the image in the declared shape; a vector may be declared along any axis."""
-        height, width, channels = image.shape
-        if self.shape == (channels, height, width):
+        shape, (height, width, channels) = self.environment.shape, image.shape
+        if shape == (channels, height, width):
             return np.ascontiguousarray(image.transpose(2, 0, 1))
-        vector = height == 1 and channels == 1
-        if vector and max(self.shape) == image.size == int(np.prod(self.shape)):
-            return image.reshape(self.shape)
-        sizes = (
-            f"{size_text((channels, height, width))} after the transformations, but the input has size {size_text(self.shape)}"
-        )
-        what, remedy = f"stimulus {name} has size {sizes}", self._remedy(height, width, channels)
-        raise N2D2Error("E407", what, where=self.where, remedy=remedy)
-
-    def _remedy(self, height: int, width: int, channels: int) -> str:
-        if len(self.shape) == 1:
-            return "declare the size of the data, or add a ReshapeTransformation"
-        if (height, width) != self.shape[1:]:
-            if height == 1 and channels == 1:
-                return "add a PadCropTransformation or SliceExtractionTransformation, or correct the declared size"
-            return (
-                f"add a RescaleTransformation with Width={self.shape[2]} and "
-                f"Height={self.shape[1]}, or correct the declared size"
-            )
-        if self.shape[0] == 3:
-            return "add a ColorSpaceTransformation with ColorSpace=BGR or RGB"
-        if self.shape[0] == 1 and channels in (3, 4):
-            return "add a ChannelExtractionTransformation with CSChannel=Gray, or NbChannels=3"
-        return f"declare NbChannels={channels}"
+        is_vector = height == 1 and channels == 1
+        if is_vector and max(shape) == image.size == int(np.prod(shape)):
+            return image.reshape(shape)
+        if len(shape) == 1:
+            remedy = "declare the size of the data, or add a ReshapeTransformation"
+        elif (height, width) != shape[1:] and is_vector:
+            remedy = "add a PadCropTransformation or SliceExtractionTransformation, or correct the declared size"
+        elif (height, width) != shape[1:]:
+            remedy = f"add a RescaleTransformation with Width={shape[2]} and Height={shape[1]}, or correct the declared size"
+        elif shape[0] == 3:
+            remedy = "add a ColorSpaceTransformation with ColorSpace=BGR or RGB"
+        elif shape[0] == 1 and channels in (3, 4):
+            remedy = "add a ChannelExtractionTransformation with CSChannel=Gray, or NbChannels=3"
+        else:
+            remedy = f"declare NbChannels={channels}"
+        size = size_text((channels, height, width))
+        what = f"stimulus {name} has size {size} after the transformations, but the input has size {size_text(shape)}"
+        raise N2D2Error("E407", what, where=self.environment.where, remedy=remedy)
 
 
 def size_text(shape: tuple[int, ...]) -> str:
@@ -273,14 +246,14 @@ def _map_range(transformation: Transformation, bounds: Range | None) -> Range | 
 
 
 def _clip_range(bounds: Range | None, limits: Range | None) -> Range | None:
-    """Return the bounds clipped to the limits of the number type."""
     if limits is None or bounds is None:
         return bounds if limits is None else limits
     return max(bounds[0], limits[0]), min(bounds[1], limits[1])
 
 
-def _unite_ranges(bounds: list[Range | None]) -> Range | None:
+def unite_ranges(bounds: list[Range | None]) -> Range | None:
+    """Return the range of all ranges; None if one is unknown, or without any."""
     known = [one for one in bounds if one is not None]
-    if len(known) < len(bounds):
+    if not known or len(known) < len(bounds):
         return None
     return min(low for low, _ in known), max(high for _, high in known)

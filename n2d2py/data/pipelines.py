@@ -1,23 +1,133 @@
-"""Sub-sections of [sp]: transformations become pipelines, StimuliData gives statistics."""
+"""Sub-sections of [sp]: transformations become pipelines, StimuliData gives statistics, cached for many files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
-from n2d2py.data.database.partition import SETS
+from n2d2py.data.database.base import SETS, FileItems, Items
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
-from n2d2py.data.statistics import ImageStatistics, compute_statistics, load_statistics, save_statistics, statistics_key
-from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
+from n2d2py.data.transformations.base import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, suggest
+from n2d2py.files import DamagedArray, read_npz
 from n2d2py.ini import COVERED, Document, Ignored, Key, Kind, Schema, Section, Values
+
+Size = Sequence[int]
+MIN_CACHED = 1000
+"""Number of stimuli from which on the statistics are cached."""
+
+
+@dataclass(frozen=True)
+class ImageStatistics:
+    """Statistics of `count` images; deviations are of the whole population.
+
+    Attributes:
+        smallest, largest: width, height, channels.
+        minimum, maximum, mean, deviation: of all values of all images.
+        mean_data, deviation_data: of each position over the images, float64 (H, W, C); None if not requested or if sizes differ.
+    """
+
+    count: int
+    smallest: Size
+    largest: Size
+    minimum: float
+    maximum: float
+    mean: float
+    deviation: float
+    mean_data: np.ndarray | None = None
+    deviation_data: np.ndarray | None = None
+
+    def __str__(self) -> str:
+        sides = ", ".join(
+            f"{what} {low}" if low == high else f"{what} {low} to {high}"
+            for what, low, high in zip(("width", "height", "channels"), self.smallest, self.largest, strict=True)
+        )
+        return (
+            f"{self.count} stimuli, {sides}, values {self.minimum:g} to {self.maximum:g}, "
+            f"mean {self.mean:g}, standard deviation {self.deviation:g}"
+        )
+
+
+def compute_statistics(
+    images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False
+) -> ImageStatistics | None:
+    """Return the statistics of images (H, W, C), in one pass in float64; None without images.
+
+    Means and sums of squared differences are merged image by image (Chan, Golub and LeVeque), which avoids cancellation for a
+    large mean and a small deviation.
+    """
+    count, size, mean, squares = 0, 0, 0.0, 0.0
+    low, high = np.inf, -np.inf
+    smallest = largest = (0, 0, 0)
+    moments: tuple[np.ndarray, np.ndarray] | None = None
+    for image in images:
+        wide = image.astype(np.float64)
+        sides = (image.shape[1], image.shape[0], image.shape[2])
+        smallest = tuple(map(min, smallest, sides)) if count else sides
+        largest = tuple(map(max, largest, sides))
+        count += 1
+        low, high = min(low, float(wide.min())), max(high, float(wide.max()))
+        own = float(wide.mean())
+        difference, total = own - mean, size + wide.size
+        squares += float(((wide - own) ** 2).sum()) + difference**2 * size * wide.size / total
+        mean += difference * wide.size / total
+        size = total
+        if (mean_data or deviation_data) and smallest == largest:
+            means, deviations = moments or (np.zeros_like(wide), np.zeros_like(wide))
+            change = wide - means
+            means = means + change / count
+            moments = means, deviations + change * (wide - means)
+    if not count:
+        return None
+    means, deviations = moments if moments is not None and smallest == largest else (None, None)
+    deviation, means = float(np.sqrt(squares / size)), means if mean_data else None
+    by_place = np.sqrt(deviations / count) if deviation_data and deviations is not None else None
+    return ImageStatistics(count, smallest, largest, low, high, mean, deviation, means, by_place)
+
+
+def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | None:
+    """Return the cache key: names, sizes and times of the files, and the steps before; None to disable caching."""
+    if not isinstance(items, FileItems) or len(positions) < MIN_CACHED:
+        return None
+    digest = hashlib.sha256(steps.encode(errors="surrogateescape"))
+    for position in positions:
+        name = items.files[int(position)]
+        try:
+            status = (items.root / name).stat()
+        except OSError:
+            return None
+        digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def load_statistics(file: Path, key: str) -> ImageStatistics | None:
+    """Return the cached statistics of this key; None if there are none, or the file is damaged or has another key."""
+    try:
+        stored = read_npz(file)
+        if str(stored.pop("key")) != key:
+            return None
+        found: dict[str, Any] = {name: data if data.ndim == 3 else data.tolist() for name, data in stored.items()}
+        return ImageStatistics(**found)
+    except (OSError, DamagedArray, KeyError, TypeError):
+        return None
+
+
+def save_statistics(file: Path, key: str, statistics: ImageStatistics) -> None:
+    """Write the statistics, an array for each attribute; other content of the folder stays."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.array(value) for name, value in vars(statistics).items() if value is not None}
+    np.savez(file, key=np.array(key), **arrays)  # pyright: ignore[reportArgumentType]  (to NumPy's stub a name could be allow_pickle)
+
 
 INFERENCE = ("Validation", "Test")
 
@@ -44,42 +154,18 @@ _OTHERS = ("StimuliData", "Adversarial", "Target")
 _LONGEST_FIRST = sorted((*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS, *_OTHERS), key=len, reverse=True)
 
 
-@dataclass
-class _Steps:
-    """Steps of the whole image or of one channel; cacheable ones run first."""
-
-    cacheable: list[PipelineStep] = field(default_factory=list)
-    on_the_fly: list[PipelineStep] = field(default_factory=list)
-
-    def add(self, kind: str, step: PipelineStep) -> None:
-        (self.on_the_fly if "OnTheFly" in kind else self.cacheable).append(step)
-
-
-@dataclass
-class _SetSteps:
-    """Steps of one set, from the sections read so far."""
-
-    whole: _Steps = field(default_factory=_Steps)
-    channels: list[_Steps] = field(default_factory=list)
-
-    def pipeline(self, environment: Environment) -> Pipeline:
-        steps, branches = self.whole.cacheable + self.whole.on_the_fly, ()
-        if self.channels:
-            steps = self.whole.cacheable
-            branches = tuple((*one.cacheable, *self.whole.on_the_fly, *one.on_the_fly) for one in self.channels)
-        return Pipeline(tuple(steps), environment.shape, environment.signed, environment.where, branches, environment.levels)
-
-
 @dataclass(frozen=True)
 class Pipelines:
-    """Content of the sub-sections of [sp]: pipelines by set, statistics by section, and the lines of a section's files by file
-    name.
+    """Content of the sub-sections of [sp].
 
-    The set "Learn" has the training pipeline, which may be random.
+    Attributes:
+        by_set: pipelines of "Validation" and "Test", and of "Learn" if it is trained on; that may be random.
+        statistics: by section of StimuliData.
+        logs: lines of the files of a section, by file name.
     """
 
     by_set: dict[str, Pipeline]
-    statistics: dict[str, ImageStatistics]
+    statistics: dict[str, ImageStatistics] = field(default_factory=dict)
     logs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
@@ -96,10 +182,10 @@ def read_pipelines(
     Statistics of many files are cached in the folder `cache`. Sets the automatic properties of StimuliData sections; without
     `database` there are none.
 
-    Raises:
-        N2D2Error: E405, E406, E416, E417 and the errors of reading; an ErrorList for several; errors of stimuli in statistics.
+    Raises: E405, E406, E416, E417 and the errors of reading; an ErrorList for several; errors of stimuli in statistics.
     """
-    reading = _PipelineReader(document, environment, database, cache, SETS if learning else INFERENCE)
+    sets = SETS if learning else INFERENCE
+    reading = _PipelineReader(document, environment, database, cache, {name: defaultdict(list) for name in sets})
     errors: list[N2D2Error] = []
     for section in document.sections:
         if not section.name.startswith(f"{environment.section}."):
@@ -115,8 +201,7 @@ def read_pipelines(
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    pipelines = {name: way.pipeline(environment) for name, way in reading.ways.items()}
-    return Pipelines(pipelines, reading.statistics, reading.logs)
+    return Pipelines({name: reading.pipeline(name) for name in sets}, reading.statistics, reading.logs)
 
 
 def _section_kind(section: Section, prefix: str) -> str | None:
@@ -133,24 +218,38 @@ def _section_kind(section: Section, prefix: str) -> str | None:
     return None
 
 
+@dataclass
 class _PipelineReader:
-    """One pass over the sub-sections, in file order."""
+    """One pass over the sub-sections, in file order.
 
-    def __init__(
-        self, document: Document, environment: Environment, database: Database | None, cache: Path | None, sets: tuple[str, ...]
-    ):
-        self.ways = {name: _SetSteps() for name in sets}
-        self.statistics: dict[str, ImageStatistics] = {}
-        self.logs: dict[str, dict[str, list[str]]] = {}
-        self._cache = cache
-        self._document = document
-        self._environment = environment
-        self._database = database
-        self._matrices: dict[str, np.ndarray] = {}
+    Attributes:
+        steps: those so far, by set, then by channel (None: the whole image) and whether they are on the fly.
+        channels: number of channels so far.
+        matrices: computed by StimuliData sections, by the value that refers to them.
+    """
+
+    document: Document
+    environment: Environment
+    database: Database | None
+    cache: Path | None
+    steps: dict[str, defaultdict[tuple[int | None, bool], list[PipelineStep]]]
+    channels: int = 0
+    matrices: dict[str, np.ndarray] = field(default_factory=dict)
+    statistics: dict[str, ImageStatistics] = field(default_factory=dict)
+    logs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def pipeline(self, set_name: str) -> Pipeline:
+        """Return the pipeline of a set from the sections read so far: cacheable steps first."""
+        steps = self.steps[set_name]
+        whole, late = steps[None, False], steps[None, True]
+        if not self.channels:
+            return Pipeline((*whole, *late), self.environment)
+        branches = ((*steps[channel, False], *late, *steps[channel, True]) for channel in range(self.channels))
+        return Pipeline(tuple(whole), self.environment, tuple(branches))
 
     def step(self, kind: str, section: Section) -> None:
         """Add the transformation of a section to its pipelines."""
-        sets = [name for name in applies_to(section) if name in self.ways]
+        sets = [name for name in applies_to(section) if name in self.steps]
         channels = self._channels(kind, section)
         transformation = read_transformation(
             section, inference=any(name in INFERENCE for name in sets), learning="Learn" in sets
@@ -160,44 +259,39 @@ class _PipelineReader:
                 what = f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it"
                 log.warning("W430", what, where=section.location, remedy="remove it, or augment the images beforehand")
             return
-        step = PipelineStep(transformation.with_matrices(self._matrices), section.location)
+        step = PipelineStep(transformation.with_matrices(self.matrices), section.location)
         for name in sets:
-            way = self.ways[name]
-            for one in [way.whole] if channels is None else [way.channels[index] for index in channels]:
-                one.add(kind, step)
+            for channel in channels:
+                self.steps[name][channel, "OnTheFly" in kind].append(step)
 
-    def _channels(self, kind: str, section: Section) -> range | None:
-        """Return the channels of a section, after adding new ones; None for the whole image."""
-        count = len(self.ways["Test"].channels)
+    def _channels(self, kind: str, section: Section) -> Sequence[int | None]:
+        """Return the channels of a section, after adding a new one; None is the whole image."""
         if kind in _WHOLE:
-            return None
+            return (None,)
         if kind in _ALL_CHANNELS:
-            if not count:
+            if not self.channels:
                 what = "the section transforms channels, but none exists so far"
                 remedy = "add ChannelTransformation sections before, or use a Transformation section for the whole image"
                 raise N2D2Error("E417", what, where=section.location, remedy=remedy)
-            return range(count)
+            return range(self.channels)
         if not section.has("Channel"):
-            for way in self.ways.values():
-                way.channels.append(_Steps())
-            return range(count, count + 1)
+            self.channels += 1
+            return (self.channels - 1,)
         channel = Schema("channel", (_CHANNEL,), (COVERED,)).read(section)["Channel"]
-        if channel >= count:
-            what = f"Channel={channel} does not exist, as there are {count} channels so far"
+        if channel >= self.channels:
+            what = f"Channel={channel} does not exist, as there are {self.channels} channels so far"
             remedy = "remove Channel to create a new channel"
             raise N2D2Error("E417", what, where=section.where("Channel"), remedy=remedy)
-        return range(channel, channel + 1)
+        return (channel,)
 
     def stimuli_data(self, section: Section) -> None:
         """Compute the statistics of a section if they are referenced."""
         values = STIMULI_DATA.read(section)
         logs = values["LogSizeRange"] or values["LogValueRange"]
-        if self._database is None or not (logs or _is_referenced(self._document, section.name)):
+        if self.database is None or not (logs or _is_referenced(self.document, section.name)):
             log.detail("%s: nothing refers to it, not computed", section.location)
             return
-        statistics = (
-            self._compute_statistics(self._database, values) if logs else self._cached_statistics(self._database, values)
-        )
+        statistics = self._compute(self.database, values)
         if statistics is None:
             what = f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from"
             remedy = "change ApplyTo or the sets of [database], or write the numbers directly"
@@ -217,71 +311,58 @@ class _PipelineReader:
         ):
             if data is not None:
                 section.set_automatic(key, f"{section.name}/{file}")
-                self._matrices[f"{section.name}/{file}"] = data
+                self.matrices[f"{section.name}/{file}"] = data
             elif values[key[1:]]:
                 what = f"{key} is undefined, as the stimuli have different sizes"
                 log.warning("W406", what, where=section.location, remedy="add a RescaleTransformation before")
 
-    def _cached_statistics(self, database: Database, values: Values) -> ImageStatistics | None:
-        """Return the statistics of a section, from an earlier run if nothing has changed since."""
-        wanted = values["MeanData"], values["StdDevData"]
-        positions = [database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
-        ways = [" ".join(map(str, self._partial_pipeline(name).steps)) for name in APPLY_TO[values["ApplyTo"]]]
-        key = statistics_key(database.items, np.concatenate(positions), f"{wanted} {ways}")
-        if self._cache is None or key is None:
-            return compute_statistics(self._images(database, values), *wanted)
-        file = self._cache / values.section.name / "statistics.npz"
-        statistics = load_statistics(file, key)
-        if statistics is None:
-            statistics = compute_statistics(self._images(database, values), *wanted)
-            if statistics is not None:
-                save_statistics(file, key, statistics)
-        else:
-            log.notice("%s: statistics of %s", values.section.name, file)
+    def _compute(self, database: Database, values: Values) -> ImageStatistics | None:
+        """Return the statistics of a section, and collect the lines of its files; without files, they may be cached."""
+        files = {file: [head] for key, file, head in _LOGS if values[key]}
+        sets, wanted = APPLY_TO[values["ApplyTo"]], (values["MeanData"], values["StdDevData"])
+        pipelines = {name: self.pipeline("Test" if name == "Test" else "Validation") for name in sets}
+        steps = [(one.steps, one.branches) for one in pipelines.values()]
+        positions = np.concatenate([database.sets[name] for name in sets])
+        key = None if files or self.cache is None else statistics_key(database.items, positions, f"{wanted} {steps}")
+        cached = None if self.cache is None else self.cache / values.section.name / "statistics.npz"
+        statistics = load_statistics(cached, key) if cached and key else None
+        if statistics is not None:
+            log.notice("%s: statistics of %s", values.section.name, cached)
+            return statistics
+        if files:
+            self.logs[values.section.name] = files
+        statistics = compute_statistics(_images(database, pipelines, files), *wanted)
+        if cached and key and statistics is not None:
+            save_statistics(cached, key, statistics)
         return statistics
 
-    def _compute_statistics(self, database: Database, values: Values) -> ImageStatistics | None:
-        """Return the statistics of a section, and collect the lines of its files."""
-        files = {
-            name: [head]
-            for key, name, head in (
-                ("LogSizeRange", "sizeRange.dat", "# width height channels"),
-                ("LogValueRange", "valueRange.dat", "# smallest largest"),
-            )
-            if values[key]
-        }
 
-        def seen() -> Iterator[np.ndarray]:
-            for image in self._images(database, values):
-                if values["LogSizeRange"]:
-                    files["sizeRange.dat"].append(f"{image.shape[1]} {image.shape[0]} {image.shape[2]}")
-                if values["LogValueRange"]:
-                    files["valueRange.dat"].append(f"{float(image.min()):.9g} {float(image.max()):.9g}")
-                yield image
+_LOGS = (
+    ("LogSizeRange", "sizeRange.dat", "# width height channels"),
+    ("LogValueRange", "valueRange.dat", "# smallest largest"),
+)
 
-        self.logs[values.section.name] = files
-        return compute_statistics(seen(), values["MeanData"], values["StdDevData"])
 
-    def _partial_pipeline(self, set_name: str) -> Pipeline:
-        """Return the image pipeline of a set from the sections read so far."""
-        return self.ways["Test" if set_name == "Test" else "Validation"].pipeline(self._environment)
-
-    def _images(self, database: Database, values: Values) -> Iterator[np.ndarray]:
-        """Yield the images of the selected sets with the transformations so far, in order."""
-        for name in APPLY_TO[values["ApplyTo"]]:
-            positions = database.sets[name].tolist()
-            items, pipeline = database.items, self._partial_pipeline(name)
-            yield from ordered_map(
-                lambda index, items=items, pipeline=pipeline: pipeline.transform(items.read(index), items.name(index)),
-                log.progress(positions, f"statistics of {name}", len(positions)),
-            )
+def _images(database: Database, pipelines: dict[str, Pipeline], files: dict[str, list[str]]) -> Iterator[np.ndarray]:
+    """Yield the transformed images of sets, in order, and add a line for each to the files."""
+    items = database.items
+    for name, pipeline in pipelines.items():
+        positions = database.sets[name].tolist()
+        for image in ordered_map(
+            lambda index, pipeline=pipeline: pipeline.transform(items.read(index), items.name(index)),
+            log.progress(positions, f"statistics of {name}", len(positions)),
+        ):
+            if "sizeRange.dat" in files:
+                files["sizeRange.dat"].append(f"{image.shape[1]} {image.shape[0]} {image.shape[2]}")
+            if "valueRange.dat" in files:
+                files["valueRange.dat"].append(f"{float(image.min()):.9g} {float(image.max()):.9g}")
+            yield image
 
 
 _CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")
 
 
 def _is_referenced(document: Document, name: str) -> bool:
-    """True if a raw value of the document refers to a section."""
     sections = [document.globals, *document.sections]
     return any(
         f"[{name}]" in section.raw(key)

@@ -16,7 +16,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.frame import FrameSource, shorter_side
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.data.transformations import Range
+from n2d2py.data.transformations.base import Range
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import ORDERS, InputContract, InputSource, PixelMap
 
@@ -143,8 +143,7 @@ class Preprocessing:
     def placement(self, width: int, height: int, wide: int, high: int, name: str) -> list[tuple[float, float]]:
         """Return scale and offset of columns and rows, from pixels of an image width x height to those of an input wide x high.
 
-        Raises:
-            N2D2Error: E407, as `resize_and_crop`.
+        Raises: E407, as `resize_and_crop`.
         """
         source, taken = self.source, (wide, high)
         if not isinstance(source, FrameSource):
@@ -163,8 +162,7 @@ class Preprocessing:
     def resize_and_crop(self, picture: np.ndarray, name: str) -> np.ndarray:
         """Return an image of bytes (H, W, C) after the requested resize and crop.
 
-        Raises:
-            N2D2Error: E407 an image smaller than the crop, or huge after the resize.
+        Raises: E407 an image smaller than the crop, or huge after the resize.
         """
         if self.resize is not None:
             height, width = picture.shape[:2]
@@ -203,11 +201,7 @@ def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarr
 
 
 def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
-    """Return the centre of an image (H, W, C); half of an odd margin is rounded to even.
-
-    Raises:
-        N2D2Error: E407 for a smaller image.
-    """
+    """Return the centre of an image (H, W, C); half of an odd margin is rounded to even. Raises E407 for a smaller image."""
     rows, columns = picture.shape[:2]
     if rows < height or columns < width:
         what = f"image {name} is {columns}x{rows}, smaller than the crop {width}x{height}"
@@ -238,33 +232,31 @@ def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> Pi
     if like.dtype != np.uint8 or like.ndim != 3 or like.shape[2] not in (1, 3):
         return None
 
-    def values(colour: tuple[int, int, int]) -> np.ndarray | None:
-        """Return the channels of an image of one colour (red, green, blue); None if they vary over the image."""
+    def values(red: int, green: int, blue: int) -> np.ndarray:
+        """Return the channels of an image of one colour. Raises ValueError if they vary over the image."""
         picture = np.zeros_like(like)
-        picture[:] = colour[::-1] if like.shape[2] == 3 else colour[0]
+        picture[:] = (blue, green, red) if like.shape[2] == 3 else red
         pixels = run(picture)
         if (
             pixels.ndim != 3
             or pixels.shape[0] not in (1, 3)
             or np.ptp(pixels, axis=(1, 2)).max() > 1e-4 * max(1.0, np.abs(pixels).max())
         ):
-            return None
+            raise ValueError
         return pixels.mean(axis=(1, 2), dtype=np.float64)
 
     try:
-        black, half, white = (values((level, level, level)) for level in (0, 102, 255))
-        colours = [values((255, 0, 0)), values((0, 255, 0)), values((0, 0, 255))] if like.shape[2] == 3 else []
-    except N2D2Error:
-        return None
-    if black is None or half is None or white is None:
+        black, half, white = values(0, 0, 0), values(102, 102, 102), values(255, 255, 255)
+        colours = [values(255, 0, 0), values(0, 255, 0), values(0, 0, 255)] if like.shape[2] == 3 else []
+    except (N2D2Error, ValueError):
         return None
     reach = white - black
     if not np.allclose(half - black, 0.4 * reach, rtol=0, atol=1e-3 * np.abs(reach).max()) or not reach.all():
         return None
     order = tuple(range(len(reach)))
     if colours:
-        shares = np.array([(one - black) / reach if one is not None else np.full(len(reach), np.nan) for one in colours]).T
-        order = tuple(int(share.argmax()) for share in np.nan_to_num(shares))
+        shares = np.array([(one - black) / reach for one in colours]).T
+        order = tuple(int(share.argmax()) for share in shares)
         expected = np.eye(3)[list(order)] if len(reach) == 3 else np.array([_GRAY])
         if not np.allclose(shares, expected, rtol=0, atol=0.01):
             return None

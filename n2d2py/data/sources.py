@@ -17,21 +17,29 @@ from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
-from n2d2py.data.arrays import check_integers, to_sample_type
+from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.data.database.arrays import check_axes, label_ids, random_bytes, read_arrays
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
-from n2d2py.data.database.random_data import random_bytes
-from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS, picture_header, picture_size, read_picture
+from n2d2py.data.decode import (
+    PICTURES,
+    RECORDINGS,
+    SOUNDS,
+    check_integers,
+    picture_header,
+    picture_size,
+    read_picture,
+    read_samples,
+    to_sample_type,
+)
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
-from n2d2py.data.sound import read_samples
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.data.text import read_table
-from n2d2py.data.transformations import Range, reported
+from n2d2py.data.transformations.base import Range, reported
 from n2d2py.data.transformations.color import ColorSpace, gray
-from n2d2py.data.transformations.resize import resize_bilinear
+from n2d2py.data.transformations.geometry import resize_bilinear
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.port import FilePort, plain_port
 
@@ -48,21 +56,18 @@ def open_source(
         how: preprocessing of images and bytes.
         port: axes of arrays; by default those of the network.
 
-    Raises:
-        N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
-            streaming E403, E408, E415 and E418.
+    Raises: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 no data, E417 an invalid range; during
+        streaming E403, E408, E415 and E418.
     """
-    data = open_data(source)
+    data, port = open_data(source), port or plain_port((1, *shape))
+    axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
+    if not isinstance(how.source, StreamSource):
+        how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
+    _check_path(data)
     if isinstance(how.source, AudioSource):
-        _check_path(data)
         return _open_sounds(data, shape, how.source)
     if isinstance(how.source, SensorSource):
-        _check_path(data)
         return _open_recordings(data, shape, how.source)
-    port = port or plain_port((1, *shape))
-    axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
-    how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
-    _check_path(data)
     return _open_folder(data, shape, how, axes) if data.is_folder else _open_array(data, shape, how, port)
 
 
@@ -73,8 +78,7 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
     The stimuli validate, and also test if all have labels. With `fit`, images are resized to `shape` (C, H, W) and its
     channels.
 
-    Raises:
-        N2D2Error: E401, E402, E403 for files, E414 other data, E416 no data.
+    Raises: E401, E402, E403 for files, E414 other data, E416 no data.
     """
     _check_path(data)
     path = data.path
@@ -93,7 +97,7 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
         items = ArrayItems(path.name, x)
     indices = np.arange(len(items))
     sets = {"Validation": indices, "Test": indices} if (labels >= 0).all() else {"Validation": indices}
-    return Database("", items, labels, names, sets)
+    return Database(items, labels, names, sets)
 
 
 @dataclass(frozen=True)
@@ -123,8 +127,7 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     what = f"{count} samples of noise in {interval} replace data, so the accuracy of the export is unknown"
     log.warning("W402", what, remedy="give real data with -calib-data")
     names = [f"synthetic[{index}]" for index in range(count)]
-    load = lambda index: scale_bytes(random_bytes(shape, seed, index), input_range)  # noqa: E731
-    return Stimuli(names, np.full(count, -1), shape, load)
+    return Stimuli(names, np.full(count, -1), shape, lambda index: scale_bytes(random_bytes(shape, seed, index), input_range))
 
 
 def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
@@ -148,15 +151,13 @@ def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocess
     def load(index: int) -> np.ndarray:
         return how.real(_fit_picture(folder, files[index], shape, how).transpose(2, 0, 1)).transpose(np.argsort(axes))
 
-    boxes = (
-        None
-        if data.boxes is None
-        else [_place_boxes(one, folder, file, shape, how) for one, file in zip(data.boxes, files, strict=True)]
-    )
-    stimuli = Stimuli(files, _picture_labels(data, len(files)), sample_shape, load, boxes=boxes)
-    if how.source is None:
-        return stimuli
-    return stimuli.from_raw(lambda at: _convert_colours(read_picture(folder / files[at], files[at]), files[at], 3))
+    def read(index: int) -> np.ndarray:
+        return _convert_colours(read_picture(folder / files[index], files[index]), files[index], 3)
+
+    stimuli = Stimuli(files, _picture_labels(data, len(files)), sample_shape, load, raw=read if how.source else None)
+    if data.boxes is not None:
+        stimuli.boxes = [_place_boxes(one, folder, file, shape, how) for one, file in zip(data.boxes, files, strict=True)]
+    return stimuli
 
 
 def _place_boxes(
@@ -176,21 +177,24 @@ def _place_boxes(
 def _open_sounds(data: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
     """Return WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
     if data.is_folder:
-        files = _find_files(data.path, SOUNDS, "sound")
+        names = _find_files(data.path, SOUNDS, "sound")
+        labels = _picture_labels(data, len(names))
 
         def read(index: int) -> np.ndarray:
-            return read_samples(data.path / files[index], files[index], source.sound_rate)
+            return read_samples(data.path / names[index], names[index], source.sound_rate)
 
         read(0)
-        labels = _picture_labels(data, len(files))
-        return Stimuli(files, labels, shape, lambda index: source.stimulus(read(index), shape)).from_raw(read)
-    x, labels, _ = read_arrays(data)
-    if x.ndim != 2 or x.dtype != np.int16 or not len(x):
-        what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
-        raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
-    labels = labels if len(labels) == len(x) else np.full(len(x), -1)
-    names = [f"{data.name}[{index}]" for index in range(len(x))]
-    return Stimuli(names, labels, shape, lambda index: source.stimulus(x[index], shape)).from_raw(lambda index: x[index])
+    else:
+        x, labels, _ = read_arrays(data)
+        if x.ndim != 2 or x.dtype != np.int16 or not len(x):
+            what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of sounds"
+            raise N2D2Error("E414", what, remedy="store int16 samples (N, samples), or a folder of WAV files")
+        names = data.titles(len(x))
+
+        def read(index: int) -> np.ndarray:
+            return x[index]
+
+    return Stimuli(names, labels, shape, lambda index: source.stimulus(read(index), shape), raw=read)
 
 
 def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSource) -> Stimuli:
@@ -206,8 +210,7 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
         if x.ndim != 3 or x.dtype != np.int16 or x.shape[2] != source.axes or not x.size:
             what = f"{data.path} contains an array {size_text(x.shape)} of {x.dtype} instead of samples of {source.axes} axes"
             raise N2D2Error("E414", what, remedy="store int16 samples (N, samples, axes), or a folder of CSV files")
-        recordings, names = list(x), [f"{data.name}[{index}]" for index in range(len(x))]
-        labels = labels if len(labels) == len(x) else np.full(len(x), -1)
+        recordings, names = list(x), data.titles(len(x))
     frames = source.frames_of(shape)
     counts = [source.windows(len(one), frames.count) for one in recordings]
     places = [(file, source.hop * number) for file, count in enumerate(counts) for number in range(count)]
@@ -219,9 +222,8 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
     def load(index: int) -> np.ndarray:
         return frames.stimulus(source.real(source.latest(window(index), frames.count)), shape)
 
-    return Stimuli([f"{names[file]}[{first}]" for file, first in places], np.repeat(labels, counts), shape, load).from_raw(
-        window
-    )
+    titles = [f"{names[file]}[{first}]" for file, first in places]
+    return Stimuli(titles, np.repeat(labels, counts), shape, load, raw=window)
 
 
 def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
@@ -288,7 +290,6 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
 
 
 def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = "image") -> list[str]:
-    """Return the images of a folder and its sub-folders, or other files, by name."""
     files = list_directory(folder, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
     if not files:
         others = {"-audio to convert the sounds": SOUNDS, "-sensor to convert the recordings": RECORDINGS}
@@ -299,7 +300,6 @@ def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = 
 
 
 def _picture_labels(data: InputData, count: int) -> np.ndarray:
-    """Return the label of each image, in name order: -1 without labels."""
     if data.labels is None:
         return np.full(count, -1, np.int64)
     return label_ids(data.labels, np.empty((count, 1)), data.path)
@@ -354,7 +354,7 @@ def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, por
             raise N2D2Error("E418", what, remedy="remove it, or correct its values")
         return sample.astype(np.float32)
 
-    return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
+    return Stimuli(data.titles(len(x)), labels, shape, load)
 
 
 def _input_samples(x: np.ndarray, path: Path, shape: tuple[int, ...], port: FilePort) -> np.ndarray:

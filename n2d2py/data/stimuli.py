@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,74 +22,66 @@ def even_positions(total: int, count: int) -> np.ndarray:
     return np.unique(np.linspace(0, max(total - 1, 0), min(count, total)).round().astype(np.int64))
 
 
+@dataclass(eq=False, repr=False)
 class Stimuli:
-    """A sequence of stimuli: names, labels, and arrays made on demand.
+    """A sequence of stimuli: names, labels, and arrays made on demand. Its functions are called from several threads.
 
     Attributes:
         names: names in messages and result files.
         labels: int64, -1 for none.
         shape: shape of one stimulus, (C, H, W) or (F,).
+        load: returns the stimulus at a position, float32 of `shape`.
         label_map: returns the pixel-wise label ids (H, W) at a position; None if stimuli have one label each.
         boxes: labelled boxes of each stimulus, (m, 6): class, 1 for a crowd, left, top, right, bottom in pixels of the input, or None;
             None if stimuli have none.
+        raw: returns the values that an export converts to the stimulus at a position; None if it converts none.
         calls: number of consecutive stimuli between resets of a stateful network; 0: stimuli are independent.
     """
 
-    calls: int = 0
+    names: Sequence[str]
+    labels: np.ndarray
+    shape: tuple[int, ...]
+    load: Callable[[int], np.ndarray]
+    label_map: Callable[[int], np.ndarray] | None = None
+    boxes: Sequence[np.ndarray | None] | None = None
     raw: Callable[[int], np.ndarray] | None = None
+    calls: int = 0
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        labels: np.ndarray,
-        shape: tuple[int, ...],
-        load: Callable[[int], np.ndarray],
-        label_map: Callable[[int], np.ndarray] | None = None,
-        boxes: Sequence[np.ndarray | None] | None = None,
-    ):
-        """`load` returns the float32 array of the stimulus at a position; called from threads, as is `label_map`."""
-        self.names = names
-        self.labels = np.asarray(labels, np.int64)
-        self.shape = shape
-        self._load = load
-        self.label_map = label_map
-        self.boxes = boxes
-        if len(names) != len(self.labels):
-            raise InternalError(f"{len(names)} names for {len(self.labels)} labels")
+    def __post_init__(self) -> None:
+        self.labels = np.asarray(self.labels, np.int64)
+        if len(self.names) != len(self.labels):
+            raise InternalError(f"{len(self.names)} names for {len(self.labels)} labels")
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, position: int) -> np.ndarray:
-        """Return one stimulus, float32 of `shape`."""
         if not 0 <= position < len(self):
             raise IndexError(f"stimulus {position} of {len(self)}")
-        return self._load(position)
+        return self.load(position)
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Stimuli:
-        """Return the stimuli at these positions, in this order."""
-        chosen = np.asarray(positions, np.int64).reshape(-1)
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
+        """Return the stimuli at these positions, in this order, as independent ones."""
+        chosen: list[int] = np.asarray(positions, np.int64).reshape(-1).tolist()
+        if chosen and not (min(chosen) >= 0 and max(chosen) < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
-        names = [self.names[int(position)] for position in chosen]
-        inner, raw = self.label_map, self.raw
-        label_map = None if inner is None else lambda position: inner(int(chosen[position]))
-        boxes = None if self.boxes is None else [self.boxes[int(position)] for position in chosen]
-        subset = Stimuli(names, self.labels[chosen], self.shape, lambda index: self._load(int(chosen[index])), label_map, boxes)
-        subset.raw = None if raw is None else lambda position: raw(int(chosen[position]))
-        return subset
 
-    def from_raw(self, raw: Callable[[int], np.ndarray]) -> Stimuli:
-        """Return the same stimuli, which an export converts from the values of `raw`."""
-        other = copy(self)
-        other.raw = raw
-        return other
+        def at(read: Callable[[int], np.ndarray]) -> Callable[[int], np.ndarray]:
+            return lambda position: read(chosen[position])
+
+        return Stimuli(
+            [self.names[position] for position in chosen],
+            self.labels[chosen],
+            self.shape,
+            at(self.load),
+            self.label_map and at(self.label_map),
+            self.boxes and [self.boxes[position] for position in chosen],
+            self.raw and at(self.raw),
+        )
 
     def as_calls(self, calls: int) -> Stimuli:
         """Return the same stimuli as calls of a stateful network, with a reset after `calls`."""
-        other = copy(self)
-        other.calls = calls
-        return other
+        return replace(self, calls=calls)
 
     def sample_evenly(self, count: int) -> Stimuli:
         """Return `count` evenly spaced stimuli, which sample sorted sets over all classes; of calls, the first ones."""
@@ -111,7 +103,7 @@ class Stimuli:
         size = self.calls or size
         batches = [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
         chunks = (batch[first : first + _CHUNK] for batch in batches for first in range(0, len(batch), _CHUNK))
-        arrays = ordered_map(lambda chunk: [self._load(position) for position in chunk], chunks)
+        arrays = ordered_map(lambda chunk: [self.load(position) for position in chunk], chunks)
         try:
             for batch in batches:
                 x = np.empty((len(batch), *self.shape), np.float32)

@@ -26,11 +26,7 @@ def unreadable_error(name: Path | str, error: OSError) -> N2D2Error:
 
 
 def read_bytes(path: Path, name: str | None = None) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises:
-        N2D2Error: E401 missing or unreadable.
-    """
+    """Return the bytes of a regular file. Raises E401 missing or unreadable."""
     try:
         return read_regular(path)
     except OSError as error:
@@ -40,8 +36,7 @@ def read_bytes(path: Path, name: str | None = None) -> bytes:
 def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, str]]:
     """Yield the stripped non-empty lines with their numbers from 1; text after `comment` is dropped.
 
-    Raises:
-        N2D2Error: E401 unreadable, E402 not UTF-8 text.
+    Raises: E401 unreadable, E402 not UTF-8 text.
     """
     try:
         text = read_bytes(path).decode("utf-8-sig")
@@ -57,8 +52,7 @@ def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, st
 def parse_lines(path: Path, parse: Callable[[str, Location], T], comment: str | None = None, skip: int = 0) -> list[T]:
     """Return the results of `parse` for each non-empty line after the first `skip` lines of a file, and its place.
 
-    Raises:
-        N2D2Error: E401, E402 as `read_lines`; those of `parse`, up to ten of them as an ErrorList.
+    Raises: E401, E402 as `read_lines`; those of `parse`, up to ten of them as an ErrorList.
     """
     rows: list[T] = []
     errors: list[N2D2Error] = []
@@ -94,8 +88,7 @@ def read_table(path: Path, name: str, header: bool = False) -> np.ndarray:
 
     Commas, semicolons, blanks and tabs separate numbers; # begins a comment. With `header`, a first line of words is left out.
 
-    Raises:
-        N2D2Error: E401 unreadable, E402 no numbers, or rows of different lengths.
+    Raises: E401 unreadable, E402 no numbers, or rows of different lengths.
     """
     rows = []
     for number, line in read_lines(path, comment="#"):

@@ -3,6 +3,5 @@
 A kind is a file here that adds itself to `KINDS`.
 """
 
-from n2d2py.postprocessing.contract import KINDS, PostProcessor, files_of, parse_post, recognized, with_files
-from n2d2py.postprocessing.detector import Detector
+from n2d2py.postprocessing.contract import KINDS, Detector, PostProcessor, files_of, parse_post, recognized, with_files
 from n2d2py.postprocessing.results import Decision, Detection, Embedding, KeyPoint

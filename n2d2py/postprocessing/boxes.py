@@ -14,8 +14,18 @@ from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, image_size, misfit, real_array, require_small
-from n2d2py.postprocessing.detector import Detector
+from n2d2py.postprocessing.contract import (
+    KINDS,
+    Detector,
+    Infos,
+    KernelConfig,
+    PostKind,
+    Size,
+    image_size,
+    misfit,
+    real_array,
+    require_small,
+)
 
 _KEYS = keys(
     """
@@ -71,11 +81,7 @@ class _Family:
 
 @dataclass(frozen=True)
 class StridedValues:
-    """Values of the boxes in an output of the network: value v of box b is element first + b * box + v * value of its memory (HWC).
-
-    Attributes:
-        output: position of the output.
-    """
+    """Values of the boxes in an output of the network: value v of box b is element first + b * box + v * value of its memory (HWC)."""
 
     output: int
     first: int
@@ -90,12 +96,7 @@ class StridedValues:
 
 @dataclass(frozen=True)
 class BoxDetector(Detector):
-    """A decoder of boxes that is bound to the outputs of a network.
-
-    Attributes:
-        decoder: its integers.
-        boxes, scores: where its values are.
-    """
+    """A decoder of boxes that is bound to the outputs of a network. `decoder`: its integers."""
 
     decoder: BoxDecoder
     boxes: StridedValues
@@ -106,7 +107,6 @@ class BoxDetector(Detector):
 
     @property
     def config(self) -> KernelConfig:
-        """Numbers of the decoder, and where its values are."""
         d, boxes, scores = self.decoder, self.boxes, self.scores
         tables = {
             "sigmoid": SIGMOID.tolist() if d.logits else (),
@@ -126,7 +126,7 @@ class BoxDetector(Detector):
         return self.decoder.detect(self.boxes.take(outputs, count, 4), self.scores.take(outputs, count, self.decoder.values))
 
 
-def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
+def _fits(family: _Family, outputs: Infos, size: Size, names: tuple[str, ...]) -> bool:
     """True for one output with a box for each anchor of the grids, in the layout of the exporters."""
     if not family.anchors or len(outputs) != 1 or len(outputs[0].shape) != 3 or any(side % 32 for side in size):
         return False
@@ -136,7 +136,7 @@ def _fits(family: _Family, outputs: Sequence[TensorInfo], size: tuple[int, int],
     return outputs[0].shape[1 if family.by_box else 2] == boxes > values and classes == (len(names) or max(classes, 1))
 
 
-def _fits_anchors(outputs: Sequence[TensorInfo], size: tuple[int, int], names: tuple[str, ...]) -> bool:
+def _fits_anchors(outputs: Infos, size: Size, names: tuple[str, ...]) -> bool:
     """True for boxes (N, 4) and scores (N, classes), more of them than transformers have, and not one or three for each cell of YOLO."""
     shapes = sorted((info.shape[1:] for info in outputs if len(info.shape) == 3), key=lambda shape: shape[-1] != 4)
     if len(outputs) != 2 or len(shapes) != 2:
@@ -152,18 +152,11 @@ def _fits_anchors(outputs: Sequence[TensorInfo], size: tuple[int, int], names: t
     )
 
 
-def _cells(size: tuple[int, int]) -> int:
-    """Return the cells of the grids of 8, 16 and 32 pixels."""
+def _cells(size: Size) -> int:
     return sum((size[0] // step) * (size[1] // step) for step in (8, 16, 32))
 
 
-def _bind(
-    family: _Family,
-    values: Mapping[str, Any],
-    inputs: Sequence[TensorInfo],
-    outputs: Sequence[TensorInfo],
-    names: tuple[str, ...],
-) -> BoxDetector:
+def _bind(family: _Family, values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> BoxDetector:
     size = image_size(inputs)
     family = replace(family, skipped=int(values.get("background", False)))
     require_small(outputs)
@@ -214,7 +207,7 @@ def _bind(
     return BoxDetector(names, size, values["max"], decoder, _part(boxes, first), _part(scores, second))
 
 
-def _anchors(path: Path, count: int, size: tuple[int, int], rows_first: bool) -> tuple[tuple[int, ...], ...]:
+def _anchors(path: Path, count: int, size: Size, rows_first: bool) -> tuple[tuple[int, ...], ...]:
     """Return the anchors of a file in 1/16 pixel: x, y of the center, width, height."""
     anchors = real_array(path, "anchors")
     if anchors.shape != (count, 4):

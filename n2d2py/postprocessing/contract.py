@@ -11,13 +11,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic.fixed_scale import FixedScale
+from n2d2py.arithmetic.detections import SUBPIXELS
+from n2d2py.arithmetic.fixed_scale import ONE, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files.arrays import DamagedArray, read_npy
 from n2d2py.graph.port import TensorInfo
 from n2d2py.ini import REQUIRED, Key, Kind, option_error, read_choice
+from n2d2py.postprocessing.results import Detection
 from n2d2py.registry import Registry
+
+Infos = Sequence[TensorInfo]
+Size = tuple[int, int]
+"""Width and height, in pixels."""
 
 CCall = Callable[..., int]
 """A call of the C interface of an export: the name of the function without prefix, then arrays (their memory) and integers."""
@@ -99,7 +105,7 @@ class PostProcessor(ABC):
         """Return the result in integers for the stored outputs (C, ...) of a sample, the first one of a stream."""
 
     @abstractmethod
-    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Any:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> Any:
         """Return a stored result in real numbers; positions of a `frame` (width, height) of the source in its pixels."""
 
     def stored(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -107,9 +113,7 @@ class PostProcessor(ABC):
         return [self.decode(sample) for sample in zip(*outputs, strict=True)]
 
     def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-        """Return `stored` as the C interface takes it: for each sample the outputs that it reads, in the order of their
-        positions, as memory (HWC).
-        """
+        """Return `stored` of the C interface; `samples`: the outputs that it reads, by position, as memory (HWC)."""
         memories = [self.memory for _ in samples]
         for sample, memory in zip(samples, memories, strict=True):
             call(self.function, *sample, memory)
@@ -122,12 +126,9 @@ class PostProcessor(ABC):
 
 @dataclass(frozen=True)
 class PostKind:
-    """A kind of post-processing.
+    """A kind of post-processing, `-post NAME`, with its settings.
 
     Attributes:
-        name: as in `-post NAME`.
-        doc: a sentence.
-        keys: its settings.
         bind: the settings by name, inputs and outputs of the network and the names of the classes give the post-processor.
             Raises E460 where they do not fit.
         fits: True if the outputs can only be of this kind; of an image of width and height, and for names of the classes.
@@ -136,8 +137,8 @@ class PostKind:
     name: str
     doc: str
     keys: tuple[Key, ...]
-    bind: Callable[[Mapping[str, Any], Sequence[TensorInfo], Sequence[TensorInfo], tuple[str, ...]], PostProcessor]
-    fits: Callable[[Sequence[TensorInfo], tuple[int, int], tuple[str, ...]], bool] = lambda *_: False
+    bind: Callable[[Mapping[str, Any], Infos, Infos, tuple[str, ...]], PostProcessor]
+    fits: Callable[[Infos, Size, tuple[str, ...]], bool] = lambda *_: False
 
 
 KINDS: Registry[PostKind] = Registry(
@@ -153,12 +154,12 @@ class Post:
     kind: PostKind
     values: Mapping[str, Any]
 
-    def bind(self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> PostProcessor:
+    def bind(self, inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> PostProcessor:
         """Return the post-processor of a network. Raise E460 where its input or its outputs do not fit."""
         return self.kind.bind(self.values, inputs, outputs, names)
 
 
-def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]) -> str | None:
+def recognized(inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> str | None:
     """Return the text of -post for the only kind that outputs can be of; None if there is none, or more than one."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         return None
@@ -172,8 +173,7 @@ def recognized(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], name
 def parse_post(text: str, where: Location | None = None) -> Post:
     """Return the post-processing of `KIND:key=value,key=value`.
 
-    Raises:
-        N2D2Error: E003 an unknown kind or key, or a value of the wrong type or range.
+    Raises: E003 an unknown kind or key, or a value of the wrong type or range.
     """
     name, values = read_choice(text, {kind.name: kind.keys for kind in KINDS.values()}, option_error("-post", text, where))
     return Post(KINDS[name], values)
@@ -192,7 +192,7 @@ def with_files(text: str, paths: Mapping[str, str]) -> str:
     return f"{kind}:{','.join(f'{key}={paths.get(key, value)}' for key, _, value in pairs)}" if paths else text
 
 
-def image_size(inputs: Sequence[TensorInfo]) -> tuple[int, int]:
+def image_size(inputs: Infos) -> Size:
     """Width and height of the image that a network takes. Raise E460 for a network without one image as its input."""
     if len(inputs) != 1 or len(inputs[0].stored) != 4:
         raise misfit("the model has not one input, an image", "choose it by -inputs, or remove -post")
@@ -205,14 +205,14 @@ def misfit(what: str, remedy: str) -> N2D2Error:
     return N2D2Error("E460", f"-post: {what}", remedy=remedy)
 
 
-def require_small(outputs: Sequence[TensorInfo]) -> None:
+def require_small(outputs: Infos) -> None:
     """Raise E460 for outputs that have no fixed point: integers of more than 16 bits, or without a scale."""
     for info in outputs:
         if not info.type.is_float and (info.type.bits > 16 or info.type.plain):
             raise misfit(f"'{info.name}' has the type {info.type.name}", "export with -nbbits 8, 16 or -32")
 
 
-def only_output(outputs: Sequence[TensorInfo]) -> TensorInfo:
+def only_output(outputs: Infos) -> TensorInfo:
     """Return the output of a model with one. Raise E460 for others, and as `require_small`."""
     require_small(outputs)
     if len(outputs) != 1:
@@ -229,3 +229,39 @@ def real_array(path: Path, what: str) -> np.ndarray:
     if array.dtype.kind != "f" or not np.isfinite(array).all():
         raise misfit(f"the {what} {path} are not real numbers", "save finite numbers of floating point")
     return array
+
+
+@dataclass(frozen=True)
+class Detector(PostProcessor):
+    """A post-processing that gives at most `most` detections in an image of `size`."""
+
+    size: Size
+    most: int
+
+    function: ClassVar = "detect"
+    folder: ClassVar = "boxes"
+    in_frame: ClassVar = True
+    types: ClassVar = {"Detection": "detection"}
+
+    @property
+    def memory(self) -> np.ndarray:  # class, score in 1/65536, edges in 1/16 pixel
+        return np.zeros((self.most, 6), np.int32)
+
+    def compiled(self, call: CCall, samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        memories = [self.memory for _ in samples]
+        counts = [call(self.function, *sample, one, self.most) for sample, one in zip(samples, memories, strict=True)]
+        return [one[:count] for one, count in zip(memories, counts, strict=True)]
+
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> list[Detection]:
+        corners = in_frame(stored[:, 2:], self.size, source, frame) / SUBPIXELS
+        return [
+            Detection(label, self.name(label), score / ONE, *box)
+            for (label, score), box in zip(stored[:, :2].tolist(), corners.tolist(), strict=True)
+        ]
+
+
+def in_frame(positions: np.ndarray, size: Size, source: FrameSource | None, frame: Size | None) -> np.ndarray:
+    """Return the positions (n, x y x y ...) in 1/16 pixel of the image, or of the frame (width, height) that became it."""
+    if frame is None or source is None:
+        return positions
+    return source.to_frame(positions, frame, size, SUBPIXELS)

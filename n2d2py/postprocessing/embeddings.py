@@ -12,9 +12,18 @@ import numpy as np
 from n2d2py.arithmetic.embeddings import Embedder, unit
 from n2d2py.arithmetic.fixed_scale import ONE
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, KernelConfig, PostKind, PostProcessor, misfit, only_output, real_array
+from n2d2py.postprocessing.contract import (
+    KINDS,
+    Infos,
+    KernelConfig,
+    PostKind,
+    PostProcessor,
+    Size,
+    misfit,
+    only_output,
+    real_array,
+)
 from n2d2py.postprocessing.results import Embedding
 
 _KEYS = keys(
@@ -29,11 +38,7 @@ threshold: A reference matches when its cosine is the largest one and above it.
 
 @dataclass(frozen=True)
 class EmbeddingMatcher(PostProcessor):
-    """An embedding that is bound to an output of a network.
-
-    Attributes:
-        decoder: its integers.
-    """
+    """An embedding that is bound to an output of a network. `decoder`: its integers."""
 
     decoder: Embedder
 
@@ -43,33 +48,28 @@ class EmbeddingMatcher(PostProcessor):
     folder: ClassVar = "embeddings"
 
     @property
-    def count(self) -> int:
-        """The number of references."""
-        return len(self.decoder.references) // self.decoder.size
-
-    @property
     def config(self) -> KernelConfig:
-        """Numbers of the embedder."""
-        return KernelConfig.of(self.decoder, {"Value": 0}, {"references": self.decoder.references}, References=self.count)
+        return KernelConfig.of(
+            self.decoder,
+            {"Value": 0},
+            {"references": self.decoder.references},
+            References=len(self.decoder.references) // self.decoder.size,
+        )
 
     @property
     def memory(self) -> np.ndarray:
-        """A vector."""
         return np.zeros(self.decoder.size, np.int16)
 
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """`Embedder.embed`."""
         return self.decoder.embed(outputs[0].reshape(1, -1))[0]
 
-    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Embedding:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> Embedding:
         """Return a stored vector in real numbers, and its match."""
         label, score = self.decoder.match(stored)
         return Embedding(label, self.name(label), score / ONE, (stored / np.float32(32767)).astype(np.float32))
 
 
-def _bind(
-    values: Mapping[str, Any], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]
-) -> EmbeddingMatcher:
+def _bind(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> EmbeddingMatcher:
     info = only_output(outputs)
     size = int(np.prod(info.stored))
     if size != info.stored[1] or not 2 <= size < 65536:
@@ -85,7 +85,6 @@ def _bind(
 
 
 def _references(path: Path, size: int) -> tuple[int, ...]:
-    """Return the unit vectors of a file, one after the other."""
     vectors = real_array(path, "references").astype(np.float64)
     if vectors.ndim != 2 or vectors.shape[1] != size:
         raise misfit(f"the references {path} are not vectors of {size} values", "save embeddings of this model, a row each")

@@ -16,15 +16,18 @@ from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
 from n2d2py.postprocessing.contract import (
     KINDS,
+    Detector,
+    Infos,
     KernelConfig,
     PostKind,
     PostProcessor,
+    Size,
     image_size,
+    in_frame,
     misfit,
     only_output,
     require_small,
 )
-from n2d2py.postprocessing.detector import Detector, in_frame
 from n2d2py.postprocessing.results import KeyPoint
 
 _SCORES = Key(
@@ -66,9 +69,7 @@ class PointFinder(PostProcessor):
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         return self.decoder.points(outputs[0])
 
-    def result(
-        self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None
-    ) -> list[KeyPoint]:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> list[KeyPoint]:
         maps = self.decoder.maps
         places = (in_frame(stored[:, 1:], (maps.width, maps.height), source, frame) / SUBPIXELS).tolist()
         scores = (stored[:, 0] / ONE).tolist()
@@ -77,11 +78,9 @@ class PointFinder(PostProcessor):
 
 @dataclass(frozen=True)
 class CenterDetector(Detector):
-    """Boxes around centers that are bound to two or three outputs.
+    """Boxes around centers that are bound to two or three outputs. `decoder`: their integers.
 
-    Attributes:
-        decoder: their integers.
-        sizes, offsets: positions of these outputs; those of the sizes without offsets.
+    `sizes`, `offsets`: positions of these outputs; those of the sizes without offsets.
     """
 
     decoder: CenterDecoder
@@ -122,12 +121,12 @@ class PixelClassifier(PostProcessor):
     def decode(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         return self.decoder.best(outputs[0])
 
-    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> np.ndarray:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> np.ndarray:
         """Return the stored map, in positions of the output."""
         return stored
 
 
-def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], scores: str) -> HeatMaps:
+def _maps(info: TensorInfo, size: Size, names: tuple[str, ...], scores: str) -> HeatMaps:
     """Return the heat maps of an output. Raise E460 for an output without maps, or names of another number."""
     count, rows, columns = _image(info)
     if names and len(names) != count:
@@ -137,14 +136,10 @@ def _maps(info: TensorInfo, size: tuple[int, int], names: tuple[str, ...], score
 
 
 def _image(info: TensorInfo) -> tuple[int, ...]:
-    """Return the channels, rows and columns of an output."""
     if len(info.stored) != 4 or (info.port and info.port.image_axes != (0, 1, 2)):
         shape = "x".join(map(str, info.shape))
         raise misfit(f"the output '{info.name}' of {shape} has no maps", "choose another by -outputs")
     return info.stored[1:]
-
-
-Infos = Sequence[TensorInfo]
 
 
 def _points(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> PointFinder:
@@ -171,7 +166,7 @@ def _centers(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tu
     return CenterDetector(names, size, values["max"], decoder, *places)
 
 
-def _fits_centers(outputs: Infos, size: tuple[int, int], names: tuple[str, ...]) -> bool:
+def _fits_centers(outputs: Infos, size: Size, names: tuple[str, ...]) -> bool:
     """True for heat maps and twice two maps of the same positions."""
     shapes = [info.stored for info in outputs if len(info.stored) == 4]
     same = len(outputs) == len(shapes) == 3 and len({shape[2:] for shape in shapes}) == 1 and shapes[0][2] > 1

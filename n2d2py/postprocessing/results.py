@@ -11,8 +11,7 @@ class Detection(NamedTuple):
     """An object in an image.
 
     Attributes:
-        label: number of its class.
-        name: name of the class; "" where it has none.
+        label, name: number and name of its class; "" where it has none.
         score: 0 to 1.
         x0, y0, x1, y1: left, top, right and bottom edge in pixels of the image.
     """
@@ -30,8 +29,7 @@ class KeyPoint(NamedTuple):
     """A point of an object.
 
     Attributes:
-        label: number of its heat map.
-        name: its name; "" where it has none.
+        label, name: number and name of its heat map; "" where it has none.
         score: 0 to 1.
         x, y: position in pixels of the image.
     """
@@ -55,8 +53,7 @@ class Decision(NamedTuple):
     """The decision after a call.
 
     Attributes:
-        label: number of the decided class; -1 for none.
-        name: its name; "" where it has none.
+        label, name: number and name of the decided class; -1 for none, "" where it has none.
         score: its average score; of none, the best one.
         top: the best classes, the best one first.
     """
@@ -71,8 +68,7 @@ class Embedding(NamedTuple):
     """An embedding, and the reference nearest to it.
 
     Attributes:
-        label: number of the reference whose cosine is the largest one; -1 if that is not above the threshold.
-        name: name of this reference; "" where it has none.
+        label, name: of the reference whose cosine is the largest one; -1 if that is not above the threshold.
         score: the largest cosine, -1 to 1; 0 without references.
         vector: unit vector (n,), float32; zeros for an output of zeros.
     """

@@ -11,9 +11,8 @@ import numpy as np
 from n2d2py.arithmetic.decisions import ALWAYS, Decider
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.graph.port import TensorInfo
 from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, CCall, KernelConfig, PostKind, PostProcessor, misfit, only_output
+from n2d2py.postprocessing.contract import KINDS, CCall, Infos, KernelConfig, PostKind, PostProcessor, Size, misfit, only_output
 from n2d2py.postprocessing.results import ClassScore, Decision
 
 _KEYS = keys(
@@ -76,16 +75,14 @@ class ScoreDecider(PostProcessor):
             decisions.append(state[: 2 + 2 * self.decider.top].copy())
         return decisions
 
-    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: tuple[int, int] | None = None) -> Decision:
+    def result(self, stored: np.ndarray, source: FrameSource | None = None, frame: Size | None = None) -> Decision:
         """Return a row of `Decider.decide` in real numbers."""
         label, score, *best = stored.tolist()
         top = (ClassScore(one, self.name(one), value / ONE) for one, value in zip(best[::2], best[1::2], strict=True))
         return Decision(label, self.name(label), score / ONE, tuple(top))
 
 
-def _bind(
-    values: Mapping[str, Any], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], names: tuple[str, ...]
-) -> ScoreDecider:
+def _bind(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple[str, ...]) -> ScoreDecider:
     info, classes = only_output(outputs), outputs[0].stored[1]
     if int(np.prod(info.stored)) != classes:
         shape = "x".join(map(str, info.shape))

@@ -12,8 +12,8 @@ from math import prod
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.arrays import open_npy
-from n2d2py.data.database.numpy_file import read_arrays
+from n2d2py.data.database.arrays import read_arrays
+from n2d2py.data.decode import open_npy
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.multi_input import array_files
 from n2d2py.errors import N2D2Error

@@ -17,14 +17,12 @@ from n2d2py.arithmetic.frame import read_frame
 from n2d2py.contracts.ini import WeightStore, has_quantized_training, open_weights, refuse_quantized_training
 from n2d2py.contracts.ini.recipes import unignore_training_keys
 from n2d2py.data.database import Database, empty_database, has_database
-from n2d2py.data.database.numpy_file import read_arrays
-from n2d2py.data.database.random_data import RandomItems
+from n2d2py.data.database.arrays import RandomItems, read_arrays
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.multi_input import open_multi_input
-from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.preprocessing import Preprocessing
-from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
+from n2d2py.data.provider import StimuliProvider, build_provider, read_environment, write_pre_samples
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable, require

@@ -33,7 +33,7 @@ Data = str | Path | np.ndarray | Mapping[str, np.ndarray]
 """A folder of images, an .npy or .npz file, an array (N, C, H, W), or arrays by name: x and y, or an input each."""
 
 Labels = str | Path | np.ndarray
-"""Label ids (N,), -1 for none, or a file: .npy or .npz of them, a list of lines `name label`, or boxes (data/boxes.py)."""
+"""Label ids (N,), -1 for none, or a file: .npy or .npz of them, a list of lines `name label`, or boxes (data/labels.py)."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import numpy as np
 
 from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.boxes import Boxes
-from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.plots import DRAWN_CLASSES, draw_class_scores, draw_confusion, draw_curve, write_segmentation
-from n2d2py.targets.score import Score
+from n2d2py.targets.score import Score, class_metrics
 from n2d2py.targets.table import score_lines
 from n2d2py.targets.words import Words
 
@@ -81,7 +80,6 @@ def _draw_plots(home: Path, score: Score, tag: str) -> None:
 
 
 def _sample_records(score: Score) -> list[dict]:
-    """Return number, name and result of each sample."""
     records = []
     for i, name in enumerate(score.names):
         one: dict = {"stimulus": int(score.indices[i]), "name": name}

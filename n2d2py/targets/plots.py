@@ -9,9 +9,8 @@ import numpy as np
 
 from n2d2py.figures import Drawing, Svg
 from n2d2py.naming import shorten
-from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pixels import Pixels
-from n2d2py.targets.score import Score
+from n2d2py.targets.score import Score, class_metrics
 
 DRAWN_CLASSES = 200
 """Plots by class are drawn of so many at most."""

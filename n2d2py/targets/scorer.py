@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from n2d2py.targets.target import ScoreTarget
 _AXES = "NCHW"
 
 
-@dataclass
+@dataclass(frozen=True)
 class StoredTensors:
     """Files of a folder, by name: text (numbers, # comments), .npy, or .bin (float32, little-endian).
 
@@ -38,13 +39,11 @@ class StoredTensors:
     order: str = "NCHW"
     transposed: bool = False
     where: Location | None = None
-    _last: tuple[Path, np.ndarray] | None = field(default=None, repr=False)
 
     def read(self, indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the tensors (n, *shape), float64, of the samples with these numbers; `shape` is (C, H, W) or (C,).
 
-        Raises:
-            N2D2Error: E455 for a missing folder or file, a missing sample, or a file that is unreadable or of another size.
+        Raises: E455 for a missing folder or file, a missing sample, or a file that is unreadable or of another size.
         """
         if not self.folder.is_dir():
             what = f"DataPath={self.folder} is not a folder"
@@ -54,7 +53,7 @@ class StoredTensors:
             what = f"{self.folder} contains no file {self.matching}"
             raise N2D2Error("E455", what, where=self.where, remedy="correct DataPath and Matching")
         size = int(np.prod(shape))
-        each = max(self._read_cached(files[0]).size // size, 1)
+        each = max(_read(files[0]).size // size, 1)
         result = np.empty((len(indices), *shape))
         for row, index in enumerate(int(index) for index in indices):
             if index // each >= len(files):
@@ -63,14 +62,8 @@ class StoredTensors:
             result[row] = self._tensor(files[index // each], index % each, shape, size)
         return result
 
-    def _read_cached(self, file: Path) -> np.ndarray:
-        """Return all numbers of a file, cached for the next call."""
-        if self._last is None or self._last[0] != file:
-            self._last = (file, _read(file))
-        return self._last[1]
-
     def _tensor(self, file: Path, place: int, shape: tuple[int, ...], size: int) -> np.ndarray:
-        values = self._read_cached(file)
+        values = _read(file)
         if values.size > size and values.size % size != 0 and not values[size:].any():
             values = values[:size]  # a vector written as a padded matrix
         if values.size % size or (place + 1) * size > values.size:
@@ -87,8 +80,8 @@ class StoredTensors:
         return tensor.transpose(0, 2, 1) if self.transposed else tensor
 
 
+@lru_cache(1)
 def _read(file: Path) -> np.ndarray:
-    """Return all numbers of a file, flat."""
     try:
         if file.suffix == ".npy":
             return read_npy(file).astype(np.float64).reshape(-1)
@@ -127,13 +120,13 @@ class Scorer:
     def __init__(self, target: ScoreTarget, classes: Sequence[str] = (), type: NumType = FLOAT64):
         """`classes`: names of the outputs. `type`: number type of stored integers; by default outputs are real values.
 
-        Raises:
-            N2D2Error: E220 for a kind of target that is not scored.
+        Raises: E220 for a kind of target that is not scored.
         """
         if target.kind not in ("TargetScore", "TargetCompare"):
             what = f"Type={target.kind} is not supported by -test"
             raise N2D2Error("E220", what, where=target.location, remedy="use TargetScore, or export without -test")
         self.target = target
+        _read.cache_clear()
         self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
         self._classes = tuple(classes)
         self._type = type
@@ -160,8 +153,7 @@ class Scorer:
         for `outputs` (n, C, h, w). `indices`: numbers of the samples in their set; by default they continue those of the
         previous batch.
 
-        Raises:
-            N2D2Error: E451 a label beyond the outputs, E452 outputs with several positions, E453 outputs that are not finite.
+        Raises: E451 a label beyond the outputs, E452 outputs with several positions, E453 outputs that are not finite.
         """
         stored = np.asarray(outputs)
         count = len(stored)
@@ -245,7 +237,6 @@ class Scorer:
         return np.maximum(labels, -1)
 
     def _class_names(self) -> tuple[str, ...]:
-        """Return the names of the outputs, else their numbers."""
         outputs = range(0 if self._outputs is None else max(self._outputs, 2))
         return tuple(self._classes[index] if index < len(self._classes) else str(index) for index in outputs)
 
@@ -258,27 +249,32 @@ class Scorer:
 
     def result(self) -> Score:
         """Return the score of all batches so far."""
-
-        def joined(key: str, empty: np.ndarray) -> np.ndarray:
-            return np.concatenate([part[key] for part in self._parts]) if self._parts else empty
-
-        numbers, table = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
-        errors = joined("errors", np.zeros(0)) if self.target.as_data else None
+        parts = self._parts or [_NOTHING]
+        found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         pixels = None
         if self._confusion is not None:
-            pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
-        alone = errors is None and pixels is None and len(self._class_names()) == 2
+            pixels = Pixels(found["hits"], found["counted"], self._confusion, tuple(self._shown))
+        is_binary = not self.target.as_data and pixels is None and len(self._class_names()) == 2
         return Score(
             self.target.name,
             self._class_names(),
             self.target.top_n,
             tuple(self._names),
-            joined("indices", numbers),
-            joined("labels", numbers),
-            joined("best", table),
-            joined("values", table.astype(np.float64)),
-            joined("ranks", numbers),
-            errors,
+            found["indices"],
+            found["labels"],
+            found["best"],
+            found["values"],
+            found["ranks"],
+            found["errors"] if self.target.as_data else None,
             pixels,
-            margins=joined("margins", np.zeros(0)) if alone else None,
+            margins=found["margins"] if is_binary else None,
         )
+
+
+_NOTHING = {
+    **dict.fromkeys(("indices", "labels", "ranks"), np.zeros(0, np.int64)),
+    **dict.fromkeys(("errors", "margins"), np.zeros(0)),
+    "best": np.zeros((0, 1), np.int64),
+    "values": np.zeros((0, 1)),
+}
+"""A batch without samples."""

@@ -152,7 +152,6 @@ def _detail(name: str, row: ScoreRow) -> str:
 
 
 def _shared_note(rows: Sequence[ScoreRow]) -> str:
-    """Return a note on rows with fewer samples than the first one."""
     partial = [row.label for row in rows[1:] if row.score.stimuli != rows[0].score.stimuli]
     return f"agreement and points of {', '.join(partial)}: on the stimuli shared with {rows[0].label}" if partial else ""
 

@@ -53,16 +53,10 @@ def main() -> None:
     picture[0, :8] = [[0, 0, 0], [255, 255, 255], [255, 0, 0], [0, 255, 0], [0, 0, 255], [7, 7, 7], [1, 0, 0], [254, 255, 254]]
     vectors["picture"] = picture
     vectors["gray"] = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
-    vectors["hsv"] = cv2.cvtColor(picture, cv2.COLOR_BGR2HSV)
-    vectors["ycrcb"] = cv2.cvtColor(picture, cv2.COLOR_BGR2YCrCb)
     vectors["gray_f32"] = cv2.cvtColor(picture.astype(np.float32) / 255, cv2.COLOR_BGR2GRAY)
     small = picture[:3, :4]
     for name, kind in BORDERS.items():
         vectors[f"border_{name}"] = cv2.copyMakeBorder(small, 2, 5, 7, 3, kind, value=(9, 8, 7))
-    for index in range(4):
-        image = np.clip(random.normal(80 + 30 * index, 40, (16, 16)), 0, 255).astype(np.uint8)
-        vectors[f"otsu_{index}_in"] = image
-        vectors[f"otsu_{index}_out"] = np.array(cv2.threshold(image, 0, 255, cv2.THRESH_OTSU)[0])
     np.savez_compressed(Path(__file__).parent / "opencv_vectors.npz", **vectors)
 
 

@@ -338,7 +338,7 @@ def test_the_statistics_of_mnist_are_those_that_n2d2_documents(ini, shared):
             "SecondValue=[sp.StimuliData-raw]_GlobalValue.stdDev\n"
         )
     )
-    found = provider.statistics["sp.StimuliData-raw"]
+    found = provider.pipelines.statistics["sp.StimuliData-raw"]
     assert (found.count, f"{found.mean:g}", f"{found.deviation:g}") == (60000, "33.3184", "78.5675")
     assert tuple(f"{bound:g}" for bound in provider.value_range) == ("-0.424074", "2.82154")
 

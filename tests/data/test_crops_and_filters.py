@@ -1,21 +1,19 @@
-"""Crops by content, stripes, reconstruction and filters: values by hand, and as OpenCV computes them."""
-
-from pathlib import Path
+"""Crops by content, stripes, morphology, filters, spectra and equalization: values by hand."""
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations import filters as kernels
+from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.crops import CentroidCrop, StripeRemove, Trim
-from n2d2py.data.transformations.equalize import Equalize, clahe, equalize
-from n2d2py.data.transformations.filters import Filter, GradientFilter, WallisFilter
-from n2d2py.data.transformations.morphology import MorphologicalReconstruction, Morphology, element
+from n2d2py.data.transformations.filters import Filter, GradientFilter, MorphologicalReconstruction, Morphology, WallisFilter
 from n2d2py.data.transformations.spectrum import DCT, DFT, fast_size
+from n2d2py.data.transformations.values import Equalize
 
 
 def _image(rows, dtype=np.uint8):
@@ -161,98 +159,130 @@ def test_the_keys_of_kernels(ini, keys, expected):
     assert str(step) == f"Filter({keys.split()[0][7:]}, {len(expected[0])}x{len(expected)})"
 
 
-VECTORS = np.load(Path(__file__).parent / "opencv_filters.npz")
-SCENE, REAL = VECTORS["scene"], VECTORS["real"][:, :, None]
-PLANE = SCENE[:, :, 1:2]
-KERNEL = tuple(map(tuple, VECTORS["kernel"]))
-
-
-def _keys(start):
-    return sorted(key for key in VECTORS.files if key.startswith(start))
-
-
-def test_filter():
-    np.testing.assert_array_equal(Filter(KERNEL).apply(SCENE), VECTORS["filter_u8"])
-    result = Filter(KERNEL).apply(REAL)
-    assert result.dtype == np.float32
-    np.testing.assert_allclose(result[:, :, 0], VECTORS["filter_f32"], atol=3e-6)
+def test_filters_are_correlations_with_reflected_borders():
+    # 2 x - right neighbour; the border of 1 5 9 reflects without repeating 9: 5
+    image = _image([[1, 5, 9]])
+    assert _rows(Filter(((0.0, 2.0, -1.0),)).apply(image)) == [[0, 1, 13]]
+    assert _rows(Filter(((0.0, 2.0, -1.0),)).apply(image.astype(np.float32))) == [[-3, 1, 13]]
+    assert _rows(Filter(((0.5, 0.5),)).apply(_image([[1, 2, 5]], np.int32))) == [[2, 2, 4]]  # 1.5, 1.5, 3.5 to even
     assert Filter(((1.0, -2.0),)).map_range((0.0, 255.0)) == (-510.0, 255.0)
 
 
-@every("key", _keys("gradient_"))
-def test_gradients(key):
-    _, name, size = key.split("_")
-    result = GradientFilter(name, int(size), 0.5, 0.1).apply(PLANE)
-    np.testing.assert_allclose(result[:, :, 0], VECTORS[key], rtol=1e-5, atol=1e-5)
+@every(
+    "name, size, expected",
+    [
+        ("Sobel", 3, 4.0),  # (1 + 2 + 1) * 2 across the step, halved: nothing down
+        ("Scharr", 3, 16.0),  # (3 + 10 + 3) * 2, halved
+        ("Sobel", 1, 1.0),
+        ("Laplacian", 1, 2.0),  # 1 -2 1 of a square
+        ("Laplacian", 3, 8.0),  # 2 0 2 in two rows
+    ],
+)
+def test_gradients_of_a_ramp_and_of_a_square(name, size, expected):
+    x = np.arange(9, dtype=np.float32)
+    plane = np.tile(x * x if name == "Laplacian" else x, (9, 1))[:, :, None]
+    result = GradientFilter(name, size, 0.5, 0.25).apply(plane)[4, 4, 0]
+    delta = 0.25 if name == "Laplacian" else (0.25 + 0.25) / 2
+    np.testing.assert_allclose(result, 0.5 * expected + delta)
 
 
-@pytest.mark.parametrize("size", [3, 4])
-def test_local_wallis_filter(size):
-    result = WallisFilter(size).apply(PLANE)
-    np.testing.assert_allclose(result[:, :, 0], VECTORS[f"wallis_{size}"], rtol=1e-3, atol=2e-3)
+def test_local_contrast():
+    # 3x3 around the middle: mean 1, mean of squares 9: 9 / 9 = 1 pixel of 9; the deviation is sqrt(9 - 1)
+    image = _image([[0, 0, 0], [0, 9, 0], [0, 0, 0]])
+    np.testing.assert_allclose(WallisFilter(3).apply(image)[1, 1, 0], 8 / np.sqrt(8), rtol=1e-6)
+    # the corner sees its own value four times, the sides twice, the middle once
+    np.testing.assert_allclose(WallisFilter(3).apply(image)[0, 0, 0], -1 / np.sqrt(8), rtol=1e-6)
 
 
-@every("key", _keys("element_"))
-def test_structuring_elements(key):
-    _, shape, size = key.split("_")
-    np.testing.assert_array_equal(element(shape, int(size)), VECTORS[key].astype(bool))
+def test_morphology_with_each_shape():
+    dot = np.zeros((5, 5, 1), np.int32)
+    dot[2, 2] = 70000
+    corners = {"Rectangular": 9, "Cross": 5}
+    for shape, count in corners.items():
+        assert np.count_nonzero(Morphology("Dilate", 3, shape).apply(dot) == 70000) == count
+    assert Morphology("Erode", 5, "Elliptic").element().tolist() == [
+        [0, 0, 1, 0, 0],
+        [1, 1, 1, 1, 1],
+        [1, 1, 1, 1, 1],
+        [1, 1, 1, 1, 1],
+        [0, 0, 1, 0, 0],
+    ]
+    assert np.count_nonzero(Morphology("Dilate", 3, iterations=2).apply(dot)) == 25
 
 
-@every("key", _keys("morphology_"))
-def test_morphology(key):
-    _, operation, shape, size, iterations = key.split("_")
-    result = Morphology(operation, int(size), shape, int(iterations)).apply(PLANE)
-    assert result.dtype == np.uint8
-    np.testing.assert_array_equal(result[:, :, 0], VECTORS[key])
+@every(
+    "operation, expected",
+    [
+        ("Erode", [1, 1, 1, 2, 2, 2, 2]),
+        ("Dilate", [3, 3, 9, 9, 9, 3, 3]),
+        ("Opening", [1, 1, 2, 2, 2, 2, 2]),
+        ("Closing", [3, 3, 3, 9, 3, 3, 3]),
+        ("Gradient", [2, 2, 8, 7, 7, 1, 1]),
+        ("TopHat", [2, 0, 1, 7, 0, 1, 0]),
+        ("BlackHat", [0, 2, 0, 0, 1, 0, 1]),
+    ],
+)
+def test_operations_of_morphology(operation, expected):
+    assert _rows(Morphology(operation, 3).apply(_image([[3, 1, 3, 9, 2, 3, 2]]))) == [expected]
 
 
-@pytest.mark.parametrize("two, name", [(True, "2d"), (False, "rows")])
-def test_spectra(two, name):
-    np.testing.assert_allclose(DFT(two).apply(REAL), VECTORS[f"dft_{name}"], atol=1e-4)
-    np.testing.assert_allclose(DCT(two).apply(REAL)[:, :, 0], VECTORS[f"dct_{name}"], atol=1e-5)
+def test_spectra_are_those_of_numpy_and_of_the_definition():
+    image = np.random.RandomState(3).rand(4, 7, 1).astype(np.float32)
+    padded = np.pad(image[:, :, 0].astype(np.float64), ((0, 0), (0, 1)))  # 8 = 2^3 columns
+    for two, wanted in ((True, np.fft.fft2(padded)), (False, np.fft.fft(padded, axis=1))):
+        np.testing.assert_allclose(DFT(two).apply(image), np.stack([wanted.real, wanted.imag], axis=2), atol=1e-5)
+
+    def cosines(size):
+        index = np.arange(size)
+        rows = np.sqrt(2 / size) * np.cos(np.pi * (2 * index + 1) * index[:, None] / (2 * size))
+        return np.where(index[:, None] == 0, np.sqrt(1 / size), rows)
+
+    rows = padded @ cosines(8).T
+    np.testing.assert_allclose(DCT(False).apply(image)[:, :, 0], rows, atol=1e-5)
+    np.testing.assert_allclose(DCT().apply(image)[:, :, 0], cosines(4) @ rows, atol=1e-5)
+    assert DCT().apply(np.ones((1, 11, 1), np.uint8)).shape == (2, 12, 1)
+    assert [fast_size(size) for size in (1, 7, 11, 13, 31, 241, 1025)] == [1, 8, 12, 15, 32, 243, 1080]
 
 
-def test_sizes_of_spectra():
-    assert [fast_size(size) for size in range(1, 1200)] == VECTORS["optimal"].tolist()
-
-
-@every("space, there, back", [("HSV", 0, 1), ("HLS", 1, 1), ("YCrCb", 0, 0), ("CIELab", 0, 1), ("CIELuv", 1, 2)])
-def test_colour_spaces_within_units(space, there, back):
-    colors = VECTORS["colors"]
-    for key, name, source, units in (
-        (f"to_{space}", space, colors, there),
-        (f"from_{space}", f"{space}_to_BGR", VECTORS[f"to_{space}"], back),
-    ):
-        result = ColorSpace(name).apply(source)
-        assert result.dtype == np.uint8
-        difference = np.abs(result.astype(int) - VECTORS[key])
-        if space in ("HSV", "HLS") and key.startswith("to_"):
-            difference[:, :, 0] = np.minimum(difference[:, :, 0], 180 - difference[:, :, 0])
-        assert difference.max() <= units, (key, difference.max())
-
-
-@every("space", ["HSV", "HLS", "YCrCb", "CIELab", "CIELuv"])
-def test_colour_spaces_of_red_green_blue(space):
-    colors = VECTORS["colors"]
-    np.testing.assert_array_equal(ColorSpace(f"RGB_to_{space}").apply(colors[:, :, ::-1]), ColorSpace(space).apply(colors))
-    converted = VECTORS[f"to_{space}"]
-    np.testing.assert_array_equal(
-        ColorSpace(f"{space}_to_RGB").apply(converted)[:, :, ::-1], ColorSpace(f"{space}_to_BGR").apply(converted)
-    )
+@every(
+    "space, pixel, expected",
+    [
+        ("HSV", [0, 255, 255], [30, 255, 255]),  # yellow: 60 degrees, halved
+        ("HLS", [0, 0, 255], [0, 128, 255]),
+        ("YCrCb", [100, 100, 100], [100, 128, 128]),
+        ("CIELab", [255, 255, 255], [255, 128, 128]),
+        ("CIELuv", [0, 0, 0], [0, 96, 136]),  # u and v of black are 0: 134 * 255 / 354 = 96.5, 140 * 255 / 262 = 136.3
+        ("HSV_to_RGB", [30, 255, 255], [255, 255, 0]),
+        ("YCrCb_to_BGR", [100, 128, 128], [100, 100, 100]),
+        ("CIELab_to_BGR", [255, 128, 128], [255, 255, 255]),
+        ("RGB_to_HLS", [255, 0, 0], [0, 128, 255]),
+    ],
+)
+def test_colour_spaces_by_hand(space, pixel, expected):
+    result = ColorSpace(space).apply(np.array(pixel, np.uint8)[None, None])[0, 0]
+    assert np.abs(result.astype(int) - expected).max() <= 1
 
 
 def test_equalization():
-    np.testing.assert_array_equal(equalize(VECTORS["large"]), VECTORS["equalized"])
-    assert equalize(np.full((3, 3), 7, np.uint8)).tolist() == [[7] * 3] * 3
-    colours = Equalize().apply(SCENE)
-    assert np.abs(colours.astype(int) - VECTORS["equalized_scene"]).max() <= 1
+    # of the 3 pixels above the least one, 1 is at most 20, 3 at most 30: 255 / 3 and 255
+    assert _rows(Equalize().apply(_image([[10, 20], [30, 30]]))) == [[0, 85], [255, 255]]
+    assert _rows(Equalize().apply(np.full((3, 3, 1), 7, np.uint8))) == [[7] * 3] * 3
+    colours = Equalize().apply(np.array([[[10, 10, 10], [90, 90, 90]]], np.uint8))
+    assert np.abs(colours.astype(int) - [[[0] * 3, [255] * 3]]).max() <= 1
 
 
-@every("key", _keys("clahe_"))
-def test_adaptive_equalization(key):
-    if key == "clahe_even":
-        result = clahe(VECTORS["large"][:48, :64], 3.0, 8)
-    else:
-        _, clip, grid = key.split("_")
-        result = clahe(VECTORS["large"], float(clip), int(grid))
-    np.testing.assert_array_equal(result, VECTORS[key])
+def test_adaptive_equalization_of_one_tile_without_a_limit():
+    # shares of the pixels that are at most 10, 20, 30: 1/4, 2/4, 4/4
+    assert _rows(Equalize("CLAHE", 0.0, 1).apply(_image([[10, 20], [30, 30]]))) == [[64, 128], [255, 255]]
+    with pytest.raises(Inapplicable, match="8 tiles do not fit 2x2"):
+        Equalize("CLAHE").apply(_image([[10, 20], [30, 30]]))
+
+
+def test_types_that_need_opencv_name_its_extra(ini, monkeypatch):
+    monkeypatch.setattr("n2d2py.errors.find_spec", lambda name: None)
+    line = error_line(_step, ini, "Type=EqualizeTransformation")
+    assert "E320" in line and "EqualizeTransformation requires the package cv2" in line and "n2d2py[opencv]" in line
+    for settings in ("ColorSpaceTransformation\nColorSpace=HSV", "ChannelExtractionTransformation\nCSChannel=Hue"):
+        assert "E320" in error_line(_step, ini, f"Type={settings}")
+    for settings in ("ColorSpaceTransformation\nColorSpace=RGB", "ChannelExtractionTransformation\nCSChannel=Gray"):
+        assert not _step(ini, f"Type={settings}").needs_opencv

@@ -4,7 +4,7 @@ import numpy as np
 from support.errors import error_line
 from support.tables import every
 
-from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.database.base import SETS, Partition, partition
 
 
 def _sizes(labels, how, seed=1):

@@ -7,8 +7,8 @@ from support.errors import error_line
 from support.tables import every
 
 from n2d2py.data import build_provider
-from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.preprocessing import find_pixels
+from n2d2py.data.provider import write_pre_samples
 from n2d2py.errors import N2D2Error
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]

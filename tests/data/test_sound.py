@@ -10,7 +10,7 @@ from support.tables import every
 
 from n2d2py.data import build_provider
 from n2d2py.data.decode import read_stimulus
-from n2d2py.data.transformations import Inapplicable
+from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.data.transformations.spectrum import DCT, DFT, WINDOWS, Apodization, MagnitudePhase, window
 
 
@@ -207,7 +207,7 @@ def test_the_parameters_of_windows(ini):
 def _read(ini, text):
     return (
         build_provider(ini("[sp]\nSize=4\n[sp.Transformation]\nType=ApodizationTransformation\n" + text))
-        ._pipelines["Test"]
+        .pipelines.by_set["Test"]
         .steps[0]
         .transformation
     )

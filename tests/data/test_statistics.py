@@ -7,8 +7,8 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
-from n2d2py.data.statistics import compute_statistics
-from n2d2py.data.transformations.matrix import AffineTransformation, read_matrix, write_matrix
+from n2d2py.data.pipelines import compute_statistics
+from n2d2py.data.transformations.values import AffineTransformation, read_matrix, write_matrix
 from n2d2py.errors import InternalError
 
 DATABASE = (
@@ -54,7 +54,7 @@ def test_normalization_by_the_learning_set(ini, images):
     provider = build_provider(ini(DATABASE + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\nLogSizeRange=1\n" + AFFINE))
     learn = np.concatenate([x for x, _, _ in provider.stimuli("Learn").batches(8)])
     np.testing.assert_allclose([learn.mean(), learn.std()], [0, 1], atol=1e-6)
-    seen = provider.statistics["sp.StimuliData-raw"]
+    seen = provider.pipelines.statistics["sp.StimuliData-raw"]
     assert (seen.count, seen.minimum, seen.maximum) == (20, images[:20].min(), images[:20].max())
     expected = (images[20] - images[:20].mean()) / images[:20].std()
     np.testing.assert_allclose(provider.stimuli("Test")[0][0], expected, rtol=1e-5)
@@ -77,7 +77,7 @@ def test_it_looks_at_its_point_of_the_pipeline(ini, images):
 
 def test_nothing_is_computed_that_nothing_refers_to(ini, images):
     provider = build_provider(ini(DATABASE + "[sp.StimuliData-raw]\nMeanData=1\n"))
-    assert provider.statistics == {} and log.warnings_seen() == ()
+    assert provider.pipelines.statistics == {} and log.warnings_seen() == ()
 
 
 def test_the_mean_image(ini, images, tmp_path):
@@ -180,7 +180,7 @@ def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
 
 
 def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
-    monkeypatch.setattr("n2d2py.data.statistics.MIN_CACHED", 3)
+    monkeypatch.setattr("n2d2py.data.pipelines.MIN_CACHED", 3)
     for index in range(4):
         picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
     text = (
@@ -193,7 +193,7 @@ def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
     monkeypatch.setattr(pipelines, "compute_statistics", lambda *given: computed.append(1) or real(*given))
 
     def built(steps=""):
-        return build_provider(ini(text.format(steps)), cache=tmp_path / "out").statistics["sp.StimuliData-x"]
+        return build_provider(ini(text.format(steps)), cache=tmp_path / "out").pipelines.statistics["sp.StimuliData-x"]
 
     first, second = built(), built()
     assert len(computed) == 1 and (first.mean, first.count) == (15.0, 4)

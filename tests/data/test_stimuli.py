@@ -149,7 +149,7 @@ seen = 0
 for x, labels, names in stimuli.batches(16):
     seen += len(x)
 after = peak()
-print(seen, provider.statistics["sp.StimuliData"].count, (after - before) // 1024, after // 1024)
+print(seen, provider.pipelines.statistics["sp.StimuliData"].count, (after - before) // 1024, after // 1024)
 """
 
 

@@ -148,6 +148,7 @@ def test_every_layer_is_within_a_step(network, rounded, tmp_path):
 
 @every("network", [*NETWORKS, "lrn"])
 def test_layers_simulated_as_ncnn_computes_them_are_identical(network, tmp_path):
+    """Real results of depthwise convolutions differ in their last bit where the processor has no AVX-512."""
     pytest.importorskip("ncnn")
     typed = _simulated(network)
     (runner, details), values = _written(typed, tmp_path), {}
@@ -156,7 +157,7 @@ def test_layers_simulated_as_ncnn_computes_them_are_identical(network, tmp_path)
     for node, kind, expected, found in layer_by_layer(runner, typed, values):
         if typed.sums_integers(node):
             assert node.op.kind in ("Conv", "Fc") and kind.is_float and not typed.type(node.inputs[0]).is_float
-        if kind.is_float and not typed.sums_integers(node):
+        if kind.is_float and (not typed.sums_integers(node) or "depthwise" in network):
             assert np.abs(found - expected).max() <= 1e-6 * max(np.abs(expected).max(), 1), node.name
         else:
             assert np.array_equal(found, expected), node.name

@@ -6,7 +6,7 @@ from support.errors import error_line, refused
 
 from n2d2py.arithmetic import NumType
 from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_columns, score_lines
-from n2d2py.targets.metrics import area_under_roc
+from n2d2py.targets.score import area_under_roc
 from n2d2py.targets.target import ScoreTarget
 
 OUTPUTS = np.array([[1, 5, 2], [7, 7, 3], [0, 1, 9], [4, 4, 4], [3, 8, 6]], np.int8)

@@ -5,8 +5,7 @@
 // Neighbours are added pairwise to sums of 32 bits, two of each output, which are joined at the end.
 // Inputs are signed bytes, unsigned ones - 128 from when windows are gathered; the bias comes to match (`Array.dots` of
 // the exporter). Inputs of 16 bits go the way of neon_tile.hpp.
-#ifndef N2D2_ARM_NEON_BYTES_TILE_HPP
-#define N2D2_ARM_NEON_BYTES_TILE_HPP
+#pragma once
 
 #include "n2d2/arm/neon_tile.hpp"
 #include "n2d2/vectors/byte_window.hpp"
@@ -77,8 +76,7 @@ struct Tile {
     template <int Count, bool First, long Pitch>
     static N2D2_INLINE void words(State& state, const std::uint8_t* x, const std::int8_t* w) {
         int8x16_t first[Pixels], second[Pixels];
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             first[p] = word(x + p * Pitch);
             second[p] = Count > 1 ? word(x + p * Pitch + 4) : first[p];
         }
@@ -89,10 +87,8 @@ struct Tile {
                                      const std::int8_t* w) {
         constexpr bool Alone = First && !(Count > 1 && FullWeights);  // no products were added before the last ones
         const WordWeights<Bytes> a(w), b(w + (Count > 1 ? int(Bytes) : 0));
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(v, Vectors)
+            N2D2_UNROLL_FOR(p, Pixels) {
                 int32x4_t* const sums = state.sums[p] + 2 * v;
                 int16x8_t products = low(a[v], first[p]);
                 if (Count > 1 && FullWeights) {
@@ -116,7 +112,6 @@ struct Tile {
                 __asm__ volatile("" : "+w"(sums[0]));
                 __asm__ volatile("" : "+w"(sums[1]));
             }
-        }
     }
 
     // Two sums of each of four outputs to one.
@@ -134,8 +129,7 @@ struct Tile {
                                   const At& at) {
         enum : int { Begun = Words >= 2 ? 2 : 1 };  // words that sums begin with
         State state;
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             N2D2_UNROLL
             for (int j = Pairs; j < 8; ++j)
                 state.sums[p][j] = vdupq_n_s32(0);
@@ -165,12 +159,9 @@ struct Tile {
         if (Words > 1 && Words % 2 != 0)
             words<1, false, Pitch>(state, x + (Words - 1) * 4, w + (Words - 1) * Bytes);
         int32x4_t sums[Pixels][4];
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int v = 0; v < 4; ++v)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(v, 4)
                 sums[p][v] = joined(state.sums[p][2 * v], state.sums[p][2 * v + 1]);
-        }
         neon::finish<LastOutputs, Epilogue>(sums, bias, output, at);
     }
 };
@@ -191,5 +182,3 @@ struct Microkernel : OnePanelTiles<neon::TilePixels / 2> {
 
 }  // namespace neonbytes
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_BYTES_TILE_HPP

@@ -1,6 +1,5 @@
 // Eight channels with NEON, as panels/channel_columns.hpp wants them: inputs and weights of 16 bits, multiply-accumulate to 32 (smlal).
-#ifndef N2D2_ARM_NEON_CHANNELS_HPP
-#define N2D2_ARM_NEON_CHANNELS_HPP
+#pragma once
 
 #include "n2d2/arm/neon_finish.hpp"
 
@@ -82,5 +81,3 @@ struct Channels {
 
 }  // namespace neon
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_CHANNELS_HPP

@@ -4,8 +4,7 @@
 // 16 of them, and signed ones are taken as they are; the bias comes to match (N2D2_NEON_DOT, `Array.dots` of the exporter).
 // Four words of a window, 16 inputs, are one vector, of which an instruction takes one word.
 // Inputs of 16 bits go the way of neon_tile.hpp.
-#ifndef N2D2_ARM_NEON_DOT_TILE_HPP
-#define N2D2_ARM_NEON_DOT_TILE_HPP
+#pragma once
 
 #include "n2d2/arm/neon_tile.hpp"
 #include "n2d2/vectors/byte_window.hpp"
@@ -31,8 +30,7 @@ struct Tile {
     template <int Lane, int Vector>
     static N2D2_INLINE void vector(State& state, const std::int8_t* w, const int8x16_t* x) {
         const int8x16_t value = neon::bytes<(Bytes - 16 * Vector)>(w + 16 * Vector);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        N2D2_UNROLL_FOR(p, Pixels)
             state.sums[p][Vector] = vdotq_laneq_s32(state.sums[p][Vector], value, x[p], Lane);
     }
 
@@ -52,16 +50,12 @@ struct Tile {
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                   const At& at) {
         State state;
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int v = 0; v < 4; ++v)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(v, 4)
                 state.sums[p][v] = vdupq_n_s32(0);
-        }
         for (int q = 0; q < Fours; ++q, w += 4 * Bytes) {
             int8x16_t inputs[Pixels];
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 inputs[p] = window<16>(x + p * Pitch + q * 16);
             word<0>(state, w, inputs);
             word<1>(state, w + Bytes, inputs);
@@ -70,8 +64,7 @@ struct Tile {
         }
         if (Rest > 0) {
             int8x16_t inputs[Pixels];
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 inputs[p] = window<4 * Rest>(x + p * Pitch + Fours * 16);
             word<0>(state, w, inputs);
             if (Rest > 1)
@@ -97,5 +90,3 @@ struct Microkernel : OnePanelTiles<4> {
 
 }  // namespace neondot
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_DOT_TILE_HPP

@@ -3,11 +3,9 @@
 // As in rescale.hpp: float(sum) * factor, clamped to integer limits, then rounded to nearest, ties to even. aarch64 rounds first, with an
 // instruction that saturates, and clamps what was narrowed with saturation: the limits are integers, so the result is the same.
 // Fixed-point rescales are products of 64 bits. Other epilogues are applied element by element.
-#ifndef N2D2_ARM_NEON_FINISH_HPP
-#define N2D2_ARM_NEON_FINISH_HPP
+#pragma once
 
 #include <arm_neon.h>
-#include <cstring>
 
 #include "n2d2/output.hpp"
 
@@ -222,8 +220,7 @@ N2D2_INLINE void storeResults(const int32x4_t* x, std::uint16_t* out) {
 }
 template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::int32_t* out) {
-    N2D2_UNROLL
-    for (int v = 0; v < Count / 4; ++v)
+    N2D2_UNROLL_FOR(v, Count / 4)
         vst1q_s32(out + 4 * v, x[v]);
     if (Count % 4 != 0)
         storeSome<(Count % 4 != 0 ? Count % 4 : 1)>(vreinterpretq_u8_s32(x[Count / 4 % 4]), out + Count / 4 * 4);
@@ -238,15 +235,13 @@ struct PanelEpilogue {
     // at(v): the first output of vector v.
     template <class At>
     N2D2_INLINE explicit PanelEpilogue(const At& at) {
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Vectors)
             parts[v].load(at(v), v == Vectors - 1 ? int(Rest) : 4);
     }
     // The sums have their bias.
     N2D2_INLINE void store(const int32x4_t* sums, typename Epilogue::Type* out) const {
         int32x4_t results[Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Vectors)
             results[v] = parts[v].apply(sums[v]);
         storeResults<Epilogue4<Epilogue>, Outputs>(results, out);
     }
@@ -266,14 +261,11 @@ N2D2_INLINE void finish(const int32x4_t (&sums)[Pixels][4], const std::int32_t* 
     const InOrder order = {output};
     const Panel epilogue(order);
     int32x4_t biases[Panel::Vectors];
-    N2D2_UNROLL
-    for (int v = 0; v < Panel::Vectors; ++v)
+    N2D2_UNROLL_FOR(v, Panel::Vectors)
         biases[v] = four(bias + order(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4);
-    N2D2_UNROLL
-    for (int p = 0; p < Pixels; ++p) {
+    N2D2_UNROLL_FOR(p, Pixels) {
         int32x4_t all[Panel::Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Panel::Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Panel::Vectors)
             all[v] = vaddq_s32(sums[p][v], biases[v]);
         epilogue.store(all, at(p) + output);
     }
@@ -281,5 +273,3 @@ N2D2_INLINE void finish(const int32x4_t (&sums)[Pixels][4], const std::int32_t* 
 
 }  // namespace neon
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_FINISH_HPP

@@ -1,6 +1,5 @@
 // Vectors of float32 with NEON, as panels/float_vector.hpp wants them.
-#ifndef N2D2_ARM_NEON_FLOAT_HPP
-#define N2D2_ARM_NEON_FLOAT_HPP
+#pragma once
 
 #include <arm_neon.h>
 
@@ -25,5 +24,3 @@ enum : int { TilePixels = 3, TilePanels = 1, SinglePanels = 2 };
 
 }  // namespace floats
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_FLOAT_HPP

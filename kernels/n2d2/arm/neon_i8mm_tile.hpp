@@ -4,8 +4,7 @@
 // outputs, 32 products. Inputs are unsigned bytes, signed ones + 128; the bias comes to match. Two words of a panel, [16 outputs][4 inputs]
 // each, are joined to rows of eight inputs (zip) once for all pixels of a tile.
 // Inputs of 16 bits go the way of neon_tile.hpp.
-#ifndef N2D2_ARM_NEON_I8MM_TILE_HPP
-#define N2D2_ARM_NEON_I8MM_TILE_HPP
+#pragma once
 
 #include "n2d2/arm/neon_dot_tile.hpp"
 
@@ -39,8 +38,7 @@ struct Tile {
     // Count inputs, 8 or 4, of the pixels of each pair.
     template <int Count, long Pitch>
     static N2D2_INLINE void inputs(const std::uint8_t* x, uint8x16_t* to) {
-        N2D2_UNROLL
-        for (int i = 0; i < Pairs; ++i) {
+        N2D2_UNROLL_FOR(i, Pairs) {
             const int second = 2 * i + 1 < Pixels ? 2 * i + 1 : 2 * i;
             const uint8x16_t both = vcombine_u8(row<Count>(x + 2 * i * Pitch), row<Count>(x + second * Pitch));
             to[i] = std::numeric_limits<In>::is_signed ? veorq_u8(both, vdupq_n_u8(128)) : both;
@@ -58,8 +56,7 @@ struct Tile {
         const int32x4_t first = weights<Vector>(w), second = Count == 8 ? weights<Vector>(w + Bytes) : vdupq_n_s32(0);
         const int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second)),
                         high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
-        N2D2_UNROLL
-        for (int i = 0; i < Pairs; ++i) {
+        N2D2_UNROLL_FOR(i, Pairs) {
             int32x4_t* const sums = state.sums[i] + 2 * Vector;
             sums[0] = vusmmlaq_s32(sums[0], x[i], low);
             sums[1] = vusmmlaq_s32(sums[1], x[i], high);
@@ -84,8 +81,7 @@ struct Tile {
 
     // The sums of one pixel.
     static N2D2_INLINE void pixel(const State& state, int p, int32x4_t* to) {
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const int64x2_t low = vreinterpretq_s64_s32(state.sums[p / 2][2 * v]),
                             high = vreinterpretq_s64_s32(state.sums[p / 2][2 * v + 1]);
             to[v] = vreinterpretq_s32_s64(p % 2 == 0 ? vzip1q_s64(low, high) : vzip2q_s64(low, high));
@@ -96,19 +92,15 @@ struct Tile {
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                   const At& at) {
         State state;
-        N2D2_UNROLL
-        for (int i = 0; i < Pairs; ++i) {
-            N2D2_UNROLL
-            for (int v = 0; v < 2 * Vectors; ++v)
+        N2D2_UNROLL_FOR(i, Pairs)
+            N2D2_UNROLL_FOR(v, 2 * Vectors)
                 state.sums[i][v] = vdupq_n_s32(0);
-        }
         for (int q = 0; q < Words / 2; ++q, x += 8, w += 2 * Bytes)
             products<8, Pitch>(state, x, w);
         if (Words % 2 != 0)
             products<4, Pitch>(state, x, w);
         int32x4_t sums[Pixels][4];
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        N2D2_UNROLL_FOR(p, Pixels)
             pixel(state, p, sums[p]);
         neon::finish<LastOutputs, Epilogue>(sums, bias, output, at);
     }
@@ -125,5 +117,3 @@ struct Microkernel : neondot::Microkernel {
 
 }  // namespace neoni8mm
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_I8MM_TILE_HPP

@@ -1,6 +1,5 @@
 // The sum in the epilogue of a convolution with NEON: products of 16-bit integers and a multiplier, summed in 32 bits.
-#ifndef N2D2_ARM_NEON_RESIDUAL_HPP
-#define N2D2_ARM_NEON_RESIDUAL_HPP
+#pragma once
 
 #include "n2d2/arm/neon_finish.hpp"
 
@@ -60,5 +59,3 @@ struct ResidualSum<Added<First, Operand, Last> > {
 
 }  // namespace neon
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_RESIDUAL_HPP

@@ -3,8 +3,7 @@
 // A word of a panel, [16 outputs][4 inputs] (two inputs of 16 bits), is loaded with its inputs taken apart, widened
 // once, and serves all pixels of the tile. Bytes are widened when windows are gathered, signed ones + 128 and unsigned
 // 16-bit integers - 32768, as the bias of the panels expects. Sums are modulo 2^32, as is the bias.
-#ifndef N2D2_ARM_NEON_TILE_HPP
-#define N2D2_ARM_NEON_TILE_HPP
+#pragma once
 
 #include "n2d2/arm/neon_finish.hpp"
 #include "n2d2/halfwords.hpp"
@@ -92,8 +91,7 @@ struct Tile {
 
     template <int Lane>
     static N2D2_INLINE void input(int32x4_t (*sums)[4], const Wide& w, const int16x4_t* x) {
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        N2D2_UNROLL_FOR(p, Pixels)
             multiply<Lane>(sums[p], w.low, w.high, x[p]);
     }
     template <int Lane>
@@ -104,18 +102,14 @@ struct Tile {
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         int32x4_t sums[Pixels][4];
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int v = 0; v < 4; ++v)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(v, 4)
                 sums[p][v] = vdupq_n_s32(0);
-        }
         for (int q = 0; q < Words; ++q) {
             Weights weights[Each];
             int16x4_t inputs[Pixels];
             Word<Each, LastOutputs>::load(w + q * LastOutputs * Each, weights);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 typename Choice<Each == 4, std::uint64_t, std::uint32_t>::Type word;
                 std::memcpy(&word, x + p * Pitch + q * Each * 2, Each * 2);
                 inputs[p] = vcreate_s16(word);
@@ -149,5 +143,3 @@ struct Microkernel : OnePanelTiles<TilePixels> {
 
 }  // namespace neon
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_TILE_HPP

@@ -2,8 +2,7 @@
 //
 // A word of a row of weights, [8 outputs][2 inputs], is loaded with its inputs taken apart; each is multiplied with one input of a tile. Bytes
 // count as signed ones, unsigned ones - 128, as the bias of the panels expects on ARM.
-#ifndef N2D2_ARM_NEON_WINOGRAD_HPP
-#define N2D2_ARM_NEON_WINOGRAD_HPP
+#pragma once
 
 #include "n2d2/arm/neon_finish.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -36,12 +35,36 @@ enum : int { WinogradTiles = 5 };
 enum : int { WinogradTiles = 2 };
 #endif
 
-// Weights that are transformed on the stack (panels/winograd_stack_panel.hpp), bytes or 16-bit integers.
-struct WeightVec {
+// The primitives (panels/vec.hpp), of weights that are transformed on the stack (panels/winograd_stack_panel.hpp), inputs and sums.
+struct WinogradVec {
     typedef int16x8_t Ints;
     enum : int { Size = 16 };
     static N2D2_INLINE int16x8_t load(const std::int8_t* from) { return vreinterpretq_s16_s8(vld1q_s8(from)); }
-    static N2D2_INLINE void storeAligned(int16x8_t x, std::int8_t* to) { vst1q_s8(to, vreinterpretq_s8_s16(x)); }
+    static N2D2_INLINE void storeAligned(int16x8_t x, void* to) { vst1q_s16(elementsOf<std::int16_t>(to), x); }
+    static N2D2_INLINE void storeAligned(int32x4_t x, std::int32_t* to) { vst1q_s32(to, x); }
+    static N2D2_INLINE int32x4_t loadAligned(const std::int32_t* from) { return vld1q_s32(from); }
+    // Count bytes as 16-bit integers from -128 to 127, unsigned ones - 128.
+    template <class In, int Count>
+    static N2D2_INLINE int16x8_t widened(const In* from) {
+        std::uint8_t all[8] = {};
+        if (Count < 8)
+            std::memcpy(all, from, Count);
+        const uint8x8_t x = vld1_u8(Count < 8 ? all : reinterpret_cast<const std::uint8_t*>(from));
+        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) :
+                                                    vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
+    }
+    static N2D2_INLINE int32x4_t zero() { return vdupq_n_s32(0); }
+    static N2D2_INLINE int32x4_t spread(std::int32_t x) { return vdupq_n_s32(x); }
+    static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
+    static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
+    template <int Bits>
+    static N2D2_INLINE int32x4_t left(int32x4_t a) {
+        return vshlq_n_s32(a, Bits);
+    }
+    template <int Bits>
+    static N2D2_INLINE int16x8_t left16(int16x8_t a) {
+        return vshlq_n_s16(a, Bits);
+    }
     static N2D2_INLINE int16x8_t plus16(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
     static N2D2_INLINE int16x8_t minus16(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
     static N2D2_INLINE int16x8_t plus8(int16x8_t a, int16x8_t b) {
@@ -58,32 +81,16 @@ struct WeightVec {
 };
 
 struct WinogradMicrokernel : TransformedWeights {
+    typedef WinogradVec Vec;
     typedef int16x8_t Inputs;
     typedef int32x4_t Sums;
     enum : int { Lanes = 8, SumLanes = 4, StepWords = 4, GroupTiles = WinogradTiles };
 
-    // Count bytes as 16-bit integers from -128 to 127, unsigned ones - 128.
-    template <int Count, class In>
-    static N2D2_INLINE int16x8_t load(const In* from) {
-        std::uint8_t all[8] = {};
-        if (Count < 8)
-            std::memcpy(all, from, Count);
-        const uint8x8_t x = vld1_u8(Count < 8 ? all : reinterpret_cast<const std::uint8_t*>(from));
-        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) :
-                                                    vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
-    }
-    static N2D2_INLINE int16x8_t add(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
-    static N2D2_INLINE int16x8_t subtract(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
-    static N2D2_INLINE int16x8_t quadruple(int16x8_t a) { return vshlq_n_s16(a, 2); }
-    static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(elementsOf<std::int16_t>(to), x); }
-
-    // Products.
     template <int Count>
     struct Step {
         int16x8_t x[Count];
         N2D2_INLINE Step(const std::uint8_t* from, int tile) {
-            N2D2_UNROLL
-            for (int t = 0; t < Count; ++t)
+            N2D2_UNROLL_FOR(t, Count)
                 x[t] = vld1q_s16(elementsOf<std::int16_t>(from + t * static_cast<long>(tile)));
         }
         template <int>
@@ -96,8 +103,7 @@ struct WinogradMicrokernel : TransformedWeights {
         enum : int { Vectors = (Outputs + 3) / 4, Eights = (Outputs + 7) / 8, Bytes = 32 * Eights };
         int16x8_t first[Eights], second[Eights];
         N2D2_INLINE explicit Row(const std::int8_t* from) {
-            N2D2_UNROLL
-            for (int e = 0; e < Eights; ++e) {
+            N2D2_UNROLL_FOR(e, Eights) {
                 const int16x8x2_t apart = vld2q_s16(elementsOf<std::int16_t>(from + 32 * e));
                 first[e] = apart.val[0];  // GCC keeps an array of pairs on the stack
                 second[e] = apart.val[1];
@@ -105,8 +111,7 @@ struct WinogradMicrokernel : TransformedWeights {
         }
         template <int Index>
         N2D2_INLINE void add(int32x4_t (&sums)[Vectors], int16x8_t x) const {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 const int16x8_t a = first[v / 2], b = second[v / 2];
                 sums[v] = v % 2 == 0 ? multiplyLow<2 * Index>(sums[v], a, x) : multiplyHigh<2 * Index>(sums[v], a, x);
                 sums[v] = v % 2 == 0 ? multiplyLow<2 * Index + 1>(sums[v], b, x) : multiplyHigh<2 * Index + 1>(sums[v], b, x);
@@ -115,20 +120,10 @@ struct WinogradMicrokernel : TransformedWeights {
         }
     };
 
-    static N2D2_INLINE int32x4_t zero() { return vdupq_n_s32(0); }
-    static N2D2_INLINE void keep(int32x4_t x, std::int32_t* to) { vst1q_s32(to, x); }
-    static N2D2_INLINE int32x4_t sums(const std::int32_t* from) { return vld1q_s32(from); }
-    static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
-    static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
-    template <int Bits>
-    static N2D2_INLINE int32x4_t left(int32x4_t a) {
-        return vshlq_n_s32(a, Bits);
-    }
     template <int Bits>
     static N2D2_INLINE int32x4_t plusQuotient(int32x4_t bias, int32x4_t a, int32x4_t inverse) {
         return vsraq_n_s32(bias, vmulq_s32(a, inverse), Bits);
     }
-    static N2D2_INLINE int32x4_t spread(std::int32_t x) { return vdupq_n_s32(x); }
 
     // The epilogue of Pixels pixels of Outputs outputs.
     template <class Epilogue, int Outputs, int Pixels>
@@ -141,8 +136,7 @@ struct WinogradMicrokernel : TransformedWeights {
         static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][Vectors], int output, const At& at) {
             const InOrder first = {output};
             const PanelEpilogue<Epilogue, Outputs> epilogue(first);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 epilogue.store(sums[p], at(p) + output);
         }
     };
@@ -150,5 +144,3 @@ struct WinogradMicrokernel : TransformedWeights {
 
 }  // namespace neon
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_NEON_WINOGRAD_HPP

@@ -1,6 +1,5 @@
 // Eight channels with SVE vectors of 256 bits, as panels/channel_columns.hpp wants them: inputs are widened to 32 bits by their loads.
-#ifndef N2D2_ARM_SVE_CHANNELS_HPP
-#define N2D2_ARM_SVE_CHANNELS_HPP
+#pragma once
 
 #include "n2d2/arm/sve_finish.hpp"
 
@@ -56,5 +55,3 @@ struct Channels {
 
 }  // namespace sve
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_SVE_CHANNELS_HPP

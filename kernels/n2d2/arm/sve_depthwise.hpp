@@ -4,10 +4,7 @@
 // an interleaved column serves all taps that lie on it. Inputs are multiplied as unsigned bytes, signed ones + 128, as the bias
 // expects. Order of the constants: panels/panel_depthwise.hpp.
 // Stack: 64 bytes for each tap of four lines.
-#ifndef N2D2_ARM_SVE_DEPTHWISE_HPP
-#define N2D2_ARM_SVE_DEPTHWISE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/arm/sve_finish.hpp"
 #include "n2d2/halfwords.hpp"
@@ -19,16 +16,10 @@ namespace sve {
 template <class Cfg>
 struct DepthwiseBlocks : PanelDepthwise<Cfg> {
     typedef PanelDepthwise<Cfg> Base;
-    typedef typename Base::In In;
-    typedef typename Base::Out Out;
+    N2D2_WINDOWS(Cfg);
     typedef typename Base::Lines Lines;
-    typedef typename Base::Output Output;
     typedef typename Cfg::Epilogue Epilogue;
     enum : int {
-        KH = Base::KH,
-        KW = Base::KW,
-        W = Base::W,
-        OW = Base::OW,
         Fours = Base::Fours,
         Taps = Base::Taps,
         Stride = Cfg::StrideWidth,
@@ -73,8 +64,7 @@ struct DepthwiseBlocks : PanelDepthwise<Cfg> {
                 at[u] = rows.at[u] + (rows.step[u] ? panel * 16 : 0);
                 step[u] = rows.step[u];
             }
-            N2D2_UNROLL
-            for (int t = 0; t < Taps; ++t)
+            N2D2_UNROLL_FOR(t, Taps)
                 DepthwiseBlocks::template weights<Count>(all, panel, t, weights[t]);
             panelOf<Count>(first, Positions{panel}, bias);
         }
@@ -103,17 +93,14 @@ struct DepthwiseBlocks : PanelDepthwise<Cfg> {
         template <int Four, int Pixels>
         N2D2_INLINE void lines(int left, Ints (&sums)[Pixels][Vectors]) const {
             constexpr int columns = (Pixels - 1) * Stride + (KW - 1) * Step + 1;
-            N2D2_UNROLL
-            for (int c = 0; c < columns; ++c) {
+            N2D2_UNROLL_FOR(c, columns) {
                 Bytes inputs[2];
                 column<4 * Four>(left + c, inputs);
-                N2D2_UNROLL
-                for (int p = 0; p < Pixels; ++p) {
+                N2D2_UNROLL_FOR(p, Pixels) {
                     const int offset = c - p * Stride;
                     if (offset < 0 || offset % Step != 0 || offset / Step >= KW)
                         continue;
-                    N2D2_UNROLL
-                    for (int v = 0; v < Vectors; ++v)
+                    N2D2_UNROLL_FOR(v, Vectors)
                         sums[p][v] = svusdot_s32(sums[p][v], inputs[v], weights[Four * KW + offset / Step][v]);
                 }
             }
@@ -125,15 +112,11 @@ struct DepthwiseBlocks : PanelDepthwise<Cfg> {
         template <int Pixels>
         N2D2_INLINE void pixels(int x, Out* out) const {
             Ints sums[Pixels][Vectors];
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v)
+            N2D2_UNROLL_FOR(p, Pixels)
+                N2D2_UNROLL_FOR(v, Vectors)
                     sums[p][v] = bias[v];
-            }
             lines<0>(x * Stride - Cfg::PadLeft, sums);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 epilogue.store(sums[p], out + (x + p) * Output::Stride);
         }
     };
@@ -159,5 +142,3 @@ struct Depthwise {
 
 }  // namespace sve
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_SVE_DEPTHWISE_HPP

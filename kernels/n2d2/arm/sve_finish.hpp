@@ -3,8 +3,7 @@
 // As in rescale.hpp: in floating point the product is rounded first, with a conversion that saturates, and then clamped as an integer:
 // the limits are integers, so the result is the same. Products of 64 bits are made of four sums at a time. What is stored are the low
 // bytes of each lane, by a store that narrows; lanes behind the last output are not active. Other epilogues are applied element by element.
-#ifndef N2D2_ARM_SVE_FINISH_HPP
-#define N2D2_ARM_SVE_FINISH_HPP
+#pragma once
 
 #include <arm_sve.h>
 
@@ -262,5 +261,3 @@ N2D2_INLINE void panelOf(const std::int32_t* from, const At& at, Ints* to) {
 
 }  // namespace sve
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_SVE_FINISH_HPP

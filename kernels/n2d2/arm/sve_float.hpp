@@ -1,6 +1,5 @@
 // Vectors of float32 with SVE of 256 bits, as panels/float_vector.hpp wants them.
-#ifndef N2D2_ARM_SVE_FLOAT_HPP
-#define N2D2_ARM_SVE_FLOAT_HPP
+#pragma once
 
 #include <arm_sve.h>
 
@@ -20,5 +19,3 @@ enum : int { TilePixels = 8, TilePanels = 1, SinglePanels = 4 };
 
 }  // namespace floats
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_SVE_FLOAT_HPP

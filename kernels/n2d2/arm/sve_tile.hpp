@@ -5,8 +5,7 @@
 // puts two pixels together). Two words of a panel, [16 outputs][4 inputs] each, are joined to rows of eight inputs (zip) once for all pixels of a
 // tile. A single pixel takes the dot product (sudot): 32 products, four words of the window from a vector.
 // Inputs are unsigned bytes, signed ones + 128; the bias comes to match. Inputs or weights of 16 bits go the way of sve_wide_tile.hpp.
-#ifndef N2D2_ARM_SVE_TILE_HPP
-#define N2D2_ARM_SVE_TILE_HPP
+#pragma once
 
 #include "n2d2/arm/neon_dot_tile.hpp"
 #include "n2d2/arm/sve_finish.hpp"
@@ -51,8 +50,7 @@ struct Tile {
 
     template <int Count, long Pitch>
     static N2D2_INLINE void inputs(const std::uint8_t* x, Inputs& to) {
-        N2D2_UNROLL
-        for (int i = 0; i < Pairs; ++i) {
+        N2D2_UNROLL_FOR(i, Pairs) {
             const int second = 2 * i + 1 < Pixels ? 2 * i + 1 : 2 * i;
             const svuint64_t a = svreinterpret_u64_u8(window<In, Count>(x + 2 * i * Pitch)),
                              b = svreinterpret_u64_u8(window<In, Count>(x + second * Pitch));
@@ -68,8 +66,7 @@ struct Tile {
                         second = Two ? weights<LastOutputs, Vector>(w + Bytes) : svdup_n_s32(0);
         const svint8_t low = svreinterpret_s8_s32(svzip1_s32(first, second)),
                        high = svreinterpret_s8_s32(svzip2_s32(first, second));
-        N2D2_UNROLL
-        for (int i = 0; i < Pairs; ++i) {
+        N2D2_UNROLL_FOR(i, Pairs) {
             Ints* const sums = state.sums[i] + 2 * Vector;
             sums[0] = svusmmla_s32(sums[0], x[i], low);
             sums[1] = svusmmla_s32(sums[1], x[i], high);
@@ -88,8 +85,7 @@ struct Tile {
 
     // The sums of one pixel.
     static N2D2_INLINE void pixel(const State& state, int p, Ints* to) {
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const svint64_t low = svreinterpret_s64_s32(state.sums[p / 2][2 * v]),
                             high = svreinterpret_s64_s32(state.sums[p / 2][2 * v + 1]);
             to[v] = svreinterpret_s32_s64(p % 2 == 0 ? svuzp1_s64(low, high) : svuzp2_s64(low, high));
@@ -103,11 +99,9 @@ struct Tile {
         const InOrder order = {output};
         Ints first[Vectors];
         panelOf<LastOutputs>(bias, order, first);
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const svint64_t two = svreinterpret_s64_s32(first[v]);
-            N2D2_UNROLL
-            for (int i = 0; i < Pairs; ++i) {
+            N2D2_UNROLL_FOR(i, Pairs) {
                 state.sums[i][2 * v] = svreinterpret_s32_s64(svzip1_s64(two, two));
                 state.sums[i][2 * v + 1] = svreinterpret_s32_s64(svzip2_s64(two, two));
             }
@@ -125,12 +119,10 @@ struct Tile {
             if (Rest > 2)
                 words<false>(state, w + 2 * Bytes, some.high);
         }
-        N2D2_UNROLL
-        for (int i = 0; i < 2 * Pairs * Vectors; ++i)  // all products are made before the first pixel is stored
+        N2D2_UNROLL_FOR(i, 2 * Pairs * Vectors)  // all products are made before the first pixel is stored
             pin(state.sums[i / (2 * Vectors)][i % (2 * Vectors)]);
         const PanelEpilogue<Epilogue, LastOutputs> epilogue(order);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             Ints sums[Vectors];
             pixel(state, p, sums);
             epilogue.store(sums, at(p) + output);
@@ -198,5 +190,3 @@ struct WideMicrokernel : WideWeights<Microkernel, TileOfWeights> {
 
 }  // namespace sve
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_SVE_TILE_HPP

@@ -3,8 +3,7 @@
 // A vector has four outputs; two words of a panel, [16 outputs][2 inputs] each, are joined to four inputs of an output (zip) once for all
 // pixels of a tile; ld1rqh reads eight inputs of a pixel. Weights in bytes are widened by their loads. What is kept of the sums is modulo 2^32,
 // as is the bias. Windows: halfwords.hpp.
-#ifndef N2D2_ARM_SVE_WIDE_TILE_HPP
-#define N2D2_ARM_SVE_WIDE_TILE_HPP
+#pragma once
 
 #include "n2d2/arm/sve_finish.hpp"
 #include "n2d2/halfwords.hpp"
@@ -30,8 +29,7 @@ struct WideTile {
     // Count <= 4 words of each pixel's window, in both halves of a vector; what is missing is 0.
     template <int Count, long Pitch>
     static N2D2_INLINE void inputs(const std::uint8_t* x, Halves* to) {
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        N2D2_UNROLL_FOR(p, Pixels)
             to[p] = svreinterpret_s16_u8(svld1rq_u8(byteLanes<(Count < 4 ? 4 * Count : 32)>(), x + p * Pitch));
     }
 
@@ -49,8 +47,7 @@ struct WideTile {
         const svint32_t first = weights<Vector>(w), second = Two ? weights<Vector>(w + Each) : svdup_n_s32(0);
         const svint16_t low = svreinterpret_s16_s32(svzip1_s32(first, second)),
                         high = svreinterpret_s16_s32(svzip2_s32(first, second));
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             Longs* const sums = state.sums[p] + 2 * Vector;
             sums[0] = svdot_lane_s64(sums[0], low, x[p], Lane);
             sums[1] = svdot_lane_s64(sums[1], high, x[p], Lane);
@@ -69,8 +66,7 @@ struct WideTile {
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         State state;
-        N2D2_UNROLL
-        for (int i = 0; i < 2 * Pixels * Vectors; ++i)
+        N2D2_UNROLL_FOR(i, 2 * Pixels * Vectors)
             state.sums[i / (2 * Vectors)][i % (2 * Vectors)] = svdup_n_s64(0);
         for (int q = 0; q < Fours; ++q, x += 16, w += 4 * Each) {
             Halves all[Pixels];
@@ -89,11 +85,9 @@ struct WideTile {
         Ints first[Vectors];
         panelOf<LastOutputs>(bias, order, first);
         const PanelEpilogue<Epilogue, LastOutputs> epilogue(order);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             Ints sums[Vectors];
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+            N2D2_UNROLL_FOR(v, Vectors)
                 sums[v] = svadd_s32_x(
                     svptrue_b32(), first[v],
                     svuzp1_s32(svreinterpret_s32_s64(state.sums[p][2 * v]), svreinterpret_s32_s64(state.sums[p][2 * v + 1])));
@@ -123,5 +117,3 @@ struct WideTile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight, false>
 
 }  // namespace sve
 }  // namespace n2d2
-
-#endif  // N2D2_ARM_SVE_WIDE_TILE_HPP

@@ -5,18 +5,50 @@
 //
 // Config: type Value; enum Window, Hop, Size (of the Fourier transform), Mels, FirstBin, Coefficients (0: features are the bands), CosineShift, Frames,
 // FrameMajor (the features of a frame are next to each other), RemovesMean, Emphasis, Floor, Adapts, CorrectionBits and SnrShift
-// (adaptive.hpp), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions
+// (of levels that adapt), Pcen and what it needs (pcen.hpp), Deltas (orders), DeltaWindow, Factor and Reach (of the resampling); static functions
 // of an index window (two values in a word), turn (cosine and sine in a word), rotation (cosines of 32 bits), tap (of the resampling, from
 // the middle on), offset, bins (of a slope, all from FirstBin on), cosine (of all coefficients), logarithm (between 1 and 2), gain, weight (of the bins, in 2^-15 or 2^-12); static Value value(std::int32_t feature).
-#ifndef N2D2_AUDIO_INPUT_HPP
-#define N2D2_AUDIO_INPUT_HPP
+#pragma once
 
-#include "n2d2/audio/adaptive.hpp"
+#include "n2d2/audio/logarithm.hpp"
 #include "n2d2/audio/pcen.hpp"
 #include "n2d2/audio/spectrum.hpp"
 #include "n2d2/quantize.hpp"
 
 namespace n2d2 {
+
+// Levels of bands to the features of TFLite Micro's audio front end: noise reduction, gain control, logarithm. Integers throughout;
+// n2d2py/arithmetic/micro_frontend.py has the formulas.
+//
+// The gain for an estimate of noise: a parabola after each power of two.
+template <class Cfg>
+inline std::int32_t audioGain(std::uint32_t estimate) {
+    if (estimate < 2)
+        return Cfg::gain(static_cast<int>(estimate));
+    const int bits = bitsOf(estimate);
+    const std::int32_t rest = static_cast<std::int32_t>((bits < 11 ? estimate << (11 - bits) : estimate >> (bits - 11)) & 1023);
+    const int at = 3 * bits - 4;
+    const std::int32_t curve = (((Cfg::gain(at + 2) * rest) >> 5) + Cfg::gain(at + 1) * 32) * rest;
+    return Cfg::gain(at) + ((curve + (1 << 14)) >> 15);
+}
+
+// The feature of a level; `estimate` is that of its noise.
+template <class Cfg>
+inline std::int32_t audioAdapted(std::uint32_t level, bool isOdd, std::uint32_t& estimate) {
+    const std::uint32_t scaled = level << 10, smoothing = isOdd ? 983 : 409;
+    estimate =
+        static_cast<std::uint32_t>((std::uint64_t{scaled} * smoothing + std::uint64_t{estimate} * (16384 - smoothing)) >> 14);
+    const std::uint32_t above = (scaled - (estimate < scaled ? estimate : scaled)) >> 10, least = (level * 819) >> 14;
+    const std::uint64_t product =
+        std::uint64_t{above > least ? above : least} * static_cast<std::uint32_t>(audioGain<Cfg>(estimate));
+    const std::uint32_t x = static_cast<std::uint32_t>(product >> Cfg::SnrShift);
+    const std::uint32_t shrunk = x < 8192 ? (x * x) >> 20 : (x >> 6) - 64;
+    const std::uint32_t value =
+        Cfg::CorrectionBits > 0 ? shrunk << (Cfg::CorrectionBits & 31) : shrunk >> (-Cfg::CorrectionBits & 31);
+    if (value < 2)
+        return 0;
+    return static_cast<std::int32_t>((std::int64_t{audioLogarithm<Cfg>(value)} * 45426 + (std::int64_t{1} << 25)) >> 26);
+}
 
 // The stored value of a feature: (feature * factor + bias) >> 32, or one more from the threshold of the next one on.
 template <class Value, int Low, int High>
@@ -90,7 +122,7 @@ struct AudioHistory<Cfg, Count, true> {
 
     // A feature of a frame, or its delta of an order above 0; frames beyond the ends are those at the ends.
     std::int32_t delta(int t, int index, int order) const {
-        t = t < 0 ? 0 : t < Cfg::Frames ? t : static_cast<int>(Cfg::Frames) - 1;
+        t = t < 0 ? 0 : t < Cfg::Frames ? t : int(Cfg::Frames) - 1;
         if (order == 0)
             return features[t * Count + index];
         std::int32_t sum = 0, divisor = 0;
@@ -231,5 +263,3 @@ private:
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_INPUT_HPP

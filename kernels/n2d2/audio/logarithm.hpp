@@ -1,6 +1,5 @@
 // Logarithms of whole numbers from a table of 33 entries. Config: see input.hpp.
-#ifndef N2D2_AUDIO_LOGARITHM_HPP
-#define N2D2_AUDIO_LOGARITHM_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -28,5 +27,3 @@ inline std::int32_t audioLogarithm(std::uint64_t value) {
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_LOGARITHM_HPP

@@ -2,8 +2,7 @@
 //
 // Config, next to that of input.hpp: enum Pcen (whether there is any), EnergyBits, Smoothing, Epsilon, Gain, Bias, Power, Least;
 // exponential(i), 2^(i / 32) in 2^-24.
-#ifndef N2D2_AUDIO_PCEN_HPP
-#define N2D2_AUDIO_PCEN_HPP
+#pragma once
 
 #include "n2d2/audio/logarithm.hpp"
 
@@ -67,5 +66,3 @@ struct AudioNormalization<Cfg, true> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_PCEN_HPP

@@ -1,6 +1,5 @@
 // Samples of a frame to powers, and these to the energies of bands. Config: see input.hpp.
-#ifndef N2D2_AUDIO_SPECTRUM_HPP
-#define N2D2_AUDIO_SPECTRUM_HPP
+#pragma once
 
 #include "n2d2/audio/fourier.hpp"
 #include "n2d2/square_root.hpp"
@@ -229,5 +228,3 @@ struct AudioFrame<Cfg, true> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_AUDIO_SPECTRUM_HPP

@@ -3,8 +3,7 @@
 // A format makes a Line of the rows of memory that the pixels of row y of a frame are in (Rows of them), and reads pixel x of a line as
 // bytes: Colours 3 for red, green, blue, Colours 1 for gray. `locate` finds the rows of row y in a whole frame; `Least`: pixels of the
 // smallest side.
-#ifndef N2D2_FRAME_FORMAT_HPP
-#define N2D2_FRAME_FORMAT_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -144,11 +143,8 @@ N2D2_INLINE void frameChannels(const typename Format::Line& line, int x, std::ui
         values[0] = (9798u * colours[0] + 19235u * colours[1] + 3735u * colours[2] + 16384u) >> 15;
         return;
     }
-    N2D2_UNROLL
-    for (int c = 0; c < Channels; ++c)
+    N2D2_UNROLL_FOR(c, Channels)
         values[c] = colours[Format::Colours == 1 ? 0 : BlueFirst ? 2 - c : c];
 }
 
 }  // namespace n2d2
-
-#endif  // N2D2_FRAME_FORMAT_HPP

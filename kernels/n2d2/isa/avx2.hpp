@@ -2,14 +2,12 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
-#include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
 #endif

@@ -3,14 +3,12 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/neon_bytes_tile.hpp"
-#include "n2d2/panels/panel_convolution.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> >)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/arm/neon_bytes_tile.hpp"
-#include "n2d2/panels/panel_fullyconnected.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> >)
 #endif
 
@@ -18,7 +16,7 @@ N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg:
 #undef N2D2_BIND_WINOGRAD
 #include "n2d2/arm/neon_winograd.hpp"
 #include "n2d2/panels/winograd_stack_panel.hpp"
-N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, neon::WinogradMicrokernel, neon::WeightVec>)
+N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, neon::WinogradMicrokernel, neon::WinogradVec>)
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)

@@ -3,14 +3,12 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/neon_dot_tile.hpp"
-#include "n2d2/panels/panel_convolution.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neondot::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/arm/neon_dot_tile.hpp"
-#include "n2d2/panels/panel_fullyconnected.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neondot::Microkernel>)
 #endif
 

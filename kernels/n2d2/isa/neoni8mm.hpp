@@ -3,7 +3,6 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/neon_i8mm_tile.hpp"
-#include "n2d2/panels/panel_convolution.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neoni8mm::Microkernel>)
 #endif
 

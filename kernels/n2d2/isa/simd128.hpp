@@ -2,14 +2,12 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/wasm/simd128_tile.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, simd128::Microkernel>)
 #endif
 
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
-#include "n2d2/panels/panel_fullyconnected.hpp"
 #include "n2d2/wasm/simd128_tile.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, simd128::Microkernel>)
 #endif

@@ -3,8 +3,7 @@
 // A line is computed by chunks of pixels, the first half of a chunk beside the second one. Columns of inputs are spread once for all windows
 // that have them: a window is a run of columns, and a column the pixels of all lines of the kernel. Where outputs of a line are odd and lines
 // have no order, the second half is the next line. All windows of a chunk are spread before a result is stored.
-#ifndef N2D2_MCU_LANE_CONVOLUTION_HPP
-#define N2D2_MCU_LANE_CONVOLUTION_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/lanes.hpp"
@@ -37,8 +36,7 @@ N2D2_MCU_FAST void spreadBytes(const Pixels* lines, int columns, std::uint32_t* 
             const int next = i + 1 < Values ? i + 1 : i;  // the last one has weights of 0
             to[i] = pairOf<Signed>(from[i / Channels][i % Channels], from[next / Channels][next % Channels]);
         }
-        N2D2_UNROLL
-        for (int u = 0; u < Lines; ++u)
+        N2D2_UNROLL_FOR(u, Lines)
             from[u] += InRegisters ? steps[u] : lines[u].step;
     }
 }
@@ -277,5 +275,3 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_LANE_CONVOLUTION_HPP

@@ -1,6 +1,5 @@
 // Sums of two tensors of bytes by the DSP extension, four elements at a time: an SMLAD makes a sum. Results as in lanes.hpp.
-#ifndef N2D2_MCU_LANE_ELEMWISE_HPP
-#define N2D2_MCU_LANE_ELEMWISE_HPP
+#pragma once
 
 #include "n2d2/mcu/lanes.hpp"
 #include "n2d2/mcu/two_bytes.hpp"
@@ -77,5 +76,3 @@ struct LaneElemwise<Cfg, true> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_LANE_ELEMWISE_HPP

@@ -1,6 +1,5 @@
 // Fully connected layer by lanes (lanes.hpp): its input is one pixel.
-#ifndef N2D2_MCU_LANE_FULLYCONNECTED_HPP
-#define N2D2_MCU_LANE_FULLYCONNECTED_HPP
+#pragma once
 
 #include "n2d2/mcu/lanes.hpp"
 
@@ -102,5 +101,3 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_LANE_FULLYCONNECTED_HPP

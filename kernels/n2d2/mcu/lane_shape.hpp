@@ -1,6 +1,5 @@
 // The shape of a layer as constants that one function reads for all layers.
-#ifndef N2D2_MCU_LANE_SHAPE_HPP
-#define N2D2_MCU_LANE_SHAPE_HPP
+#pragma once
 
 #include "n2d2/plane.hpp"
 
@@ -10,6 +9,9 @@
 #else
 #define N2D2_MCU_FAST __attribute__((noinline))
 #endif
+
+// Assembly: an instruction for each of some registers, or other words, in whose place it has \x.
+#define N2D2_ASM_EACH(words, instruction) ".irp x," words "\n\t" instruction "\n\t.endr\n\t"
 
 namespace n2d2 {
 namespace lanes {
@@ -141,5 +143,3 @@ N2D2_INLINE void placeTaps(const Shape& s, const unsigned char* const* rows, int
 
 }  // namespace lanes
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_LANE_SHAPE_HPP

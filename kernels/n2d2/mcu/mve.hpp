@@ -7,10 +7,7 @@
 //
 // Inputs are copied to windows or lines before they are multiplied, unsigned ones 128 lower (VEOR); the bias makes up for that. Loops
 // whose last turn is no whole vector are predicated by their number of elements (DLSTP, LETP), so nothing beyond is read or written.
-#ifndef N2D2_MCU_MVE_HPP
-#define N2D2_MCU_MVE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -482,5 +479,3 @@ N2D2_MVE_DOUBLED(lanes::Once, "vqdmulh.s32", N2D2_MVE_AS_IT_IS)
 
 }  // namespace mve
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_HPP

@@ -2,8 +2,7 @@
 //
 // Pixels are taken in the order of their lines, four at a time, the last of a line with the first of the next. All windows are
 // gathered before a result is stored, so that the order of lines is that of the portable kernel (convolution.hpp).
-#ifndef N2D2_MCU_MVE_CONVOLUTION_HPP
-#define N2D2_MCU_MVE_CONVOLUTION_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_convolution.hpp"
 #include "n2d2/mcu/mve.hpp"
@@ -266,5 +265,3 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_CONVOLUTION_HPP

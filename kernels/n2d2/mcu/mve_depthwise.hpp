@@ -3,8 +3,7 @@
 // The 16 channels of a turn are copied to three lines of pixels with their padding, so that the taps of a pixel are at fixed distances;
 // lines that the next line of the output needs too are kept. Layers of 8 channels take two pixels at once, where their results lie
 // side by side.
-#ifndef N2D2_MCU_MVE_DEPTHWISE_HPP
-#define N2D2_MCU_MVE_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/mcu/mve.hpp"
 #include "n2d2/mcu/pair_depthwise.hpp"
@@ -147,5 +146,3 @@ struct MveDepthwise<Cfg, typename Exists<Cfg::Vectors>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_DEPTHWISE_HPP

@@ -1,6 +1,5 @@
 // Sums of two tensors of bytes by MVE, four elements at a time. Other combinations are made as elsewhere, with the epilogue of vectors.
-#ifndef N2D2_MCU_MVE_ELEMWISE_HPP
-#define N2D2_MCU_MVE_ELEMWISE_HPP
+#pragma once
 
 #include "n2d2/mcu/mve_run.hpp"
 
@@ -57,5 +56,3 @@ struct MveElemwise<Cfg, true> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_ELEMWISE_HPP

@@ -1,6 +1,5 @@
 // Fully connected layer by MVE (mve.hpp): its input is one pixel.
-#ifndef N2D2_MCU_MVE_FULLYCONNECTED_HPP
-#define N2D2_MCU_MVE_FULLYCONNECTED_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_fullyconnected.hpp"
 #include "n2d2/mcu/mve.hpp"
@@ -33,5 +32,3 @@ struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_FULLYCONNECTED_HPP

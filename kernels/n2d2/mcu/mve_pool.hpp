@@ -1,6 +1,5 @@
 // Sums of average pools of bytes (quad_pool.hpp) by MVE.
-#ifndef N2D2_MCU_MVE_POOL_HPP
-#define N2D2_MCU_MVE_POOL_HPP
+#pragma once
 
 #include "n2d2/mcu/mve_run.hpp"
 #include "n2d2/mcu/quad_pool.hpp"
@@ -38,5 +37,3 @@ struct AddPixels {
 
 }  // namespace mve
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_POOL_HPP

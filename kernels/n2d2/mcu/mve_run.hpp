@@ -1,6 +1,5 @@
 // The epilogue of a run of sums by MVE: bytes, 32-bit sums and multipliers of 32 bits behind the point; others as portable code.
-#ifndef N2D2_MCU_MVE_RUN_HPP
-#define N2D2_MCU_MVE_RUN_HPP
+#pragma once
 
 #include "n2d2/mcu/mve.hpp"
 #include "n2d2/mcu/two_bytes.hpp"
@@ -69,5 +68,3 @@ struct Run<Epilogue, Varying, true> {
 
 }  // namespace mve
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_MVE_RUN_HPP

@@ -2,10 +2,7 @@
 //
 // Pixels are taken in the order of their lines, four at a time. All windows are gathered before a result is stored but for those of 1 x 1
 // in one line, which are used where they are; so the order of lines is that of the portable kernel (convolution.hpp).
-#ifndef N2D2_MCU_OUTPUT_CONVOLUTION_HPP
-#define N2D2_MCU_OUTPUT_CONVOLUTION_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/pixel_walk.hpp"
 #include "n2d2/mcu/vector_outputs.hpp"
@@ -88,5 +85,3 @@ struct OutputConvolution<Cfg, typename Exists<Cfg::Outputs>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_OUTPUT_CONVOLUTION_HPP

@@ -1,8 +1,5 @@
 // Depthwise convolution by vectors of channels (vector_outputs.hpp): one function for all layers, which reads their shapes from constants.
-#ifndef N2D2_MCU_OUTPUT_DEPTHWISE_HPP
-#define N2D2_MCU_OUTPUT_DEPTHWISE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/vector_outputs.hpp"
@@ -62,5 +59,3 @@ struct OutputDepthwise<Cfg, typename Exists<Cfg::Outputs>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_OUTPUT_DEPTHWISE_HPP

@@ -1,6 +1,5 @@
 // Fully connected layer by vectors of outputs (vector_outputs.hpp): its input is one pixel.
-#ifndef N2D2_MCU_OUTPUT_FULLYCONNECTED_HPP
-#define N2D2_MCU_OUTPUT_FULLYCONNECTED_HPP
+#pragma once
 
 #include "n2d2/mcu/vector_outputs.hpp"
 
@@ -44,5 +43,3 @@ struct OutputFullyConnected<Cfg, typename Exists<Cfg::Outputs>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_OUTPUT_FULLYCONNECTED_HPP

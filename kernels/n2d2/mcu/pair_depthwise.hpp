@@ -1,15 +1,124 @@
-// Depthwise convolution by pairs of taps (pairs.hpp): one function for all layers, which reads their shapes from constants.
-#ifndef N2D2_MCU_PAIR_DEPTHWISE_HPP
-#define N2D2_MCU_PAIR_DEPTHWISE_HPP
+// Depthwise convolution for the DSP extension of Arm's M profile: four channels of a pixel at a time, two taps in a word. One function for
+// all layers reads their shapes from constants.
+//
+// Four bytes a of one tap and b of the next are put together as (a0 a1 b0 b1) (a2 a3 b2 b3), which UXTB16 turns into pairs of 16 bits
+// of each channel; one SMLAD adds both products. Where the taps of a pixel lie is a table of pointers, so that padding is a
+// pointer to zero points. All constants of four channels are one stream of words:
+//
+//   biases; weights of two taps, four channels, for all pairs of taps; multipliers, or both words of doubled sums
+//
+// Results as in lanes.hpp.
+#pragma once
 
-#include <cstring>
-
-#include "n2d2/mcu/lane_shape.hpp"
-#include "n2d2/mcu/pairs.hpp"
+#include "n2d2/mcu/lanes.hpp"
 #include "n2d2/parallel.hpp"
 
 namespace n2d2 {
 namespace pairs {
+
+// The arguments of the assembly, which knows the offsets.
+struct Work {
+    const unsigned char* const* taps;  // 0
+    const unsigned char* const* end;   // 4: of the taps, whose number is even
+    const std::uint32_t* stream;       // 8
+    std::int32_t channels;             // 12: a multiple of four
+    unsigned char* out;                // 16
+    std::int32_t zero;                 // 20
+    std::uint32_t low;                 // 24: the least result in each byte
+    std::uint32_t room;                // 28: 255 less the largest one
+    std::uint32_t mask;                // 32
+};
+
+// clang-format off
+#define N2D2_PAIRS_STEP(extend)             \
+    "ldrd   r2, r3, [r0], #8\n\t"           \
+    "ldr    r2, [r2, r8]\n\t"               \
+    "ldr    r3, [r3, r8]\n\t"               \
+    "ldm    r1!, {r10, r11, r12, lr}\n\t"   \
+    "pkhbt  r9, r2, r3, lsl #16\n\t"        \
+    "pkhtb  r2, r3, r2, asr #16\n\t"        \
+    extend " r3, r9\n\t"                    \
+    "smlad  r4, r3, r10, r4\n\t"            \
+    extend " r3, r9, ror #8\n\t"            \
+    "smlad  r5, r3, r11, r5\n\t"            \
+    extend " r3, r2\n\t"                    \
+    "smlad  r6, r3, r12, r6\n\t"            \
+    extend " r3, r2, ror #8\n\t"            \
+    "smlad  r7, r3, lr, r7\n\t"
+
+#define N2D2_PAIRS_STEP_OF(scaled)          \
+    "ldm    r1!, {r10, r11, r12, lr}\n\t"   \
+    scaled("r4", "r10", "r9")               \
+    scaled("r5", "r11", "r9")               \
+    scaled("r6", "r12", "r9")               \
+    scaled("r7", "lr", "r9")
+#define N2D2_PAIRS_SCALED N2D2_PAIRS_STEP_OF(N2D2_SCALED)
+#define N2D2_PAIRS_DOUBLED(doubled, away)       \
+    "ldm    r1!, {r10, r11, r12, lr}\n\t"       \
+    doubled("r4", "r10") doubled("r5", "r11")   \
+    doubled("r6", "r12") doubled("r7", "lr")    \
+    away("r4") away("r5") away("r6") away("r7") \
+    N2D2_PAIRS_STEP_OF(N2D2_SHIFTED)
+
+// All channels of a pixel. A template, so that a program has it once wherever it is included.
+#define N2D2_PAIRS_PIXEL(name, extend, scaled)                  \
+    template <int FrameBytes = 72>                              \
+    __attribute__((naked, noinline)) static void name(Work*) {  \
+        __asm__ volatile(                                       \
+            ".syntax unified\n\t"                               \
+            "push   {r4-r11, lr}\n\t"                           \
+            "sub    sp, sp, #36\n\t"                            \
+            "ldm    r0, {r2-r8, r10, r12}\n\t"                  \
+            "mov    r1, r4\n\t"                                 \
+            "str    r2, [sp, #0]\n\t"                           \
+            "str    r3, [sp, #4]\n\t"                           \
+            "strd   r5, r6, [sp, #8]\n\t"                       \
+            "strd   r7, r8, [sp, #16]\n\t"                      \
+            "strd   r10, r12, [sp, #24]\n\t"                    \
+            "mov    r8, #0\n"                                   \
+        "1:\n\t"                                                \
+            "ldm    r1!, {r4-r7}\n\t"                           \
+            "ldr    r0, [sp, #0]\n"                             \
+        "2:\n\t"                                                \
+            N2D2_PAIRS_STEP(extend)                             \
+            "ldr    r9, [sp, #4]\n\t"                           \
+            "cmp    r0, r9\n\t"                                 \
+            "bne    2b\n\t"                                     \
+            "ldrd   r3, r9, [sp, #12]\n\t"                      \
+            scaled                                              \
+            "ldrd   r10, r11, [sp, #20]\n\t"                    \
+            N2D2_ASM_EACH("r4,r5,r6,r7", "usat \\x, #8, \\x")   \
+            "orr    r4, r4, r5, lsl #8\n\t"                     \
+            "orr    r6, r6, r7, lsl #8\n\t"                     \
+            "orr    r4, r4, r6, lsl #16\n\t"                    \
+            "ldr    r12, [sp, #28]\n\t"                         \
+            "orrs   r5, r10, r11\n\t"                           \
+            "beq    3f\n\t"                                     \
+            N2D2_LIMITED("r4", "r10", "r11")                    \
+        "3:\n\t"                                                \
+            "eor    r4, r4, r12\n\t"                            \
+            "str    r4, [r3, r8]\n\t"                           \
+            "ldr    r2, [sp, #8]\n\t"                           \
+            "add    r8, r8, #4\n\t"                             \
+            "cmp    r8, r2\n\t"                                 \
+            "bne    1b\n\t"                                     \
+            "add    sp, sp, #36\n\t"                            \
+            "pop    {r4-r11, pc}\n\t");                         \
+    }
+
+template <int Rounding>
+struct Kernels;
+#define N2D2_PAIRS_KERNELS(rounding, scaled)            \
+    template <>                                         \
+    struct Kernels<rounding> {                          \
+        N2D2_PAIRS_PIXEL(ofUnsigned, "uxtb16", scaled)  \
+        N2D2_PAIRS_PIXEL(ofSigned, "sxtb16", scaled)    \
+    };
+N2D2_PAIRS_KERNELS(lanes::HighWord, N2D2_PAIRS_SCALED)
+N2D2_PAIRS_KERNELS(lanes::Twice, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AS_IT_IS))
+N2D2_PAIRS_KERNELS(lanes::TwiceSigned, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED, N2D2_AWAY))
+N2D2_PAIRS_KERNELS(lanes::Once, N2D2_PAIRS_DOUBLED(N2D2_DOUBLED_DOWN, N2D2_AS_IT_IS))
+// clang-format on
 
 // `rows`: kernelHeight pointers. `taps`: an even number of them, at least one for each position of the kernel. `padded`: room for
 // the channels.
@@ -77,5 +186,3 @@ struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_PAIR_DEPTHWISE_HPP

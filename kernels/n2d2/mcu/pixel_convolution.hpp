@@ -2,10 +2,7 @@
 //
 // Pixels are taken in the order of their lines, four or six at a time, the last of a line with the first of the next. All windows are
 // spread before a result is stored, so that the order of lines is that of the portable kernel (convolution.hpp).
-#ifndef N2D2_MCU_PIXEL_CONVOLUTION_HPP
-#define N2D2_MCU_PIXEL_CONVOLUTION_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/pixel_pairs.hpp"
 #include "n2d2/mcu/pixel_walk.hpp"
@@ -125,8 +122,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     lanes::PixelWalk<Pixels> walk(s, in, out, buffers.lines, begin, end);
     while (walk.next(places)) {
         gather<Signed, Pixels>(s, places, buffers.padded, buffers.window);
-        N2D2_UNROLL
-        for (int j = 0; j < Pixels; ++j)
+        N2D2_UNROLL_FOR(j, Pixels)
             work.out[j] = buffers.results ? buffers.results + j * wide : places[j].out;
         Pixels == 6 ? Kernels<Rounding>::template sixPixels<>(&work) : Kernels<Rounding>::template fourPixels<>(&work);
         if (buffers.results)
@@ -165,5 +161,3 @@ struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_PIXEL_CONVOLUTION_HPP

@@ -1,6 +1,5 @@
 // The pixels of a layer in the order of their lines, some at a time, the last of a line with the first of the next.
-#ifndef N2D2_MCU_PIXEL_WALK_HPP
-#define N2D2_MCU_PIXEL_WALK_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -94,5 +93,3 @@ struct PixelWalk {
 
 }  // namespace lanes
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_PIXEL_WALK_HPP

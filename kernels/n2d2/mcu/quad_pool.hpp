@@ -1,6 +1,5 @@
 // Sums of average pools of bytes, four channels at a time in registers.
-#ifndef N2D2_MCU_QUAD_POOL_HPP
-#define N2D2_MCU_QUAD_POOL_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 
@@ -35,15 +34,11 @@ struct QuadPoolAverage : PoolAverage<Cfg, Portable> {};
 
 template <class Cfg, class Add>
 struct QuadPoolAverage<Cfg, Add, true> : PoolAverage<Cfg, Portable> {
-    typedef PoolAverage<Cfg, Portable> Other;
     typedef typename Cfg::Input Input;
     typedef PlaneTraits<Input> Traits;
 
     template <int Count>
-    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel,
-                                   typename Cfg::Output::Type* out) {
-        std::int32_t sums[Count];
-        Other::template start<Count>(sums);
+    static N2D2_INLINE void add(const unsigned char* in, Span rows, Span columns, int channel, std::int32_t* sums) {
         // Lines that are taken whole and follow each other are one.
         constexpr bool whole = Traits::Flat;
         const bool joined = whole && columns.count() == Input::Width;
@@ -53,10 +48,7 @@ struct QuadPoolAverage<Cfg, Add, true> : PoolAverage<Cfg, Portable> {
             for (int i = 0; i < Count; i += 4)
                 Add::run(from + i, Input::Stride, pixels, sums + i);
         }
-        Other::template finish<Count>(sums, rows.count() * columns.count(), channel, out);
     }
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_QUAD_POOL_HPP

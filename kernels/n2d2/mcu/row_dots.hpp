@@ -1,8 +1,7 @@
 // Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes (n2d2/row_dots.hpp), for the DSP extension.
 //
 // Inputs 0, 2 and 1, 3 of four lie in a word each, for four rows; so do those of a word of weights behind SXTB16. An SMLAD adds two products.
-#ifndef N2D2_MCU_ROW_DOTS_HPP
-#define N2D2_MCU_ROW_DOTS_HPP
+#pragma once
 
 #include "n2d2/row_dots.hpp"
 
@@ -96,5 +95,3 @@ struct LaneRowDots : PlainRowDots {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_ROW_DOTS_HPP

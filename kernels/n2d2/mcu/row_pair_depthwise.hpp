@@ -11,10 +11,7 @@
 // column, and each next pair half a column further. Constants of a
 // channel: its multiplier, U and V of the three columns, bias; the second word of doubled sums (lanes.hpp).
 // Lines are computed by chunks of outputs, whose columns are on the stack.
-#ifndef N2D2_MCU_ROW_PAIR_DEPTHWISE_HPP
-#define N2D2_MCU_ROW_PAIR_DEPTHWISE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/mcu/pair_depthwise.hpp"
 
@@ -471,5 +468,3 @@ struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_ROW_PAIR_DEPTHWISE_HPP

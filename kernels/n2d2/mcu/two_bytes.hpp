@@ -1,6 +1,5 @@
 // Sums of two tensors of bytes with multipliers of 32 bits behind the point, for the kernels of instruction sets.
-#ifndef N2D2_MCU_TWO_BYTES_HPP
-#define N2D2_MCU_TWO_BYTES_HPP
+#pragma once
 
 #include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/output.hpp"
@@ -77,5 +76,3 @@ struct TwoBytes<Cfg, Terms<std::int32_t, SumTerms, A, B>, true> {
 
 }  // namespace lanes
 }  // namespace n2d2
-
-#endif  // N2D2_MCU_TWO_BYTES_HPP

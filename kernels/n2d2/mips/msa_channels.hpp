@@ -1,6 +1,5 @@
 // Eight channels with MIPS MSA, as panels/channel_columns.hpp wants them: 32-bit multiply-accumulate (maddv.w), and their epilogue.
-#ifndef N2D2_MIPS_MSA_CHANNELS_HPP
-#define N2D2_MIPS_MSA_CHANNELS_HPP
+#pragma once
 
 #include <msa.h>
 
@@ -133,5 +132,3 @@ struct Channels {
 
 }  // namespace msa
 }  // namespace n2d2
-
-#endif  // N2D2_MIPS_MSA_CHANNELS_HPP

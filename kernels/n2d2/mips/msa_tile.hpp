@@ -3,8 +3,7 @@
 // A word of a window is multiplied with the weights of four outputs in one vector. Bytes are signed, unsigned ones - 128. Two products
 // of bytes fit 16 bits unless both weights are -128; layers with such a weight (FullWeights) multiply the even and the odd inputs of a
 // word one after the other. Integers of 16 bits are multiplied in pairs at once.
-#ifndef N2D2_MIPS_MSA_TILE_HPP
-#define N2D2_MIPS_MSA_TILE_HPP
+#pragma once
 
 #include "n2d2/mips/msa_channels.hpp"
 #include "n2d2/panels/microkernel.hpp"
@@ -66,34 +65,26 @@ struct Tile {
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         v4i32 sums[Pixels][4] = {};
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const v4i32 first = reinterpret_cast<v4i32>(four<4>(bias + output, v));
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 sums[p][v] = first;
         }
         for (int q = 0; q < Words; ++q, x += 4, w += W::Each * LastOutputs) {
             v4i32 words[Pixels];
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 words[p] = __msa_fill_w(Unaligned<std::int32_t>::load(x + p * Pitch));
             }
-            N2D2_UNROLL
-            for (int part = 0; part < W::Parts; ++part) {
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(part, W::Parts)
+                N2D2_UNROLL_FOR(v, Vectors) {
                     const typename W::Vector weights = W::weights(four<OutputBytes>(w, v));
-                    N2D2_UNROLL
-                    for (int p = 0; p < Pixels; ++p)
+                    N2D2_UNROLL_FOR(p, Pixels)
                         sums[p][v] = W::add(sums[p][v], weights, W::part(part, words[p]));
                 }
-            }
         }
         const Finish<Epilogue, (Second > 0 ? 8 : int(Count))> low(output, output + 4);
         const Finish<Epilogue, Count> high(output + Second, output + Second + 4);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             low.store(Eight<std::int32_t>{sums[p][0], sums[p][1]}, at(p) + output);
             if (Second > 0)
                 high.store(Eight<std::int32_t>{sums[p][2], sums[p][3]}, at(p) + output + 8);
@@ -115,5 +106,3 @@ struct Microkernel : OnePanelTiles<4> {
 
 }  // namespace msa
 }  // namespace n2d2
-
-#endif  // N2D2_MIPS_MSA_TILE_HPP

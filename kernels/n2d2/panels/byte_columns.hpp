@@ -4,10 +4,7 @@
 // to be + 128; they are multiplied as they are, and 128 times the weights are added to it once for each line.
 //
 // Vec has besides lines(from, to), the weights of four lines of a column from [8 channels][4 lines], and spread(x), x for all channels.
-#ifndef N2D2_PANELS_BYTE_COLUMNS_HPP
-#define N2D2_PANELS_BYTE_COLUMNS_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/panels/channel_columns.hpp"
 #include "n2d2/panels/panel_depthwise.hpp"
@@ -49,8 +46,7 @@ struct ByteColumns : ChannelPanels<Cfg, 8, Vec::most(Cfg::KernelHeight* Cfg::Ker
             for (int t = 0; t < KW; ++t) {
                 typename Vec::Weights lines[4];
                 word<Count>(place, reinterpret_cast<const std::int8_t*>(all), f * KW + t, lines);
-                N2D2_UNROLL
-                for (int u = 0; u < 4; ++u)
+                N2D2_UNROLL_FOR(u, 4)
                     if (4 * f + u < KH)
                         to[(4 * f + u) * KW + t] = lines[u];
             }
@@ -60,5 +56,3 @@ struct ByteColumns : ChannelPanels<Cfg, 8, Vec::most(Cfg::KernelHeight* Cfg::Ker
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_BYTE_COLUMNS_HPP

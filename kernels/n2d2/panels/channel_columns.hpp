@@ -18,8 +18,7 @@
 //
 //   Place(channel)             first and second, as of `bias`, and whatever says where the weights are
 //   taps<Count>(place, all, to, bias)    the weights of all taps, line by line; the bias may change with them
-#ifndef N2D2_PANELS_CHANNEL_COLUMNS_HPP
-#define N2D2_PANELS_CHANNEL_COLUMNS_HPP
+#pragma once
 
 #include "n2d2/panels/channel_panels.hpp"
 
@@ -47,14 +46,10 @@ struct HalfwordColumns : ChannelPanels<Cfg, 8, Vec::most(Cfg::KernelHeight* Cfg:
 template <class Cfg, class Vec, class Panels = HalfwordColumns<Cfg, Vec> >
 struct ChannelColumns : Panels {
     typedef Panels Base;
-    typedef typename Base::In In;
-    typedef typename Base::Out Out;
-    typedef typename Base::Output Output;
+    N2D2_WINDOWS(Cfg);
     typedef typename Base::Place Place;
     typedef typename Vec::Sums Sums;
     enum : int {
-        KH = Base::KH,
-        KW = Base::KW,
         Stride = Base::Stride,
         Dilation = Base::Dilation,
         Pixels = Base::Pixels,
@@ -81,17 +76,15 @@ struct ChannelColumns : Panels {
         // in the first run of a line and in the last one.
         template <int Taps, bool Edge>
         static N2D2_INLINE void add(const In* line, int left, const In* padding, const typename Vec::Weights* w, Sums* sums) {
-            constexpr int columns = (Pixels - 1) * Stride + (Taps - 1) * Dilation + 1, width = Base::W;
-            N2D2_UNROLL
-            for (int i = 0; i < columns; ++i) {
+            constexpr int columns = (Pixels - 1) * Stride + (Taps - 1) * Dilation + 1, width = W;
+            N2D2_UNROLL_FOR(i, columns) {
                 const int column = left + i;
                 const bool inside = !Edge || (column >= 0 && column < width);
                 if (!inside && bool(Nothing))
                     continue;
                 const typename Vec::Inputs x =
-                    Vec::template inputs<In, Count>(inside ? line + column * Base::Input::Stride : padding);
-                N2D2_UNROLL
-                for (int p = 0; p < Pixels; ++p) {
+                    Vec::template inputs<In, Count>(inside ? line + column * Input::Stride : padding);
+                N2D2_UNROLL_FOR(p, Pixels) {
                     const int from = i - p * Stride, tap = from / Dilation;
                     if (from >= 0 && from % Dilation == 0 && tap < Taps)
                         Vec::add(sums[p], x, w[tap]);
@@ -101,19 +94,16 @@ struct ChannelColumns : Panels {
         // All taps of a line of padding.
         static N2D2_INLINE void addPadding(const In* padding, const typename Vec::Weights* w, Sums* sums) {
             const typename Vec::Inputs x = Vec::template inputs<In, Count>(padding);
-            for (int tap = 0; tap < KW; ++tap) {
-                N2D2_UNROLL
-                for (int p = 0; p < Pixels; ++p)
+            for (int tap = 0; tap < KW; ++tap)
+                N2D2_UNROLL_FOR(p, Pixels)
                     Vec::add(sums[p], x, w[tap]);
-            }
         }
 
         // Pixels outputs from one on.
         template <bool Edge>
         N2D2_INLINE void run(const In* const* rows, int left, const In* padding, Out* out) const {
             Sums sums[Pixels];
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 sums[p] = bias;
             for (int u = 0; u < KH; ++u) {
                 const typename Vec::Weights* const w = weights + u * KW;
@@ -127,12 +117,11 @@ struct ChannelColumns : Panels {
                 if (Rest > 0)
                     add<(Rest > 0 ? int(Rest) : 1), Edge>(rows[u], left + (KW - Rest) * Dilation, padding, w + KW - Rest, sums);
             }
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 epilogue.store(sums[p], out + p * Output::Stride);
         }
         N2D2_INLINE void line(const In* const* rows, bool, const In* padding, Out* out) const {
-            constexpr int width = Base::W, columns = Base::Columns, runs = Base::Runs, last = Base::OW - Pixels;
+            constexpr int width = W, columns = Base::Columns, runs = Base::Runs, last = OW - Pixels;
             run<(Cfg::PadLeft > 0 || columns > width)>(rows, -Cfg::PadLeft, padding, out);
             for (int i = 1; i < runs - 1; ++i) {
                 const int left = i * Pixels * Stride - Cfg::PadLeft;
@@ -154,5 +143,3 @@ struct ChannelColumns : Panels {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_CHANNEL_COLUMNS_HPP

@@ -14,10 +14,7 @@
 //                              integers of 16 bits; store<Epilogue>(a, b, to), rescaled sums of pairs in order
 //   TapPairs<Count>(place, all)  first: the weights of the pairs of taps; those of two lines come first
 //   weights(first, i)          of vector i % 2 for pair i / 2
-#ifndef N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
-#define N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/panels/channel_panels.hpp"
 #include "n2d2/panels/panel_depthwise.hpp"
@@ -169,15 +166,11 @@ struct BytePairs : ChannelPanels<Cfg, 2 * Vec::Lanes, (Vec::Lanes == 8 && Cfg::I
 template <class Cfg, class Vec, int Most, class Panels = HalfwordPairs<Cfg, Vec, Most> >
 struct ChannelDepthwise : Panels {
     typedef Panels Base;
-    typedef typename Base::In In;
-    typedef typename Base::Out Out;
-    typedef typename Base::Output Output;
+    N2D2_WINDOWS(Cfg);
     typedef typename Base::Place Place;
     typedef typename Cfg::Epilogue Epilogue;
     typedef typename Vec::Ints Ints;
     enum : int {
-        KH = Base::KH,
-        KW = Base::KW,
         Stride = Base::Stride,
         Dilation = Base::Dilation,
         Pixels = Base::Pixels,
@@ -191,9 +184,9 @@ struct ChannelDepthwise : Panels {
     // A pixel of a line, what is outside being padding.
     template <Outside Edge, int Count>
     static N2D2_INLINE Ints at(const In* line, int column, const In* padding) {
-        constexpr int width = Base::W;
+        constexpr int width = W;
         const bool inside = Edge == Nowhere || ((Edge == Columns || line) && column >= 0 && column < width);
-        return Base::template Interleaved<Count>::load(inside ? line + column * Base::Input::Stride : padding);
+        return Base::template Interleaved<Count>::load(inside ? line + column * Input::Stride : padding);
     }
 
     // Taps [0, Taps) of lines a and b (Down), or of line a in twos, to the sums of a run of pixels.
@@ -202,8 +195,7 @@ struct ChannelDepthwise : Panels {
                                 Ints* sums) {
         constexpr int columns = (Pixels - 1) * Stride + (Taps - 1) * Dilation + 1, step = Down ? 1 : 2;
         typedef typename Base::template Interleaved<Count> Interleaved;
-        N2D2_UNROLL
-        for (int c = 0; c < columns; ++c) {
+        N2D2_UNROLL_FOR(c, columns) {
             const Ints x = at<Edge, Count>(a, left + c, padding);
             // The last of an odd number of taps has no next one, and a weight of zero.
             const Ints y = Down                   ? at<Edge, Count>(b, left + c, padding) :
@@ -212,8 +204,7 @@ struct ChannelDepthwise : Panels {
             Ints pairs[2];
             Interleaved::pairs(x, y, pairs);
             __asm__("" : "+r"(w));  // GCC would keep weights in registers, and sums in memory
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 const int from = c - p * Stride, tap = from / Dilation;
                 if (from < 0 || from % Dilation != 0 || tap >= Taps || tap % step != 0)
                     continue;
@@ -260,7 +251,7 @@ struct ChannelDepthwise : Panels {
         static N2D2_INLINE const int* behind(const Place& place) { return Second > 0 ? place.second : place.first; }
 
         N2D2_INLINE void line(const In* const* rows, bool inside, const In* padding, Out* out) const {
-            constexpr int width = Base::W, columns = Base::Columns, runs = Base::Runs, last = Base::OW - Pixels;
+            constexpr int width = W, columns = Base::Columns, runs = Base::Runs, last = OW - Pixels;
             constexpr bool within =
                 Pixels * Stride >= Cfg::PadLeft && (runs - 2) * Pixels * Stride - Cfg::PadLeft + columns <= width;
             for (int i = 0; i < runs && !inside; ++i) {
@@ -289,8 +280,7 @@ struct ChannelDepthwise : Panels {
             const unsigned char* const w = pairs.first;
             constexpr bool bytes = sizeof(Out) == 1;
             Ints sums[2 * Pixels];
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 sums[2 * p] = bias0;
                 sums[2 * p + 1] = bias1;
             }
@@ -298,8 +288,7 @@ struct ChannelDepthwise : Panels {
                 lines<true, Edge, Count>(rows[u], rows[u + 1], left, padding, w, u / 2 * KW, sums);
             if (KH % 2 != 0)
                 lines<false, Edge, Count>(rows[KH - 1], nullptr, left, padding, w, KH / 2 * KW, sums);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 Interleaved::template store<Epilogue>(epilogue0.template apply<bytes>(sums[2 * p]),
                                                       epilogue1.template apply<bytes>(sums[2 * p + 1]),
                                                       out + p * Output::Stride);
@@ -313,5 +302,3 @@ struct ChannelDepthwise : Panels {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_CHANNEL_DEPTHWISE_HPP

@@ -7,8 +7,7 @@
 //
 //   weights  [block][pair of taps][first or second][Block / 2][2], 16-bit integers whatever Cfg::Weight is, filled up with zeros
 //   others   [block][first or second]
-#ifndef N2D2_PANELS_CHANNEL_PANELS_HPP
-#define N2D2_PANELS_CHANNEL_PANELS_HPP
+#pragma once
 
 #include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
@@ -20,19 +19,14 @@ namespace n2d2 {
 // Group: channels of a task; Most: pixels whose sums have registers.
 template <class Cfg, int Group, int Most>
 struct ChannelPanels {
-    N2D2_PLANES(Cfg);
+    N2D2_WINDOWS(Cfg);
     typedef typename Cfg::Epilogue Epilogue;
     typedef typename Cfg::Weight Weight;
     static_assert(sizeof(In) <= 2 && sizeof(Weight) <= 2 && sizeof(typename Cfg::Sum) == 4,
                   "8 or 16-bit inputs and weights, 32-bit sums");
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
         Stride = Cfg::StrideWidth,
         Dilation = Cfg::DilationWidth,
         Groups = (C + Group - 1) / Group,
@@ -81,9 +75,8 @@ struct ChannelPanels {
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const Weight* weights, const std::int32_t* bias,
                                   const Rows& rows) {
         constexpr bool ordered = Cfg::Serial || Cfg::Streamed;
-        constexpr int height = Output::Height, size = ordered ? 1 : largest(1, least(height, 256 / W - 2));
-        constexpr long work =
-            static_cast<long>(KH) * KW * least(Group, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        constexpr int height = OH, size = ordered ? 1 : largest(1, least(height, 256 / W - 2));
+        constexpr long work = static_cast<long>(KH) * KW * least(Group, int(C)) * OW * 2 / N2D2_SIMD_SPEED;
         const Padding padding;
         const unsigned char* const w = reinterpret_cast<const unsigned char*>(weights);
         const auto body = [=](int begin, int end, int group) N2D2_INLINE_LAMBDA {
@@ -125,5 +118,3 @@ struct DepthwiseOfWidth
     : Choice<sizeof(typename Cfg::Input::Type) == 1 && sizeof(typename Cfg::Weight) == 1, Bytes, Halves>::Type {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_CHANNEL_PANELS_HPP

@@ -2,8 +2,7 @@
 //
 // A sum adds the taps of a window in order, those outside the input left out. The constants are those of the portable
 // kernel, which also takes the channels that fill no vector.
-#ifndef N2D2_PANELS_FLOAT_DEPTHWISE_HPP
-#define N2D2_PANELS_FLOAT_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/panels/float_vector.hpp"
 
@@ -12,17 +11,12 @@ namespace n2d2 {
 template <class Cfg>
 struct Depthwise<Cfg, RealVectors> {
     typedef Depthwise<Cfg, Portable> Scalar;
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Weight Weight;  // float or Half
-    typedef typename Cfg::Epilogue Epilogue;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);  // float or Half
     static_assert(int(Cfg::InputZero) == 0, "floating point has no zero point");
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         C = Input::Channels,
-        W = Input::Width,
-        OW = Output::Width,
         Lanes = floats::Lanes,
         Whole = C / Lanes,  // vectors of channels
         Rest = C % Lanes,
@@ -33,8 +27,7 @@ struct Depthwise<Cfg, RealVectors> {
         floats::Vector taps[KH * KW];
         floats::Vector bias;
         N2D2_INLINE Constants(const Weight* w, const float* b) : bias(floats::load(b)) {
-            N2D2_UNROLL
-            for (int t = 0; t < KH * KW; ++t)
+            N2D2_UNROLL_FOR(t, KH * KW)
                 taps[t] = floats::load(w + t * C);
         }
     };
@@ -45,13 +38,11 @@ struct Depthwise<Cfg, RealVectors> {
         constexpr int width = W, step = Cfg::DilationWidth;
         const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
         floats::Vector sum[1] = {constants.bias};
-        N2D2_UNROLL
-        for (int u = 0; u < KH; ++u) {
+        N2D2_UNROLL_FOR(u, KH) {
             if (!Inside && !rows[u])
                 continue;
             const float* const from = rows[u] + left * Input::Stride + channel;
-            N2D2_UNROLL
-            for (int v = 0; v < KW; ++v)
+            N2D2_UNROLL_FOR(v, KW)
                 if (Inside || (left + v * step >= 0 && left + v * step < width))
                     sum[0] = floats::add(sum[0], floats::load(from + v * step * Input::Stride), constants.taps[u * KW + v]);
         }
@@ -83,5 +74,3 @@ struct Depthwise<Cfg, RealVectors> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_FLOAT_DEPTHWISE_HPP

@@ -1,7 +1,6 @@
 // Matrix products of two activations (n2d2/product.hpp) in float32: up to TilePanels panels of 16 columns are packed as [Depth][16] when they
 // are there, and multiplied with tiles of rows as a 1x1 convolution does (float_tile.hpp).
-#ifndef N2D2_PANELS_FLOAT_PRODUCT_HPP
-#define N2D2_PANELS_FLOAT_PRODUCT_HPP
+#pragma once
 
 #include "n2d2/panels/float_tile.hpp"
 
@@ -73,5 +72,3 @@ struct Product<Cfg, RealVectors> : Choice<int(Cfg::LeftDepth) == 1 && int(Cfg::O
                                           FloatProduct<Cfg>, PortableProduct<Cfg> >::Type {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_FLOAT_PRODUCT_HPP

@@ -3,10 +3,7 @@
 //
 // Panels are [K][16]: one vector, or two or four, of the weights of an input serve all pixels of a tile. A window is the inputs
 // in order. The last panel and the bias are filled up to 16 outputs.
-#ifndef N2D2_PANELS_FLOAT_TILE_HPP
-#define N2D2_PANELS_FLOAT_TILE_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/panels/float_vector.hpp"
 
@@ -26,29 +23,23 @@ struct Tile {
     template <long Pitch, class Weight, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const float* bias, int output, const At& at) {
         Vector sums[Pixels][Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const Vector first = load(bias + output + Lanes * v);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 sums[p][v] = first;
         }
         const float* inputs = elementsOf<float>(x);
         for (int k = 0; k < Words; ++k, ++inputs) {
             Vector part[Vectors];
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+            N2D2_UNROLL_FOR(v, Vectors)
                 part[v] = weights(w, v, k);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 const Vector input = spread(inputs[p * Pitch / 4]);
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v)
+                N2D2_UNROLL_FOR(v, Vectors)
                     sums[p][v] = add(sums[p][v], input, part[v]);
             }
         }
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        N2D2_UNROLL_FOR(p, Pixels)
             Finish<Epilogue>::template run<16 * (Panels - 1) + LastOutputs>(sums[p], output, at(p) + output);
     }
 };
@@ -83,5 +74,3 @@ struct Microkernel {
 }  // namespace floats
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_FLOAT_TILE_HPP

@@ -4,10 +4,7 @@
 // (n2d2/half.hpp), load() of them, and N2D2_FLOAT_HALVES;
 // spread(x), x in every lane; add(sum, a, b), sum + a * b, fused where the target does that; TilePixels, TilePanels, SinglePanels of the tiles
 // that its registers hold; largerOf and smallerOf where those of float_functions.hpp do not take its vectors.
-#ifndef N2D2_PANELS_FLOAT_VECTOR_HPP
-#define N2D2_PANELS_FLOAT_VECTOR_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/half.hpp"
 #include "n2d2/output.hpp"
@@ -36,8 +33,7 @@ struct Finish {
     template <int Count, int Vectors>
     static N2D2_INLINE void run(const Vector (&sums)[Vectors], int output, float* out) {
         float values[Vectors * Lanes];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Vectors)
             store(sums[v], values + Lanes * v);
         n2d2::store<Epilogue, Count>(values, output, out);
     }
@@ -47,8 +43,7 @@ template <class Activation>
 struct VectorFinish {
     template <int Count, int Vectors>
     static N2D2_INLINE void run(const Vector (&sums)[Vectors], int, float* out) {
-        N2D2_UNROLL
-        for (int v = 0; v < Count / Lanes; ++v)
+        N2D2_UNROLL_FOR(v, Count / Lanes)
             store(Activation::apply(sums[v]), out + Lanes * v);
         if (Count % Lanes != 0) {
             float values[Lanes];
@@ -73,5 +68,3 @@ struct Finish<Activated<float, Clip<float, Parameters> > > : VectorFinish<ClipVe
 
 }  // namespace floats
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_FLOAT_VECTOR_HPP

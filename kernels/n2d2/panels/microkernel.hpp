@@ -18,15 +18,12 @@
 //   tilePanels(panels)        panels of a tile of a layer with `panels` of them
 //   tilePixels(panels)        the most pixels of such a tile
 //   singlePanels()            panels of a tile of one pixel (fully connected layers)
-//   LineVector                optional, bytes of a vector: tiles are also read from input lines (panel_lines.hpp), run<Pitch, Lines, Jump>(...):
+//   LineVector                optional, bytes of a vector: tiles are also read from input lines (panel_tiles.hpp), run<Pitch, Lines, Jump>(...):
 //                             a window is Lines pieces, Jump bytes apart
 //   Wide                      the microkernel for weights of 16 bits: panels [K / 2][16][2] of int16, words of two inputs, whatever their type
 //
 // The matrix products of Winograd's form have another one (panel_winograd.hpp).
-#ifndef N2D2_PANELS_MICROKERNEL_HPP
-#define N2D2_PANELS_MICROKERNEL_HPP
-
-#include <limits>
+#pragma once
 
 #include "n2d2/halfwords.hpp"
 
@@ -69,5 +66,3 @@ struct ForWeights<Cfg, Microkernel, true> {
 N2D2_OPTIONAL(int, LineVectorOf, LineVector, 0);
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_MICROKERNEL_HPP

@@ -8,10 +8,7 @@
 // more tiles than those of a block cover nothing that is still read (LineOrder), they are shared like those of any layer. What a line
 // of a layer that runs by lines (Streamed) stores covers nothing that it reads.
 // Scratch: BlockBytes + 64, for each thread; for a serial layer those of all groups, which its threads share.
-#ifndef N2D2_PANELS_PANEL_CONVOLUTION_HPP
-#define N2D2_PANELS_PANEL_CONVOLUTION_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/line_order.hpp"
 #include "n2d2/packed.hpp"
@@ -206,5 +203,3 @@ struct PanelConvolution {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_CONVOLUTION_HPP

@@ -2,8 +2,7 @@
 //
 // The weights of a tap are four lines to a word, [channel][line]. In each whole block of 64 channels, channels 16 l + 4 j to
 // 16 l + 4 j + 3 are at position 16 j + 4 l (depthwise_order of the exporter), behind the blocks they are in order.
-#ifndef N2D2_PANELS_PANEL_DEPTHWISE_HPP
-#define N2D2_PANELS_PANEL_DEPTHWISE_HPP
+#pragma once
 
 #include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
@@ -14,17 +13,12 @@ namespace n2d2 {
 
 template <class Cfg>
 struct PanelDepthwise {
-    N2D2_PLANES(Cfg);
+    N2D2_WINDOWS(Cfg);
     static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
                   "8-bit inputs and weights, 32-bit sums");
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
         Fours = (KH + 3) / 4,
         Taps = Fours * KW,
         Panels = (C + 15) / 16,
@@ -73,8 +67,7 @@ struct PanelDepthwise {
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
                                   const Rows& rows) {
         // A tap takes about twice as long as a product of the convolution.
-        constexpr long work =
-            static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * OW * 2 / N2D2_SIMD_SPEED;
         const Padding padding;
         LayerTasks<Cfg, Panels, work, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
             const Lines taps = window(in, y, padding);
@@ -87,5 +80,3 @@ struct PanelDepthwise {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_DEPTHWISE_HPP

@@ -4,10 +4,7 @@
 // first copied to scratch (n2d2/scratch.hpp) in that form. Layers are limited by the reading of their weights;
 // groups of panels are independent.
 // Scratch: the bytes of the input + 64, unless in place; where they have to be arranged first, those of a copy too.
-#ifndef N2D2_PANELS_PANEL_FULLYCONNECTED_HPP
-#define N2D2_PANELS_PANEL_FULLYCONNECTED_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
@@ -34,9 +31,7 @@ template <class Cfg, class Given>
 struct PanelFullyConnected {
     typedef typename ForWeights<Cfg, Given>::Type Microkernel;
     N2D2_PLANES(Cfg);
-    typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_WEIGHTS(Cfg);
     typedef PlaneRuns<Input> Runs;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
@@ -110,5 +105,3 @@ struct PanelFullyConnected {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_FULLYCONNECTED_HPP

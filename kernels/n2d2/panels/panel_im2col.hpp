@@ -1,8 +1,5 @@
 // im2col: the windows of a convolution, gathered into a buffer in the form that a microkernel multiplies (Windows), padding included.
-#ifndef N2D2_PANELS_PANEL_IM2COL_HPP
-#define N2D2_PANELS_PANEL_IM2COL_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/plane.hpp"
@@ -11,12 +8,10 @@ namespace n2d2 {
 
 template <class Cfg, class Microkernel>
 struct PanelIm2col {
-    N2D2_PLANES(Cfg);
+    N2D2_WINDOWS(Cfg);
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = static_cast<int>(Input::Channels) / Cfg::Groups,
+        C = int(Input::Channels) / Cfg::Groups,
         K = KH * KW * C,
         Each = WordOf<In, typename Cfg::Weight>::Each,
         Words = (K + Each - 1) / Each
@@ -26,10 +21,7 @@ struct PanelIm2col {
         Size = Windows::Size,  // by which the place of an input in a window grows
         Window = Windows::Bytes,
         Direct = C % Windows::Unit == 0 || KH * KW == 1,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
-        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
+        Run = int(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
         Extent = (KW - 1) * Cfg::DilationWidth + 1
     };
 
@@ -104,8 +96,7 @@ struct PanelIm2col {
         const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
         const bool inside = left >= 0 && left + extent <= width;
         if (run && inside && whole) {
-            N2D2_UNROLL
-            for (int u = 0; u < KH; ++u)
+            N2D2_UNROLL_FOR(u, KH)
                 Form::template copy<KW * C>(rows[u] + left * Input::Stride, to + u * KW * C * Size);
             return;
         }
@@ -156,5 +147,3 @@ struct PanelIm2col {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_IM2COL_HPP

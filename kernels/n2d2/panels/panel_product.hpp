@@ -3,10 +3,7 @@
 //
 // A block of rows is packed as [rows][pairs][2], 16 columns of the other matrix as [pairs][16][2], up to Deepest of the depth at a time.
 // A tile is TileRows rows of 16 sums in registers.
-#ifndef N2D2_PANELS_PANEL_PRODUCT_HPP
-#define N2D2_PANELS_PANEL_PRODUCT_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 
@@ -82,35 +79,26 @@ struct PanelProduct {
     // Adds the products of a tile to its sums, or to 0 where it is the first block of the depth.
     static N2D2_INLINE void tile(const std::int16_t* left, const std::int16_t* right, int pairs, bool first, std::int32_t* to) {
         Ints sums[TileRows][Vectors];
-        N2D2_UNROLL
-        for (int r = 0; r < TileRows; ++r) {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(r, TileRows)
+            N2D2_UNROLL_FOR(v, Vectors)
                 sums[r][v] = first ? Vec::zero() : Vec::load(to + 16 * r + Vec::Lanes * v);
-        }
         for (int q = 0; q < pairs; ++q) {
             Ints columns[Vectors];
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+            N2D2_UNROLL_FOR(v, Vectors)
                 columns[v] = Vec::load(right + 32 * q + 2 * Vec::Lanes * v);
-            N2D2_UNROLL
-            for (int r = 0; r < TileRows; ++r) {
+            N2D2_UNROLL_FOR(r, TileRows) {
                 std::int32_t pair;
                 std::memcpy(&pair, left + r * 2 * Pairs + 2 * q, sizeof(pair));
                 const Ints row = Vec::spread(pair);
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v) {
+                N2D2_UNROLL_FOR(v, Vectors) {
                     sums[r][v] = Vec::addPairs(sums[r][v], row, columns[v]);
                     Vec::pin(sums[r][v]);
                 }
             }
         }
-        N2D2_UNROLL
-        for (int r = 0; r < TileRows; ++r) {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(r, TileRows)
+            N2D2_UNROLL_FOR(v, Vectors)
                 Vec::store(sums[r][v], to + 16 * r + Vec::Lanes * v);
-        }
     }
 
     static N2D2_INLINE int depthOf(int block) { return least(int(Depth), K - block * int(Depth)); }
@@ -159,5 +147,3 @@ struct PanelProduct {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_PRODUCT_HPP

@@ -3,22 +3,66 @@
 // The pixels of the output are one sequence of OH * OW, cut into tiles of nearly equal size, and these
 // into blocks. The windows of a block are first gathered into scratch (n2d2/scratch.hpp, PanelIm2col); then every group of panels
 // is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can; windows of several lines
-// can be read from a copy of the input lines instead (panel_lines.hpp).
+// can be read from a copy of the input lines instead.
 // A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
-//
-// The members of a Microkernel: microkernel.hpp.
-#ifndef N2D2_PANELS_PANEL_TILES_HPP
-#define N2D2_PANELS_PANEL_TILES_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
 #include "n2d2/panels/panel_im2col.hpp"
-#include "n2d2/panels/panel_lines.hpp"
 #include "n2d2/residual.hpp"
 #include "n2d2/scratch.hpp"
 #include "n2d2/tuning.hpp"
 
 namespace n2d2 {
+
+// Windows that are read from padded copies of the input lines, where that is less work than gathering each.
+//
+// A gathered window has KH * KW * C inputs, so that each input is copied up to KH * KW times; a line of a block is copied once. A tile
+// is then a part of one output line: its pixels lie StrideWidth * C inputs apart, and a window is KH pieces of KW * C inputs.
+// The price are tiles that are not all of one size, and thus more loads of weights.
+//
+// A Microkernel that has LineVector, the bytes of its vectors, can multiply such tiles: Tile::run<Pitch, Lines, Jump>.
+template <bool ByLines, long Pitch, int Lines, long Jump>
+struct TileOfLines {
+    template <class Tile, class In, class Weight, class Sum, class At>
+    static N2D2_INLINE void run(const In* x, const Weight* weights, const Sum* bias, int output, const At& at) {
+        Tile::template run<Pitch>(x, weights, bias, output, at);
+    }
+};
+template <long Pitch, int Lines, long Jump>
+struct TileOfLines<true, Pitch, Lines, Jump> {
+    template <class Tile, class In, class Weight, class Sum, class At>
+    static N2D2_INLINE void run(const In* x, const Weight* weights, const Sum* bias, int output, const At& at) {
+        Tile::template run<Pitch, Lines, Jump>(x, weights, bias, output, at);
+    }
+};
+
+// Instructions of both ways, about: a vector is loaded and stored, each run of them takes some more; a tile loads all weights.
+// Savings of less than a fiftieth of the products are not worth the larger code.
+template <class Im2col, int Vector, int Lines, int Outputs, int Group, int TilePixels>
+struct LinesPay {
+    enum : int {
+        V = Vector > 0 ? Vector : 1,
+        Pixels = Lines * Im2col::OW,
+        LineTiles = (Im2col::OW + TilePixels - 1) / TilePixels,
+        WindowTiles = (Pixels + TilePixels - 1) / TilePixels,
+        Bytes = Im2col::K / Im2col::KH * static_cast<int>(sizeof(typename Im2col::In)),
+        Sums = Im2col::OW / LineTiles * Group *
+               (64 / V)  // of the smaller tiles: an instruction for each, which wait for each other
+    };
+    enum : long {
+        ByWindows = long(Pixels) * Im2col::KH * (2 * ((Bytes + V - 1) / V) + 6),
+        ByLines = long(Lines) * Im2col::inputLines(2) * (2 * ((Im2col::LineBytes + V - 1) / V) + 16) / 2 +
+                  long(Im2col::Words) * ((Outputs * 4 + V - 1) / V) * (Lines * LineTiles - WindowTiles),
+        Products = long(Pixels) * Im2col::Words * ((Outputs * 4 + V - 1) / V)
+    };
+    enum : bool {
+        value = Vector > 0 && bool(Im2col::ByLines) && long(ByLines) + Products / 50 < long(ByWindows) &&
+                (int(Sums) >= 10 || int(LineTiles) * Lines == int(WindowTiles)) &&
+                Im2col::inputLines(2) * Im2col::LineBytes <= 262144
+    };
+};
 
 // At least `count` tiles for the pixels of a run. Code for size has tiles of one size, where at most twice as many give that.
 N2D2_INLINE constexpr int tilesOfRun(int run, int count, int more = 0) {
@@ -31,10 +75,8 @@ template <class Cfg, class Microkernel>
 struct PanelTiles {
     typedef PanelIm2col<Cfg, Microkernel> Im2col;
     typedef typename Im2col::Windows Windows;
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
     static_assert(sizeof(Sum) == 4 && (sizeof(Weight) <= 2 || !std::numeric_limits<In>::is_integer),
@@ -42,17 +84,11 @@ struct PanelTiles {
 
     enum : int {
         Faster = 1,  // than N2D2_SIMD_SPEED
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
         C = Im2col::C,
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        O = int(Output::Channels) / Cfg::Groups,
         Each = Im2col::Each,
         Words = Im2col::Words,
         Window = Im2col::Window,
-        H = Input::Height,
-        W = Input::Width,
-        OH = Output::Height,
-        OW = Output::Width,
         Streamed = Cfg::Streamed,
         Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
@@ -70,7 +106,7 @@ struct PanelTiles {
         Given = ScratchOf<Cfg>::Bytes <= 0 ? 0 : largest(1, (ScratchOf<Cfg>::Bytes - 64) / (Ordered ? int(Cfg::Groups) : 1)),
         Preferred = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Microkernel::tilePixels(Group),
         TilePixels = Given == 0 || InPlace ? int(Preferred) : least(int(Preferred), largest(2, Given / Window - 1)),
-        // A line of its own for tiles where that is less work (panel_lines.hpp).
+        // A line of its own for tiles where that is less work (LinesPay).
         ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::value, Pixels / OW, O, Group, TilePixels>::value &&
                   (Given == 0 || Im2col::inputLines(least(2, Pixels / OW)) * Im2col::LineBytes <= Given),
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
@@ -212,5 +248,3 @@ struct PanelTiles {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_TILES_HPP

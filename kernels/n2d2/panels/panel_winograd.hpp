@@ -10,11 +10,10 @@
 // Threads share the work of a block then; else each has a range of the tiles, block by block.
 // Scratch: a pixel of the padding, 2,304 bytes for each tile of a group, BlockBytes.
 //
-// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
+// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them), Vec, their primitives;
 // GroupTiles; Stored, the weights of the layer, and Panel<Cfg, Outputs>(weights, output), whose `first` are those of a panel, transformed;
 // what winograd_products.hpp wants; Finish, the epilogue of some pixels.
-#ifndef N2D2_PANELS_PANEL_WINOGRAD_HPP
-#define N2D2_PANELS_PANEL_WINOGRAD_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -28,8 +27,7 @@ namespace n2d2 {
 
 template <class Cfg, class Microkernel>
 struct PanelWinograd {
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Epilogue Epilogue;
+    N2D2_WINDOWS(Cfg);
     typedef typename Microkernel::Sums Sums;
     typedef typename Microkernel::Stored Stored;
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&
@@ -40,10 +38,6 @@ struct PanelWinograd {
     enum : int {
         C = Input::Channels,
         O = Output::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OH = Output::Height,
-        OW = Output::Width,
         Words = (C + 1) / 2,
         Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
@@ -230,5 +224,3 @@ template <class Cfg, class Microkernel>
 struct TiledWinograd : PanelWinograd<typename WinogradScratch<Cfg, Microkernel>::Type, Microkernel> {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_PANEL_WINOGRAD_HPP

@@ -36,8 +36,7 @@
 //   sixteen<Count>(from)        the first Count of 16 bytes, the others 0
 //   pairsOf<A, B>(a, b, to)     16 bytes of type A in turns with 16 of type B, as 16-bit integers, in 16 / Lanes vectors
 //   storeSixteen<Count>(epilogue, sums, to)  the sums of such pairs through an epilogue, Count <= 16 of them
-#ifndef N2D2_PANELS_VEC_HPP
-#define N2D2_PANELS_VEC_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 #include "n2d2/output.hpp"
@@ -55,5 +54,3 @@ struct BytesInVectors<Requantized<T, Rescale, Low, High, Zero> > {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_VEC_HPP

@@ -1,6 +1,5 @@
 // The epilogue of a run of 32-bit sums to bytes, in vectors: four at a time, then one, then what is left.
-#ifndef N2D2_PANELS_VECTOR_RUN_HPP
-#define N2D2_PANELS_VECTOR_RUN_HPP
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 
@@ -24,8 +23,7 @@ struct ByteRun {
         constexpr int blocks = Count / Block * Block, whole = Count / Lanes * Lanes, rest = Count - whole;
         for (int i = 0; i < blocks; i += Block) {
             Ints parts[4];
-            N2D2_UNROLL
-            for (int j = 0; j < 4; ++j)
+            N2D2_UNROLL_FOR(j, 4)
                 parts[j] = saturated(sums + i + j * Lanes, index + step * (i + j * Lanes));
             Vec::store(Whole::clampBytes(Vec::template packed<Out>(parts[0], parts[1], parts[2], parts[3])), out + i);
         }
@@ -59,5 +57,3 @@ struct VectorRun
     : Choice<BytesInVectors<Epilogue>::value, ByteRun<Vec, Epilogue, Varying>, PortableRun<Epilogue, Varying> >::Type {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_VECTOR_RUN_HPP

@@ -1,12 +1,11 @@
 // The matrix products of a Winograd convolution (panel_winograd.hpp): for each position of the transforms, tiles times a panel of weights.
 //
-// Microkernel: Sums, a vector of sums; zero(), keep(sums, to);
+// Microkernel: Vec, its primitives (panels/vec.hpp); Inputs and Sums, vectors of inputs and of sums;
 //   StepWords, the words (of two channels) whose inputs are taken at once;
 //   Row<Outputs>, the weights of a word: Vectors of sums, Bytes, and add<Index>(sums, inputs of one tile), which adds the products with
 //   word Index of a step;
 //   Step<Count>, the inputs of a step of tiles that lie some bytes apart: at<Index>(t), those of tile t that add<Index> takes.
-#ifndef N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
-#define N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -65,8 +64,7 @@ struct WinogradSums {
     template <int Index>
     static N2D2_INLINE void word(Sums (&sums)[Count][Vectors], const Inputs& inputs, const std::int8_t* w) {
         const Row row(w + Index * Bytes);
-        N2D2_UNROLL
-        for (int t = 0; t < Count; ++t)
+        N2D2_UNROLL_FOR(t, Count)
             row.template add<Index>(sums[t], inputs.template at<Index>(t));
     }
     template <int Some>
@@ -89,22 +87,17 @@ struct WinogradSums {
         const int tile = WinogradPositions * place;
         for (int position = 0; position < WinogradPositions; ++position) {
             Sums sums[Count][Vectors];
-            N2D2_UNROLL
-            for (int t = 0; t < Count; ++t) {
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v)
-                    sums[t][v] = Onto ? Microkernel::sums(products + 16 * t + Microkernel::SumLanes * v) : Microkernel::zero();
-            }
+            N2D2_UNROLL_FOR(t, Count)
+                N2D2_UNROLL_FOR(v, Vectors)
+                    sums[t][v] = Onto ? Microkernel::Vec::loadAligned(products + 16 * t + Microkernel::SumLanes * v) :
+                                        Microkernel::Vec::zero();
             for (int q = 0; q < whole; q += Step, w += Step * Bytes)
                 step<Step>(sums, x + 4 * q, w, tile);
             if (Rest != 0)
                 step<(Rest != 0 ? int(Rest) : 1)>(sums, x + 4 * whole, w, tile);
-            N2D2_UNROLL
-            for (int t = 0; t < Count; ++t) {
-                N2D2_UNROLL
-                for (int v = 0; v < Vectors; ++v)
-                    Microkernel::keep(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
-            }
+            N2D2_UNROLL_FOR(t, Count)
+                N2D2_UNROLL_FOR(v, Vectors)
+                    Microkernel::Vec::storeAligned(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
             x += place;
             w += Rest * Bytes + int(Microkernel::PanelGap);
             products += 16 * sizeOr<Group>(group);
@@ -140,10 +133,8 @@ struct WinogradWords {
     N2D2_INLINE WinogradWords(const std::uint8_t* from, int tileBytes) : x(from), tile(tileBytes) {}
     template <int>
     N2D2_INLINE typename Microkernel::Inputs at(int t) const {
-        return Microkernel::word(x + t * static_cast<long>(tile));
+        return Microkernel::Vec::word(x + t * static_cast<long>(tile));
     }
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_WINOGRAD_PRODUCTS_HPP

@@ -5,8 +5,7 @@
 // which a cache has no room for beyond some 64 x 64 weights of a place.
 // Many channels are transformed in parts, whose panels stay in the cache, and whose products are added up. Few positions of a panel are written at a
 // time, and between two positions there is a gap: they lie so far apart that a cache has few places for all of them.
-#ifndef N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
-#define N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
+#pragma once
 
 #include <new>
 
@@ -109,8 +108,7 @@ struct WinogradPanelWeights {
         Ints made[6];
         winogradColumn(columns[0].template at<Half>(u), columns[1].template at<Half>(u), columns[2].template at<Half>(u), made,
                        PairSums<Vec>());
-        N2D2_UNROLL
-        for (int v = 0; v < 6; ++v)
+        N2D2_UNROLL_FOR(v, 6)
             Vec::storeAligned(made[v], to + v * position);
     }
 
@@ -232,5 +230,3 @@ struct WinogradOfWeights
                                                           Microkernel>::Type>::Type> {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP

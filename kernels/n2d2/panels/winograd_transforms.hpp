@@ -1,6 +1,5 @@
 // The transforms of inputs and outputs of a Winograd convolution (winograd.hpp), and its scratch on the stack.
-#ifndef N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
-#define N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -22,28 +21,28 @@ struct WinogradLines {
 // position, filled up to whole vectors.
 template <class Microkernel, class In, int Count, int Depth>
 struct WinogradInputs {
+    typedef typename Microkernel::Vec Vec;
     typedef typename Microkernel::Inputs Inputs;
 
     // B' d of a line or a column.
     static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
-        const Inputs odd = Microkernel::subtract(d[3], Microkernel::quadruple(d[1]));
-        const Inputs even = Microkernel::subtract(d[4], Microkernel::quadruple(d[2]));
-        const Inputs third = Microkernel::subtract(d[3], d[1]), fourth = Microkernel::subtract(d[4], d[2]);
-        const Inputs twice = Microkernel::add(third, third);
-        to[0] = Microkernel::add(Microkernel::quadruple(Microkernel::subtract(d[0], d[2])), fourth);
-        to[1] = Microkernel::add(even, odd);
-        to[2] = Microkernel::subtract(even, odd);
-        to[3] = Microkernel::add(fourth, twice);
-        to[4] = Microkernel::subtract(fourth, twice);
-        to[5] = Microkernel::add(Microkernel::subtract(Microkernel::quadruple(Microkernel::subtract(d[1], d[3])), d[3]), d[5]);
+        const Inputs odd = Vec::minus16(d[3], Vec::template left16<2>(d[1]));
+        const Inputs even = Vec::minus16(d[4], Vec::template left16<2>(d[2]));
+        const Inputs third = Vec::minus16(d[3], d[1]), fourth = Vec::minus16(d[4], d[2]);
+        const Inputs twice = Vec::plus16(third, third);
+        to[0] = Vec::plus16(Vec::template left16<2>(Vec::minus16(d[0], d[2])), fourth);
+        to[1] = Vec::plus16(even, odd);
+        to[2] = Vec::minus16(even, odd);
+        to[3] = Vec::plus16(fourth, twice);
+        to[4] = Vec::minus16(fourth, twice);
+        to[5] = Vec::plus16(Vec::minus16(Vec::template left16<2>(Vec::minus16(d[1], d[3])), d[3]), d[5]);
     }
     // B' d of column x.
     static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[6]) {
         const bool inside = x >= 0 && x < width;
         Inputs d[6];
-        N2D2_UNROLL
-        for (int u = 0; u < 6; ++u)
-            d[u] = Microkernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
+        N2D2_UNROLL_FOR(u, 6)
+            d[u] = Vec::template widened<In, Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
         transform(d, to);
     }
     static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to, int depth) {
@@ -52,9 +51,8 @@ struct WinogradInputs {
             const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
             Inputs made[6];
             transform(line, made);
-            N2D2_UNROLL
-            for (int v = 0; v < 6; ++v)
-                Microkernel::store(made[v], to + (6 * u + v) * position);
+            N2D2_UNROLL_FOR(v, 6)
+                Vec::storeAligned(made[v], to + (6 * u + v) * position);
         }
     }
 
@@ -80,36 +78,35 @@ struct WinogradInputs {
 // From the products of a tile, [36 positions][Group tiles][16 outputs], to its outputs: first along the columns, then line K.
 template <class Microkernel, int Group>
 struct WinogradHalves {
+    typedef typename Microkernel::Vec Vec;
     typedef typename Microkernel::Sums Sums;
     enum : int { Shared = sharedSize(Group) };
     enum : std::int32_t { InverseOfNine = 954437177 };
 
     // T A' m.
     static N2D2_INLINE void transform(const Sums (&m)[6], Sums (&to)[4]) {
-        const Sums p = Microkernel::plus(m[1], m[2]), q = Microkernel::minus(m[1], m[2]);
-        const Sums r = Microkernel::plus(m[3], m[4]), s = Microkernel::minus(m[3], m[4]);
-        to[0] = Microkernel::plus(Microkernel::minus(m[0], Microkernel::template left<2>(p)), r);
-        to[1] = Microkernel::minus(s, Microkernel::plus(q, q));
-        to[2] = Microkernel::minus(r, p);
-        to[3] = Microkernel::plus(Microkernel::minus(Microkernel::plus(s, s), q), m[5]);
+        const Sums p = Vec::plus(m[1], m[2]), q = Vec::minus(m[1], m[2]);
+        const Sums r = Vec::plus(m[3], m[4]), s = Vec::minus(m[3], m[4]);
+        to[0] = Vec::plus(Vec::minus(m[0], Vec::template left<2>(p)), r);
+        to[1] = Vec::minus(s, Vec::plus(q, q));
+        to[2] = Vec::minus(r, p);
+        to[3] = Vec::plus(Vec::minus(Vec::plus(s, s), q), m[5]);
     }
 
     static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6], int group) {
         for (int j = 0; j < 6; ++j) {
             Sums m[6], half[4];
-            N2D2_UNROLL
-            for (int i = 0; i < 6; ++i)
-                m[i] = Microkernel::sums(products + (6 * i + j) * 16 * sizeOr<Group>(group));
+            N2D2_UNROLL_FOR(i, 6)
+                m[i] = Vec::loadAligned(products + (6 * i + j) * 16 * sizeOr<Group>(group));
             transform(m, half);
-            N2D2_UNROLL
-            for (int k = 0; k < 4; ++k)
+            N2D2_UNROLL_FOR(k, 4)
                 to[k][j] = half[k];
         }
     }
     template <int K>
     static N2D2_INLINE void pixels(const Sums (&m)[6], Sums bias, Sums (&to)[4]) {
         constexpr int bits = K == 0 ? 3 : K == 1 ? 2 : 1;
-        const Sums inverse = Microkernel::spread(InverseOfNine);
+        const Sums inverse = Vec::spread(InverseOfNine);
         Sums made[4];
         transform(m, made);
         to[0] = Microkernel::template plusQuotient<bits + 3>(bias, made[0], inverse);
@@ -140,8 +137,7 @@ struct WinogradTileSums {
     static N2D2_INLINE void line(const Sums (&halves)[4][6], Sums bias, Sums (&sums)[4][4][Vectors], int v) {
         Sums made[4];
         Halves::template pixels<K>(halves[K], bias, made);
-        N2D2_UNROLL
-        for (int p = 0; p < 4; ++p)
+        N2D2_UNROLL_FOR(p, 4)
             sums[K][p][v] = made[p];
     }
 };
@@ -162,12 +158,10 @@ struct WinogradOutputs {
     static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], unsigned char* out, int x,
                                  int y, int output) {
         Sums sums[4][Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             Sums made[4];
             Halves::template pixels<K>(halves[v][K], bias[v], made);
-            N2D2_UNROLL
-            for (int p = 0; p < 4; ++p)
+            N2D2_UNROLL_FOR(p, 4)
                 sums[p][v] = made[p];
         }
         store(sums, out, x, y + K, output);
@@ -176,8 +170,7 @@ struct WinogradOutputs {
         WinogradPixels<Out> at;
         at.pixels[0] = n2d2::line<Output>(out, y) + x * static_cast<long>(Output::Stride);
         const bool once[4] = {true, OW % 4 == 0 || x + 1 < OW, OW % 4 == 0 || x + 2 < OW, OW % 4 == 0 || x + 3 < OW};
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             N2D2_UNROLL
             for (int p = 1; p < 4; ++p)
                 sums[p][v] = once[p] ? sums[p][v] : sums[0][v];
@@ -231,9 +224,9 @@ struct WinogradStack : Cfg {
         Group = Microkernel::GroupTiles,
         TileBytes = 72 * ((C + Microkernel::Lanes - 1) / Microkernel::Lanes * Microkernel::Lanes),
         Kept = Microkernel::template Parts<Cfg>::value > 1 ? 2304 : 0,
-        Columns = (static_cast<int>(Cfg::Output::Width) + 3) / 4,
+        Columns = (int(Cfg::Output::Width) + 3) / 4,
         Unit = Cfg::Serial ? int(Columns) : int(Group),
-        Wanted = least(int(Microkernel::LeastTiles), Columns*((static_cast<int>(Cfg::Output::Height) + 3) / 4)),
+        Wanted = least(int(Microkernel::LeastTiles), Columns*((int(Cfg::Output::Height) + 3) / 4)),
         Units = largest(1, least((Wanted + Unit - 1) / Unit, 131072 / (Unit * (TileBytes + Kept)))),
         Tiles = largest(Units * Unit * (TileBytes + Kept), Cfg::Serial ? 0 : 65536),
         ScratchBytes = (C + 63) / 64 * 64 + 2304 * Group + Tiles,
@@ -249,5 +242,3 @@ struct WinogradScratch {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_PANELS_WINOGRAD_TRANSFORMS_HPP

@@ -1,7 +1,6 @@
 // Windows in the order of the inputs, of bytes as they are multiplied: unsigned, signed ones + 128, or with SignedBytes signed, unsigned
 // ones - 128; or of 16-bit integers (halfwords.hpp).
-#ifndef N2D2_VECTORS_BYTE_WINDOW_HPP
-#define N2D2_VECTORS_BYTE_WINDOW_HPP
+#pragma once
 
 #include "n2d2/halfwords.hpp"
 
@@ -53,5 +52,3 @@ struct ByteWindow<In, Words, SignedBytes, Width, true> {
 
 }  // namespace vectors
 }  // namespace n2d2
-
-#endif  // N2D2_VECTORS_BYTE_WINDOW_HPP

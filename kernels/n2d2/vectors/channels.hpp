@@ -1,8 +1,5 @@
 // Eight channels in the vectors of the compiler (GCC's and clang's vector extensions), as panels/channel_columns.hpp wants them.
-#ifndef N2D2_VECTORS_CHANNELS_HPP
-#define N2D2_VECTORS_CHANNELS_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/halfwords.hpp"
 #include "n2d2/output.hpp"
@@ -118,5 +115,3 @@ struct Channels {
 
 }  // namespace vectors
 }  // namespace n2d2
-
-#endif  // N2D2_VECTORS_CHANNELS_HPP

@@ -1,9 +1,6 @@
 // Vectors of float32 by the vector extensions of the compiler, as panels/float_vector.hpp wants them: 16 floats where vectors have any
 // length (RISC-V), else 128 bits.
-#ifndef N2D2_VECTORS_FLOATS_HPP
-#define N2D2_VECTORS_FLOATS_HPP
-
-#include <cstring>
+#pragma once
 
 #if defined(__mips_msa)
 #include <msa.h>
@@ -35,5 +32,3 @@ enum : int { TilePixels = 6, TilePanels = 1, SinglePanels = sizeof(Vector) == 64
 
 }  // namespace floats
 }  // namespace n2d2
-
-#endif  // N2D2_VECTORS_FLOATS_HPP

@@ -1,6 +1,5 @@
 // A Vulkan device with what the shaders need, and buffers in its memory.
-#ifndef N2D2_VULKAN_DEVICE_HPP
-#define N2D2_VULKAN_DEVICE_HPP
+#pragma once
 
 #include <vulkan/vulkan.h>
 
@@ -264,5 +263,3 @@ private:
 
 }  // namespace vulkan
 }  // namespace n2d2
-
-#endif  // N2D2_VULKAN_DEVICE_HPP

@@ -5,8 +5,7 @@
 // it. Otherwise their tensors, the inputs and the outputs are copied from and to a second buffer, as part of the command buffers.
 //
 // An engine serves one inference at a time. Functions return a status and throw nothing.
-#ifndef N2D2_VULKAN_ENGINE_HPP
-#define N2D2_VULKAN_ENGINE_HPP
+#pragma once
 
 #include <vulkan/vulkan.h>
 
@@ -445,5 +444,3 @@ private:
 
 }  // namespace vulkan
 }  // namespace n2d2
-
-#endif  // N2D2_VULKAN_ENGINE_HPP

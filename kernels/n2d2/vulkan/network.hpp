@@ -1,6 +1,5 @@
 // The tables of a network that the engine runs: shaders, pipelines and steps.
-#ifndef N2D2_VULKAN_NETWORK_HPP
-#define N2D2_VULKAN_NETWORK_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -67,5 +66,3 @@ struct Network {
 
 }  // namespace vulkan
 }  // namespace n2d2
-
-#endif  // N2D2_VULKAN_NETWORK_HPP

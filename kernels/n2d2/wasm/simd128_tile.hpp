@@ -2,8 +2,7 @@
 //
 // A word of a panel is loaded for four outputs, and its pairs of weights are taken apart once for all pixels of a tile. A pair of inputs
 // is spread over a vector. Bytes are widened when windows are gathered (halfwords.hpp). Sums are modulo 2^32, as is the bias.
-#ifndef N2D2_WASM_SIMD128_TILE_HPP
-#define N2D2_WASM_SIMD128_TILE_HPP
+#pragma once
 
 #include <wasm_simd128.h>
 
@@ -54,39 +53,31 @@ struct Tile {
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         v128_t sums[Pixels][4] = {};
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const std::int32_t* const from = bias + output + 4 * v;
             const v128_t first = v == Vectors - 1 ? some<4 * Rest>(from) : some<16>(from);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 sums[p][v] = first;
         }
         for (int q = 0; q < Words; ++q, w += LastOutputs * Each, x += 4 * Pairs) {
             v128_t weights[Vectors][Pairs];
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 if (v == Vectors - 1)
                     pairs<Rest>(w + 4 * v * Each, weights[v]);
                 else
                     pairs<4>(w + 4 * v * Each, weights[v]);
             }
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
-                N2D2_UNROLL
-                for (int i = 0; i < Pairs; ++i) {
+            N2D2_UNROLL_FOR(p, Pixels)
+                N2D2_UNROLL_FOR(i, Pairs) {
                     const v128_t inputs = wasm_v128_load32_splat(x + p * Pitch + 4 * i);
-                    N2D2_UNROLL
-                    for (int v = 0; v < Vectors; ++v)
+                    N2D2_UNROLL_FOR(v, Vectors)
                         sums[p][v] = wasm_i32x4_add(sums[p][v], wasm_i32x4_dot_i16x8(inputs, weights[v][i]));
                 }
-            }
         }
         const vectors::EightFinish<Epilogue, First> low(output, output + 4);
         const vectors::EightFinish<Epilogue, Second> high(output + least(8, LastOutputs - 1),
                                                           output + least(12, LastOutputs - 1));
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             vectors::Ints all[2];
             std::memcpy(all, sums[p], sizeof all);
             low.store(all[0], at(p) + output);
@@ -107,5 +98,3 @@ struct Microkernel : OnePanelTiles<2> {
 
 }  // namespace simd128
 }  // namespace n2d2
-
-#endif  // N2D2_WASM_SIMD128_TILE_HPP

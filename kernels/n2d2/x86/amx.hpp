@@ -2,8 +2,7 @@
 //
 // The instructions are written by name: the intrinsics of GCC 12 do not tell the compiler that memory is read. They have memory in
 // their clobbers, so what is stored before them in the source is stored.
-#ifndef N2D2_X86_AMX_HPP
-#define N2D2_X86_AMX_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 #include "n2d2/x86/amx_permission.hpp"
@@ -55,5 +54,3 @@ N2D2_INLINE void dot() {
 
 }  // namespace amx
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AMX_HPP

@@ -1,6 +1,5 @@
 // The multiply instruction of AMX: four registers of sums, as in the tiles; that of AVX-512 where the system does not give them.
-#ifndef N2D2_X86_AMX_PEAK_HPP
-#define N2D2_X86_AMX_PEAK_HPP
+#pragma once
 
 #include "n2d2/x86/amx.hpp"
 #include "n2d2/x86/multiply_peak.hpp"
@@ -34,5 +33,3 @@ struct Peak {
 
 }  // namespace amx
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AMX_PEAK_HPP

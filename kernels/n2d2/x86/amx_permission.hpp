@@ -3,8 +3,7 @@
 // Their state is 8 KB, which Linux keeps for a thread from its first use on, and gives a process that asks for it once (arch_prctl,
 // ARCH_REQ_XCOMP_PERM, from Linux 5.16 on). It may refuse: where the kernel does not know them, or an alternate stack for signals has
 // no room for them. Without the permission an instruction of AMX ends the process.
-#ifndef N2D2_X86_AMX_PERMISSION_HPP
-#define N2D2_X86_AMX_PERMISSION_HPP
+#pragma once
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
@@ -49,5 +48,3 @@ inline bool available() { return false; }
 
 }  // namespace amx
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AMX_PERMISSION_HPP

@@ -10,10 +10,7 @@
 // PanelTiles, where none of their lines of 64 bytes lies in two lines of the cache, which takes five times as long.
 //
 // Stack: the windows, up to 256 KB or those of a pair, the sums of two pairs, 8 KB, and the last panel, if it has not 16 outputs.
-#ifndef N2D2_X86_AMX_TILES_HPP
-#define N2D2_X86_AMX_TILES_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
@@ -21,11 +18,62 @@
 #include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 #include "n2d2/x86/amx.hpp"
-#include "n2d2/x86/amx_instead.hpp"
+#include "n2d2/x86/avx512.hpp"
 #include "n2d2/x86/avx512_tile.hpp"
 
 namespace n2d2 {
 namespace amx {
+
+// The sums of the AMX registers, computed by AVX-512 where the system does not give them: one function for all layers of a source file,
+// so that a layer is compiled once.
+//
+// Sums of Panels panels of 16 outputs for some pixels: bias + the products of their windows, `pitch` bytes apart, with `weights`, both of
+// `words` words of four inputs. 16 * Panels sums to a pixel go to `to`.
+template <int Panels>
+struct Instead {
+    const std::uint8_t* x;
+    long pitch;
+    const std::int8_t* weights[Panels];
+    const std::int32_t* bias[Panels];
+    int words;
+    std::int32_t* to;
+
+    template <int Pixels>
+    N2D2_INLINE void some() {
+        __m512i sums[Pixels][Panels];
+        N2D2_UNROLL_FOR(i, Pixels * Panels)
+            sums[i / Panels][i % Panels] = _mm512_loadu_si512(bias[i % Panels]);
+        const std::uint8_t* four[(Pixels + 3) / 4];  // pixels have few pointers, so that all are in registers
+        N2D2_UNROLL_FOR(i, (Pixels + 3) / 4)
+            four[i] = x + 4 * i * pitch;
+        for (int q = 0; q < words; ++q) {
+            __m512i w[Panels];
+            N2D2_UNROLL_FOR(n, Panels)
+                w[n] = _mm512_loadu_si512(weights[n] + 64 * q);
+            N2D2_UNROLL_FOR(p, Pixels) {
+                std::int32_t word;
+                std::memcpy(&word, four[p / 4] + p % 4 * pitch + 4 * q, 4);
+                const __m512i xs = _mm512_set1_epi32(word);
+                N2D2_UNROLL_FOR(n, Panels)
+                    avx512::dot(sums[p][n], xs, w[n]);
+            }
+        }
+        N2D2_UNROLL_FOR(i, Pixels * Panels)
+            _mm512_storeu_si512(to + 16 * i, sums[i / Panels][i % Panels]);
+        x += Pixels * pitch;
+        to += Pixels * Panels * 16;
+    }
+
+    // Of an even number of pixels.
+    N2D2_NOINLINE void run(int pixels) {
+        for (; pixels >= 12; pixels -= 12)
+            some<12>();
+        for (; pixels >= 4; pixels -= 4)
+            some<4>();
+        for (; pixels > 0; pixels -= 2)
+            some<2>();
+    }
+};
 
 // Windows as those of AVX-512, which begin at lines of the cache.
 struct Form {
@@ -46,22 +94,19 @@ template <class Cfg>
 struct TileProduct {
     typedef PanelIm2col<Cfg, Form> Im2col;
     typedef typename Im2col::Windows Windows;
-    N2D2_PLANES(Cfg);
-    typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_WINDOWS(Cfg);
+    N2D2_WEIGHTS(Cfg);
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
 
     enum : int {
         Faster = 3,
         C = Im2col::C,
-        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        O = int(Output::Channels) / Cfg::Groups,
         Words = Im2col::Words,
         Window = Im2col::Window,
-        OW = Output::Width,
         Streamed = Cfg::Streamed,
-        Pixels = (Streamed ? 1 : int(Output::Height)) * OW,
+        Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         Group = least(int(Panels), 2),
@@ -76,11 +121,10 @@ struct TileProduct {
         Tiles = (Pixels + Pair - 1) / Pair,
         Weights = O * Im2col::K,
         Flat = PlaneTraits<Input>::Flat,
-        Unpadded =
-            Cfg::PadTop == 0 && Cfg::PadLeft == 0 && int(Output::Height) == int(Input::Height) && OW == int(Input::Width),
+        Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && int(OH) == int(H) && int(OW) == int(W),
         Aligned = int(Input::Stride) % 64 == 0 || (int(Input::Stride) == C && 64 % C == 0),
-        InPlace = Im2col::KH == 1 && Im2col::KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % 4 == 0 &&
-                  Aligned && (RestWords == 0) && !Ordered,
+        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % 4 == 0 && Aligned &&
+                  (RestWords == 0) && !Ordered,
         Ragged = InPlace && Pixels % Pair != 0,
         // Bytes of windows that stay in the second-level cache.
         Budget = Ordered ? 65536 : 262144,
@@ -184,8 +228,7 @@ struct TileProduct {
         template <int Several>
         N2D2_INLINE void pixels(unsigned char* out, int y) {
             __m512i all[Several][Count];
-            N2D2_UNROLL
-            for (int i = 0; i < Several * Count; ++i)
+            N2D2_UNROLL_FOR(i, Several * Count)
                 all[i / Count][i % Count] = _mm512_load_si512(sums + 16 * i);
             const At at = {out, y, done};
             const bool once[4] = {true, true, true, true};
@@ -338,5 +381,3 @@ struct Convolution<Cfg, true> : PanelConvolution<OnStack<Cfg>, Form, TileProduct
 
 }  // namespace amx
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AMX_TILES_HPP

@@ -1,6 +1,5 @@
 // AVX2: its vectors (panels/vec.hpp), and what its kernels share.
-#ifndef N2D2_X86_AVX2_HPP
-#define N2D2_X86_AVX2_HPP
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/x86/bytes.hpp"
@@ -233,5 +232,3 @@ struct VectorEpilogue<
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX2_HPP

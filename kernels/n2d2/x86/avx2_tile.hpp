@@ -5,8 +5,7 @@
 // weights 0 and 2 of each output and its weights 1 and 3. Windows are split the same way when they are gathered:
 // inputs 0 and 2 of all words, and behind them inputs 1 and 3, signed ones + 128 as the bias expects. A sum needs no
 // more additions at the end.
-#ifndef N2D2_X86_AVX2_TILE_HPP
-#define N2D2_X86_AVX2_TILE_HPP
+#pragma once
 
 #include "n2d2/x86/avx2.hpp"
 #include "n2d2/x86/byte_tile.hpp"
@@ -62,45 +61,21 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
         }
     }
     template <class At>
-    static N2D2_INLINE void finishBytes(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-        N2D2_UNROLL
-        for (int n = 0; n + 1 < Panels; ++n)
-            finishPanel<16>(sums, n, output + 16 * n, at);
-        finishPanel<LastOutputs>(sums, Panels - 1, output + 16 * (Panels - 1), at);
-    }
-    template <class At>
-    static N2D2_INLINE void finish(const __m256i (&sums)[Pixels][Vectors], int output, const At& at, int) {
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+    static N2D2_INLINE void store(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+        if (Bytes) {
+            N2D2_UNROLL_FOR(n, Panels - 1)
+                finishPanel<16>(sums, n, output + 16 * n, at);
+            finishPanel<LastOutputs>(sums, Panels - 1, output + 16 * (Panels - 1), at);
+            return;
+        }
+        for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(v, Vectors) {
                 Out* const to = at(p) + output + 8 * v;
                 if (v == Vectors - 1)
                     store8<Rest>(rescaled(sums[p], v, output), to);
                 else
                     store8<8>(rescaled(sums[p], v, output), to);
             }
-        }
-    }
-
-    // The finish of a type.
-    template <class T, int Size>
-    struct Store {
-        template <class At>
-        static N2D2_INLINE void run(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-            finish(sums, output, at, 0);
-        }
-    };
-    template <class T>
-    struct Store<T, 1> {
-        template <class At>
-        static N2D2_INLINE void run(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-            finishBytes(sums, output, at);
-        }
-    };
-
-    template <class At>
-    static N2D2_INLINE void store(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
     }
 
     template <long Pitch, class At>
@@ -125,20 +100,15 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     static N2D2_INLINE void add(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
         const __m256i ones = _mm256_set1_epi16(1);
         __m256i last[Count];
-        N2D2_UNROLL
-        for (int i = 0; i < (Part ? Count : 0); ++i)
+        N2D2_UNROLL_FOR(i, (Part ? Count : 0))
             last[i] = Base::weights(w, Vectors - 1, q + i);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             __m256i words[Count];
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+            N2D2_UNROLL_FOR(i, Count)
                 words[i] = Base::word(x + p * Pitch + 4 * (q + i));
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 __m256i products[Count];
-                N2D2_UNROLL
-                for (int i = 0; i < Count; ++i)
+                N2D2_UNROLL_FOR(i, Count)
                     products[i] =
                         _mm256_maddubs_epi16(words[i], Part && v == Vectors - 1 ? last[i] : Base::weights(w, v, q + i));
                 const __m256i sum = Count > 1 ? _mm256_add_epi16(products[0], products[Count - 1]) : products[0];
@@ -157,5 +127,3 @@ struct BytesMicrokernel : Microkernel {
 
 }  // namespace avx2
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX2_TILE_HPP

@@ -1,8 +1,5 @@
 // AVX-512: what its kernels share, masks, copies, its vectors (panels/vec.hpp), and the epilogues on 16 sums at once.
-#ifndef N2D2_X86_AVX512_HPP
-#define N2D2_X86_AVX512_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/x86/epilogues.hpp"
@@ -343,5 +340,3 @@ struct VectorEpilogue<avx512::Vec, Requantized<T, ShiftRescale<Multipliers, Shif
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX512_HPP

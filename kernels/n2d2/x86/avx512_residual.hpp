@@ -1,6 +1,5 @@
 // The sum in the epilogue of a convolution (n2d2/residual.hpp) with AVX-512: 64 elements at a time, whose order packing restores.
-#ifndef N2D2_X86_AVX512_RESIDUAL_HPP
-#define N2D2_X86_AVX512_RESIDUAL_HPP
+#pragma once
 
 #include "n2d2/x86/avx512.hpp"
 #include "n2d2/x86/vector_residual.hpp"
@@ -39,5 +38,3 @@ struct Residual<Added<First, Operand, Last> > : VectorResidual<Vec, Added<First,
 
 }  // namespace avx512
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX512_RESIDUAL_HPP

@@ -4,8 +4,7 @@
 // (Pairs). w: panels [Words][16][4 or 2] of bytes, or [Words][16][2] of 16-bit integers, one after the other; the last of a layer
 // has only LastOutputs of 16. One instruction multiplies a word of one pixel with those of 16 outputs; a weight vector serves all pixels, a word
 // all panels.
-#ifndef N2D2_X86_AVX512_TILE_HPP
-#define N2D2_X86_AVX512_TILE_HPP
+#pragma once
 
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/plane.hpp"
@@ -32,16 +31,13 @@ struct Tile {
     template <long Pitch>
     static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m512i (&sums)[Pixels][Panels]) {
         __m512i v[Panels];
-        N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n)
+        N2D2_UNROLL_FOR(n, Panels)
             v[n] = weights(w, n, q);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             std::int32_t word;
             std::memcpy(&word, x + p * Pitch, 4);
             const __m512i xs = _mm512_set1_epi32(word);
-            N2D2_UNROLL
-            for (int n = 0; n < Panels; ++n) {
+            N2D2_UNROLL_FOR(n, Panels) {
                 if (Pairs)
                     dotPairs(sums[p][n], xs, v[n]);
                 else
@@ -53,21 +49,17 @@ struct Tile {
     template <long Pitch, int Lines, long Jump>
     static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, const std::int32_t* bias,
                                 __m512i (&sums)[Pixels][Panels]) {
-        N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n) {
+        N2D2_UNROLL_FOR(n, Panels) {
             const bool part = LastOutputs < 16 && n == Panels - 1;
             const __m512i b =
                 part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), bias + 16 * n) : _mm512_loadu_si512(bias + 16 * n);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 sums[p][n] = b;
         }
         constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
-        for (int q = 0; q < words; ++q) {
-            N2D2_UNROLL
-            for (int u = 0; u < Lines; ++u)
+        for (int q = 0; q < words; ++q)
+            N2D2_UNROLL_FOR(u, Lines)
                 addWord<Pitch>(x + u * Jump + 4 * q, w, u * words + q, sums);
-        }
     }
 
     enum : bool { Bytes = sizeof(Out) == 1 };
@@ -112,8 +104,7 @@ struct Tile {
         N2D2_UNROLL
         for (int i = 0; i < (Bytes ? vectors / 4 * 4 : 0); i += 4) {
             __m512i four[4];
-            N2D2_UNROLL
-            for (int j = 0; j < 4; ++j)
+            N2D2_UNROLL_FOR(j, 4)
                 four[j] = rescaled(sums, (i + j) / Panels, (i + j) % Panels, output);
             if (halves) {
                 const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 0, 4, 1, 5, 2, 6, 3, 7);
@@ -150,7 +141,7 @@ struct Tile {
     }
 
     // A function of its own, so that no constant of the epilogue takes a register from the sums.
-    // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
+    // Lines: pieces of a window, Jump bytes apart (panel_tiles.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         __m512i sums[Pixels][Panels];
@@ -201,5 +192,3 @@ struct Microkernel {
 
 }  // namespace avx512
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVX512_TILE_HPP

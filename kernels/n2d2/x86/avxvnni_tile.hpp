@@ -4,8 +4,7 @@
 // Windows are those of the AVX-512 kernels, unsigned bytes as they are and signed ones + 128, so that 1x1 windows of unsigned bytes are
 // read in place; a panel is two vectors of weights for each word. Inputs of 16 bits are multiplied in pairs, by vpdpwssd.
 // The epilogue and the tile's shape are those of AVX2.
-#ifndef N2D2_X86_AVXVNNI_TILE_HPP
-#define N2D2_X86_AVXVNNI_TILE_HPP
+#pragma once
 
 #include "n2d2/x86/avx2_tile.hpp"
 
@@ -29,14 +28,11 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weigh
     template <long Pitch>
     static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
         __m256i part[Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Vectors)
             part[v] = Base::weights(w, v, q);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             const __m256i inputs = Base::word(x + p * Pitch);
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 if (Base::Pairs)
                     dotPairs(sums[p][v], inputs, part[v]);
                 else
@@ -47,21 +43,19 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weigh
 
     template <long Pitch, int Lines, long Jump>
     static N2D2_INLINE void addWords(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
-        N2D2_UNROLL
-        for (int u = 0; u < Lines; ++u)
+        N2D2_UNROLL_FOR(u, Lines)
             addWord<Pitch>(x + u * Jump, w, u * (Words / Lines) + q, sums);
     }
 
     // A function of its own, so that no constant of the epilogue takes a register from the sums.
-    // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
+    // Lines: pieces of a window, Jump bytes apart (panel_tiles.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At at) {
         __m256i sums[Pixels][Vectors];
         Base::start(bias + output, sums);
         constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
         if (words <= 8) {
-            N2D2_UNROLL
-            for (int q = 0; q < words; ++q)
+            N2D2_UNROLL_FOR(q, words)
                 addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
         } else {
             for (int q = 0; q < words; ++q)
@@ -102,5 +96,3 @@ struct WinogradMicrokernel : Microkernel {
 
 }  // namespace avxvnni
 }  // namespace n2d2
-
-#endif  // N2D2_X86_AVXVNNI_TILE_HPP

@@ -5,8 +5,7 @@
 // lies in four vectors, and vpermi2b reads two of them.
 //
 // Lines that are no runs, and what is left of a line, go through the portable form.
-#ifndef N2D2_X86_BYTE_LOOKUP_HPP
-#define N2D2_X86_BYTE_LOOKUP_HPP
+#pragma once
 
 #include "n2d2/x86/intrinsics.hpp"
 
@@ -88,46 +87,33 @@ typedef PermutedTable Table512;
 typedef ShuffledTable<Bytes512> Table512;
 #endif
 
+// Lines that are runs of bytes, at least two vectors.
 template <class Cfg, class Table>
-struct ByteLookup {
+struct LookupOfRuns {
     N2D2_PLANES(Cfg);
     static_assert(sizeof(In) == 1 && sizeof(Out) == 1, "bytes to bytes");
     enum : int {
-        Length = static_cast<int>(Output::Width) * static_cast<int>(Output::Channels),
+        Length = int(Output::Width) * int(Output::Channels),
         Size = static_cast<int>(sizeof(typename Table::Vector)),
-        Whole = Length / Size * Size,
-        Runs = PlaneTraits<Input>::Packed != 0 && PlaneTraits<Output>::Packed != 0 && Length >= 2 * Size
+        Whole = Length / Size * Size
     };
+    enum : bool { Fits = PlaneTraits<Input>::Packed != 0 && PlaneTraits<Output>::Packed != 0 && Length >= 2 * Size };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Out* table,
                                 const Rows& rows = Rows::all<Output>()) {
-        Form<(Runs != 0)>::run(in, out, table, rows);
+        constexpr bool reverse = Cfg::Reverse != 0;
+        LayerTasks<Cfg, 1, Length / 4>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
+            const Table entries(table);
+            const In* const from = line<Input>(in, y);
+            Out* const to = line<Output>(out, y);
+            if (reverse)
+                rest(from, to, table, true);
+            for (int i = 0; i < Whole; i += Size)
+                vector(entries, from, to, reverse ? Whole - Size - i : i);
+            if (!reverse)
+                rest(from, to, table, false);
+        });
     }
-
-    template <bool, class Any = void>
-    struct Form {
-        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Out* table, const Rows& rows) {
-            Lookup<Cfg, Portable>::run(in, out, table, rows);
-        }
-    };
-    template <class Any>
-    struct Form<true, Any> {
-        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Out* table, const Rows& rows) {
-            constexpr bool reverse = Cfg::Reverse != 0;
-            constexpr long work = Length / 4;
-            LayerTasks<Cfg, 1, work>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
-                const Table entries(table);
-                const In* const from = line<Input>(in, y);
-                Out* const to = line<Output>(out, y);
-                if (reverse)
-                    rest(from, to, table, true);
-                for (int i = 0; i < Whole; i += Size)
-                    vector(entries, from, to, reverse ? Whole - Size - i : i);
-                if (!reverse)
-                    rest(from, to, table, false);
-            });
-        }
-    };
 
     static N2D2_INLINE void vector(const Table& entries, const In* from, Out* to, int i) {
         const typename Table::Vector index = Table::Bytes::load(from + i), sign = Table::Bytes::spread(static_cast<char>(0x80));
@@ -143,6 +129,7 @@ struct ByteLookup {
     }
 };
 
-}  // namespace n2d2
+template <class Cfg, class Table>
+struct ByteLookup : Choice<LookupOfRuns<Cfg, Table>::Fits, LookupOfRuns<Cfg, Table>, Lookup<Cfg, Portable> >::Type {};
 
-#endif  // N2D2_X86_BYTE_LOOKUP_HPP
+}  // namespace n2d2

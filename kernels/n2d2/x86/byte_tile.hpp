@@ -5,8 +5,7 @@
 // proves it. pmaddwd with ones adds the pairs. For 64 products Sums = 2 takes five instructions, pmaddwd alone eight. Where eight words
 // and more fit, as those of weights of 4 bits do, the registers hold sums of 16 bits, which are widened at the end of a run: four.
 // Windows are bytes in order, unsigned inputs of 1x1 convolutions are read in place.
-#ifndef N2D2_X86_BYTE_TILE_HPP
-#define N2D2_X86_BYTE_TILE_HPP
+#pragma once
 
 #include "n2d2/vectors/byte_window.hpp"
 
@@ -48,14 +47,11 @@ struct ByteTile<Sums, Products, Words, true> : Products {
     template <bool First, long Pitch>
     static N2D2_INLINE void word(const std::uint8_t* x, const std::int8_t* w, int q, Ints (&places)[Pixels][Vectors]) {
         Ints weights[Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Vectors)
             weights[v] = Products::weights(w, v, q);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             const Ints inputs = Products::word(x + p * Pitch + 4 * q);
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 const Ints products = Vec::byteProducts(inputs, weights[v]);
                 places[p][v] = First ? products : Vec::plus16(places[p][v], products);
                 Vec::pin(places[p][v]);
@@ -70,21 +66,16 @@ struct ByteTile<Sums, Products, Words, true> : Products {
         word<true, Pitch>(x, w, q, places);
         // The end of a loop costs as much as a third of a word, with GCC, which copies all sums there, as much as a word.
         constexpr int last = Count <= 16 ? 1 : 1 + (Count - 1) / 4 * 4;
-        for (int i = 1; i < last; i += 4) {
-            N2D2_UNROLL
-            for (int j = 0; j < 4; ++j)
+        for (int i = 1; i < last; i += 4)
+            N2D2_UNROLL_FOR(j, 4)
                 word<false, Pitch>(x, w, q + i + j, places);
-        }
         N2D2_UNROLL
         for (int i = last; i < Count; ++i)
             word<false, Pitch>(x, w, q + i, places);
         const Ints ones = Vec::spread16(1);
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(v, Vectors)
                 sums[p][v] = Vec::addPairs(sums[p][v], places[p][v], ones);
-        }
     }
 
     template <long Pitch, class All>
@@ -117,5 +108,3 @@ template <class Microkernel>
 struct ByteMicrokernel<Microkernel, 0> : Microkernel {};
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_BYTE_TILE_HPP

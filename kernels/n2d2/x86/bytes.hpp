@@ -1,8 +1,5 @@
 // Vectors of bytes with SSE4.1: loads and stores of a few of them, and the windows of the kernels without byte products.
-#ifndef N2D2_X86_BYTES_HPP
-#define N2D2_X86_BYTES_HPP
-
-#include <cstring>
+#pragma once
 
 #include "n2d2/halfwords.hpp"
 #include "n2d2/x86/intrinsics.hpp"
@@ -91,5 +88,3 @@ N2D2_INLINE __m128i pairOrder() {
 
 }  // namespace bytes
 }  // namespace n2d2
-
-#endif  // N2D2_X86_BYTES_HPP

@@ -2,8 +2,7 @@
 //
 // An epilogue object has the constants of the outputs of a Place, which knows where those of a vector lie: count, channel(i),
 // ints(all), floats(all). The conversion to float, the product, the clamp and the conversion to integers round as the portable code does.
-#ifndef N2D2_X86_EPILOGUES_HPP
-#define N2D2_X86_EPILOGUES_HPP
+#pragma once
 
 #include "n2d2/output.hpp"
 
@@ -105,5 +104,3 @@ struct OutputsEpilogue : VectorEpilogue<Vec, Epilogue, Outputs<Vec, Count> > {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_EPILOGUES_HPP

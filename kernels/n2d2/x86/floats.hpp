@@ -1,6 +1,5 @@
 // Vectors of float32, as panels/float_vector.hpp wants them: of 512 bits, of 256 bits, else of 128 bits.
-#ifndef N2D2_X86_FLOATS_HPP
-#define N2D2_X86_FLOATS_HPP
+#pragma once
 
 #include "n2d2/half.hpp"
 #include "n2d2/x86/primitives.hpp"
@@ -41,5 +40,3 @@ N2D2_INLINE Vector load(const Half* from) { return _mm256_cvtph_ps(load128(from)
 
 }  // namespace floats
 }  // namespace n2d2
-
-#endif  // N2D2_X86_FLOATS_HPP

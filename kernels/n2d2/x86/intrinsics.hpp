@@ -1,6 +1,5 @@
 // The intrinsics of the compiler, loads and stores of vectors at any address, and dot products.
-#ifndef N2D2_X86_INTRINSICS_HPP
-#define N2D2_X86_INTRINSICS_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -35,5 +34,3 @@ N2D2_INLINE void store256(void* to, __m256i x) { _mm256_storeu_si256(static_cast
 #endif
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_INTRINSICS_HPP

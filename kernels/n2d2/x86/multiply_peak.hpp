@@ -1,6 +1,5 @@
 // Loops of the multiply instructions of x86: twelve sums in registers, as in the tiles.
-#ifndef N2D2_X86_MULTIPLY_PEAK_HPP
-#define N2D2_X86_MULTIPLY_PEAK_HPP
+#pragma once
 
 #include "n2d2/env.hpp"
 
@@ -38,5 +37,3 @@ struct Pairs256Peak {
 #undef N2D2_PEAK_DOT512
 #undef N2D2_PEAK_DOT256
 #undef N2D2_PEAK_PAIRS256
-
-#endif  // N2D2_X86_MULTIPLY_PEAK_HPP

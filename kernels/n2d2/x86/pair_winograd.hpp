@@ -1,6 +1,5 @@
 // The vectors of a Winograd convolution where pmaddwd multiplies 16-bit integers exactly, two to a sum.
-#ifndef N2D2_X86_PAIR_WINOGRAD_HPP
-#define N2D2_X86_PAIR_WINOGRAD_HPP
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/panels/winograd_products.hpp"
@@ -21,18 +20,6 @@ struct PairWinograd : TransformedWeights {
         StepWords = 1
     };
 
-    // Count bytes as 16-bit integers from 0 to 255, signed ones + 128.
-    template <int Count, class In>
-    static N2D2_INLINE Inputs load(const In* from) {
-        return Vec::template widened<In, Count>(from);
-    }
-    static N2D2_INLINE Inputs add(Inputs a, Inputs b) { return Vec::plus16(a, b); }
-    static N2D2_INLINE Inputs subtract(Inputs a, Inputs b) { return Vec::minus16(a, b); }
-    static N2D2_INLINE Inputs quadruple(Inputs a) { return Vec::template left16<2>(a); }
-    static N2D2_INLINE void store(Inputs x, std::uint8_t* to) { Vec::storeAligned(x, to); }
-
-    // Products.
-    static N2D2_INLINE Inputs word(const std::uint8_t* from) { return Vec::word(from); }
     template <int>
     using Step = WinogradWords<PairWinograd>;
     template <int Outputs>
@@ -40,34 +27,22 @@ struct PairWinograd : TransformedWeights {
         enum : int { Vectors = (Outputs + Vec::Lanes - 1) / Vec::Lanes, Bytes = 32 * ((Outputs + 7) / 8) };
         Inputs weights[Vectors];
         N2D2_INLINE explicit Row(const std::int8_t* from) {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
+            N2D2_UNROLL_FOR(v, Vectors)
                 weights[v] = Vec::load(from + Vec::Size * v);
         }
         template <int>
         N2D2_INLINE void add(Sums (&sums)[Vectors], Inputs inputs) const {
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 sums[v] = Vec::addPairs(sums[v], inputs, weights[v]);
                 Vec::pin(sums[v]);
             }
         }
     };
 
-    static N2D2_INLINE Sums zero() { return Vec::zero(); }
-    static N2D2_INLINE void keep(Sums x, std::int32_t* to) { Vec::storeAligned(x, to); }
-    static N2D2_INLINE Sums sums(const std::int32_t* from) { return Vec::loadAligned(from); }
-    static N2D2_INLINE Sums plus(Sums a, Sums b) { return Vec::plus(a, b); }
-    static N2D2_INLINE Sums minus(Sums a, Sums b) { return Vec::minus(a, b); }
-    template <int Bits>
-    static N2D2_INLINE Sums left(Sums a) {
-        return Vec::template left<Bits>(a);
-    }
     template <int Bits>
     static N2D2_INLINE Sums plusQuotient(Sums bias, Sums a, Sums inverse) {
         return Vec::plus(bias, Vec::template right<Bits>(Vec::times(a, inverse)));
     }
-    static N2D2_INLINE Sums spread(std::int32_t x) { return Vec::spread(x); }
 
     // The epilogue of Pixels pixels of Outputs outputs.
     template <class Epilogue, int Outputs, int Pixels>
@@ -87,5 +62,3 @@ struct PairWinograd : TransformedWeights {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_PAIR_WINOGRAD_HPP

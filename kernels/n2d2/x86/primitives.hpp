@@ -1,6 +1,5 @@
 // The primitives of panels/vec.hpp that x86 names alike in 128, 256 and 512 bits: the members of a Vec for intrinsics MM##_..., integers SI.
-#ifndef N2D2_X86_PRIMITIVES_HPP
-#define N2D2_X86_PRIMITIVES_HPP
+#pragma once
 
 #include "n2d2/x86/intrinsics.hpp"
 
@@ -83,5 +82,3 @@
     N2D2_INLINE Vector load(const float* from) { return MM##_loadu_ps(from); } \
     N2D2_INLINE void store(Vector x, float* to) { MM##_storeu_ps(to, x); }     \
     N2D2_INLINE Vector spread(float x) { return MM##_set1_ps(x); }
-
-#endif  // N2D2_X86_PRIMITIVES_HPP

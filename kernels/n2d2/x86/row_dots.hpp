@@ -2,8 +2,7 @@
 //
 // Bytes are widened to 16 bits, pairs of products added to 32-bit sums. A row that ends within a vector has its last 16 weights loaded, with
 // inputs of which those before are set to 0. Shorter rows are added one by one.
-#ifndef N2D2_X86_ROW_DOTS_HPP
-#define N2D2_X86_ROW_DOTS_HPP
+#pragma once
 
 #include "n2d2/row_dots.hpp"
 #include "n2d2/x86/avx2.hpp"
@@ -58,5 +57,3 @@ struct RowDots : PlainRowDots {
 
 }  // namespace avx2
 }  // namespace n2d2
-
-#endif  // N2D2_X86_ROW_DOTS_HPP

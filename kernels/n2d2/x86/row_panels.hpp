@@ -6,8 +6,7 @@
 // No sum crosses a vector.
 //
 // Vector: a Vec (panels/vec.hpp) that also has dot(sums, x, w), and store<Count>(x, to) of Count integers. Most: rows at a time.
-#ifndef N2D2_X86_ROW_PANELS_HPP
-#define N2D2_X86_ROW_PANELS_HPP
+#pragma once
 
 #include "n2d2/row_dots.hpp"
 
@@ -45,16 +44,14 @@ struct RowPanels {
         const std::int8_t* const from = weights + static_cast<long>(row) * int(Bytes);
         const std::int8_t* const begin = weights + static_cast<long>(All) * int(Bytes) + 4L * row;
         Ints lows[vectors], highs[vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < vectors; ++v) {
+        N2D2_UNROLL_FOR(v, vectors) {
             const std::int8_t* const first = begin + 4 * int(Lanes) * v;
             lows[v] = v == vectors - 1 ? load<rest>(first) : load<Lanes>(first);
             highs[v] = Vector::zero();
         }
         for (int q = 0; q < Words; ++q) {
             const Ints x = Vector::word(low + 4 * q), y = Vector::word(high + (Two ? 4 * q : 0));
-            N2D2_UNROLL
-            for (int v = 0; v < vectors; ++v) {
+            N2D2_UNROLL_FOR(v, vectors) {
                 const int panel = v * Lanes / 16, rows = panel < whole ? 16 : part;
                 const std::int8_t* const w = from + 16L * panel * int(Bytes) + 4 * (q * rows + v * Lanes % 16);
                 const Ints four = v == vectors - 1 ? load<rest>(w) : load<Lanes>(w);
@@ -63,8 +60,7 @@ struct RowPanels {
                     Vector::dot(highs[v], y, four);
             }
         }
-        N2D2_UNROLL
-        for (int v = 0; v < vectors; ++v) {
+        N2D2_UNROLL_FOR(v, vectors) {
             const Ints all = bool(Two) ? Vector::plus(lows[v], Vector::template left<8>(highs[v])) : lows[v];
             if (v == vectors - 1)
                 Vector::template store<rest>(all, sums + Lanes * v);
@@ -75,5 +71,3 @@ struct RowPanels {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_ROW_PANELS_HPP

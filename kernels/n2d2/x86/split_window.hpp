@@ -1,6 +1,5 @@
 // Windows of bytes for vpmaddwd: as 16-bit integers, inputs 0 and 2 of each word of four, and behind all words inputs 1 and 3.
-#ifndef N2D2_X86_SPLIT_WINDOW_HPP
-#define N2D2_X86_SPLIT_WINDOW_HPP
+#pragma once
 
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/x86/bytes.hpp"
@@ -111,11 +110,9 @@ struct SplitTile {
 
     template <long Pitch>
     static N2D2_INLINE void add(const std::uint8_t* x, const Ints (&w)[Vectors], Ints (&sums)[Pixels][Vectors]) {
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
+        N2D2_UNROLL_FOR(p, Pixels) {
             const Ints inputs = word(x + p * Pitch);
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v) {
+            N2D2_UNROLL_FOR(v, Vectors) {
                 sums[p][v] = Vec::addPairs(sums[p][v], inputs, w[v]);
                 Vec::pin(sums[p][v]);  // GCC would add the products of two words first, sums on the stack
             }
@@ -126,8 +123,7 @@ struct SplitTile {
     template <long Pitch>
     static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, Ints (&sums)[Pixels][Vectors]) {
         Ints all[Vectors], part[Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             all[v] = weights(w, v, q);
             part[v] = bool(Pairs) ? all[v] : Vec::template right16<8>(Vec::template left16<8>(all[v]));
         }
@@ -136,16 +132,14 @@ struct SplitTile {
             return;
         if (Many)
             __asm__("" : "+r"(w));  // loads the weights again: no register is left for them
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v)
+        N2D2_UNROLL_FOR(v, Vectors)
             part[v] = Vec::template right16<8>(Many ? weights(w, v, q) : all[v]);
         add<Pitch>(x + Odd, part, sums);
     }
     template <long Pitch>
     static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, Ints (&sums)[Pixels][Vectors]) {
         if (Many && Words <= 8 && !N2D2_SMALL_CODE) {  // the end of a short loop costs as much as a word
-            N2D2_UNROLL
-            for (int q = 0; q < Words; ++q)
+            N2D2_UNROLL_FOR(q, Words)
                 addWord<Pitch>(x + 4 * q, w, q, sums);
         } else {
             for (int q = 0; q < Words; ++q)
@@ -155,13 +149,11 @@ struct SplitTile {
 
     // The sums before the first product.
     static N2D2_INLINE void start(const std::int32_t* bias, Ints (&sums)[Pixels][Vectors]) {
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             const std::int32_t* const from = bias + Lanes * v;
             const Ints first =
                 v == Vectors - 1 ? Vec::template some<Rest>(from, from + 4) : Vec::template some<Lanes>(from, from + 4);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL_FOR(p, Pixels)
                 sums[p][v] = first;
         }
     }
@@ -191,5 +183,3 @@ struct SplitMicrokernel : OnePanelTiles<Pixels, Single> {
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_SPLIT_WINDOW_HPP

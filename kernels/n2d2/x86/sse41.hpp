@@ -1,6 +1,5 @@
 // SSE4.1: its vectors (panels/vec.hpp), and what its kernels share.
-#ifndef N2D2_X86_SSE41_HPP
-#define N2D2_X86_SSE41_HPP
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/x86/bytes.hpp"
@@ -107,8 +106,7 @@ N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type
     constexpr bool saturated = sizeof(typename Epilogue::Type) == 1;
     constexpr int vectors = (Count + 3) / 4, last = Count - 4 * (vectors - 1);
     __m128i values[4];
-    N2D2_UNROLL
-    for (int v = 0; v < vectors; ++v)
+    N2D2_UNROLL_FOR(v, vectors)
         values[v] = v == vectors - 1 ? Epilogue4<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v]) :
                                        Epilogue4<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
     storePanel<Epilogue, Count>(values, out);
@@ -116,5 +114,3 @@ N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type
 
 }  // namespace sse41
 }  // namespace n2d2
-
-#endif  // N2D2_X86_SSE41_HPP

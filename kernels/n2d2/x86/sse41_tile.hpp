@@ -1,6 +1,5 @@
 // The matrix product of the panels with SSE4.1, as in avx2_tile.hpp with half as long vectors.
-#ifndef N2D2_X86_SSE41_TILE_HPP
-#define N2D2_X86_SSE41_TILE_HPP
+#pragma once
 
 #include "n2d2/x86/byte_tile.hpp"
 #include "n2d2/x86/split_window.hpp"
@@ -16,16 +15,13 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
 
     template <class At>
     static N2D2_INLINE void store(const __m128i (&sums)[Pixels][Vectors], int output, const At& at) {
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int n = 0; n < Panels; ++n) {
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(n, Panels) {
                 if (n == Panels - 1)
                     finish<Epilogue, LastOutputs>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
                 else
                     finish<Epilogue, 16>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
             }
-        }
     }
 
     template <long Pitch, class At>
@@ -49,20 +45,14 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     static N2D2_INLINE void add(const std::uint8_t* x, const std::int8_t* w, int q, __m128i (&sums)[Pixels][Vectors]) {
         const __m128i ones = _mm_set1_epi16(1);
         __m128i words[Pixels][Count];
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+        N2D2_UNROLL_FOR(p, Pixels)
+            N2D2_UNROLL_FOR(i, Count)
                 words[p][i] = Base::word(x + p * Pitch + 4 * (q + i));
-        }
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
+        N2D2_UNROLL_FOR(v, Vectors) {
             __m128i weights[Count];
-            N2D2_UNROLL
-            for (int i = 0; i < Count; ++i)
+            N2D2_UNROLL_FOR(i, Count)
                 weights[i] = Base::weights(w, v, q + i);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL_FOR(p, Pixels) {
                 __m128i sum = _mm_maddubs_epi16(words[p][0], weights[0]);
                 if (Count > 1)
                     sum = _mm_add_epi16(sum, _mm_maddubs_epi16(words[p][Count - 1], weights[Count - 1]));
@@ -79,5 +69,3 @@ struct BytesMicrokernel : Microkernel {
 
 }  // namespace sse41
 }  // namespace n2d2
-
-#endif  // N2D2_X86_SSE41_TILE_HPP

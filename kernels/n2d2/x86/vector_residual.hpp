@@ -1,6 +1,5 @@
 // The sum in the epilogue of a convolution (n2d2/residual.hpp), in vectors: pairs of 16-bit integers times the pair of multipliers.
-#ifndef N2D2_X86_VECTOR_RESIDUAL_HPP
-#define N2D2_X86_VECTOR_RESIDUAL_HPP
+#pragma once
 
 #include "n2d2/panels/vec.hpp"
 
@@ -36,13 +35,10 @@ struct VectorResidual<Vec, Added<First, Operand, Last> > {
         Ints sums[vectors];
         Vec::template pairsOf<typename First::Type, typename Operand::Old>(Vec::template sixteen<16>(own),
                                                                            Vec::template sixteen<Count>(out), sums);
-        N2D2_UNROLL
-        for (int v = 0; v < vectors; ++v)
+        N2D2_UNROLL_FOR(v, vectors)
             sums[v] = sum(sums[v]);
         Vec::template storeSixteen<Count>(last, sums, out);
     }
 };
 
 }  // namespace n2d2
-
-#endif  // N2D2_X86_VECTOR_RESIDUAL_HPP

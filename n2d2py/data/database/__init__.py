@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import annotated, directory, gtsrb, idx, ilsvrc, labelled, numpy_file, random_data, tables
-from n2d2py.data.database.base import ConcatItems, Context, Database, load, register
+from n2d2py.data.database import annotated, arrays, directory, idx, labelled, tables
+from n2d2py.data.database.base import SETS, ConcatItems, Context, Database, Partition, load, partition, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
-from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.database.selection import (
     FILTER_ROIS,
     SLICING,
@@ -32,7 +31,7 @@ def database_schemas() -> list[Schema]:
 
 def empty_database(label_names: tuple[str, ...] = ()) -> Database:
     """Return a database without stimuli."""
-    return Database("", ConcatItems([]), np.zeros(0, np.int64), label_names)
+    return Database(ConcatItems([]), np.zeros(0, np.int64), label_names)
 
 
 def has_database(document: Document) -> bool:
@@ -50,8 +49,7 @@ def read_database(
     `instead` also replaces a database with missing files (E401). `shape`: network input, (C, H, W) or (F,), the default of
     Random_Database.
 
-    Raises:
-        N2D2Error: E404 an unknown type, E406 an unsupported setting, and the errors of the type.
+    Raises: E404 an unknown type, E406 an unsupported setting, and the errors of the type.
     """
     section = document.section("database")
     if section is None or not has_database(document):
@@ -63,7 +61,7 @@ def read_database(
         log.warning("W401", what, where=where, remedy="add a [database], or give -calib-data")
         return empty_database(names)
     try:
-        database = load(section.text("Type").strip(), section, Context(document, seed, shape))
+        database = load(section.text("Type").strip(), section, Context(seed, shape))
     except N2D2Error as error:
         if instead is None or error.code != "E401":
             raise

@@ -2,35 +2,124 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
-from itertools import accumulate
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from n2d2py.data.arrays import to_sample_type
-from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.data.decode import as_image, read_stimulus
+from n2d2py.data.decode import as_image, read_stimulus, to_sample_type
 from n2d2py.errors import InternalError, Location, N2D2Error, suggest
-from n2d2py.ini import CACHES, REQUIRED, Document, Ignored, Key, Kind, Schema, Section, Values, resolve_path
+from n2d2py.ini import CACHES, REQUIRED, Ignored, Key, Kind, Schema, Section, Values, resolve_path
+from n2d2py.ini.document import read_environment_variable
 from n2d2py.registry import Registry
+
+SETS = ("Learn", "Validation", "Test")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Split of a list of stimuli.
+
+    Attributes:
+        learn, validation, test: fractions if `per_label`, else counts (values up to 1 are fractions there too); `test` None is the rest.
+        shuffle: draw at random, else in list order.
+        per_label: split each label by these fractions.
+        equivalent: with `per_label`, learn and validation have equally many stimuli of each label, the fraction of the rarest label;
+            the rest tests.
+    """
+
+    learn: float = 0.0
+    validation: float = 0.0
+    test: float | None = None
+    shuffle: bool = True
+    per_label: bool = True
+    equivalent: bool = True
+
+
+def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | str | None = None) -> dict[str, np.ndarray]:
+    """Return the positions (int64) of the stimuli of each set, for the label ids of the list.
+
+    A stimulus is in at most one set. A shuffled set is in random order of the whole list: its first stimuli have all labels.
+
+    Raises: E409 for parts that are negative or exceed the list.
+    """
+    labels = np.asarray(labels, np.int64)
+    _check_partition(how, len(labels), where)
+    order = listing_order(len(labels), how.shuffle, seed)
+    groups = [order[labels[order] == label] for label in np.unique(labels)] if how.per_label else [order]
+    rarest = min((len(group) for group in groups), default=0)
+    equal = how.per_label and how.equivalent
+    members = {name: np.zeros(len(labels), bool) for name in SETS}
+    for group in groups:
+        bounds = _set_bounds(how, len(group), rarest if equal else len(group))
+        for is_member, (start, stop) in zip(members.values(), pairwise(bounds), strict=True):
+            is_member[group[start:stop]] = True
+    return {name: order[is_member[order]] for name, is_member in members.items()}
+
+
+def listing_order(count: int, shuffle: bool, seed: int) -> np.ndarray:
+    """Return the positions 0 to count-1, permuted by the seed if `shuffle`."""
+    if not shuffle:
+        return np.arange(count, dtype=np.int64)
+    # RandomState: the one generator whose stream NumPy guarantees across versions.
+    return np.random.RandomState(seed % 2**32).permutation(count).astype(np.int64)
+
+
+def _round_half_up(value: float) -> int:
+    """Return the nearest integer, ties upwards, tolerating the error of sums of fractions."""
+    return math.floor(value + 0.5 + 1e-9)
+
+
+def _set_bounds(how: Partition, count: int, base: int) -> list[int]:
+    """Return the start of each set and the end, in a group of `count`; `base` is the size of the rarest group."""
+
+    def size(part: float) -> float:
+        return part * base if how.per_label or part <= 1 else part
+
+    learn = min(_round_half_up(size(how.learn)), count)
+    used = min(_round_half_up(size(how.learn) + size(how.validation)), count)
+    if how.test is None:
+        nothing_left = how.per_label and how.learn + how.validation > 1 - 1e-9
+        return [0, learn, used, used if nothing_left else count]
+    whole = how.test * count if how.per_label or how.test <= 1 else how.test
+    if base == count:
+        end = _round_half_up(size(how.learn) + size(how.validation) + whole)
+    else:
+        end = used + _round_half_up(whole)
+    return [0, learn, used, max(used, min(end, count))]
+
+
+def _check_partition(how: Partition, count: int, where: Location | str | None) -> None:
+    parts = {"Learn": how.learn, "Validation": how.validation, "Test": how.test or 0.0}
+    for name, part in parts.items():
+        if part < 0:
+            raise N2D2Error("E409", f"{name}={part:g} is negative", where=where, remedy="give a fraction from 0 to 1")
+    total = sum(parts.values())
+    text = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
+    if how.per_label and total > 1 + 1e-6:
+        raise N2D2Error("E409", f"{text} exceeds 1", where=where, remedy="give fractions with a total of at most 1")
+    numbers = sum(part * count if part <= 1 else part for part in parts.values())
+    if not how.per_label and numbers > count + 1e-6:
+        what = f"{text} exceeds the {count} stimuli"
+        raise N2D2Error("E409", what, where=where, remedy=f"give numbers with a total of at most {count}, or fractions")
 
 
 class Items(Protocol):
-    """A list of stimuli, read on demand from several threads."""
+    """A list of stimuli, read on demand from several threads.
+
+    `name`: in messages and result files, never an absolute path. `read`: (H, W, C), colours in the order blue, green, red.
+    """
 
     def __len__(self) -> int: ...
 
-    def name(self, index: int) -> str:
-        """Return the name of the stimulus in messages and result files: never an absolute path."""
-        ...
+    def name(self, index: int) -> str: ...
 
-    def read(self, index: int) -> np.ndarray:
-        """Return the stimulus, (H, W, C); colours in the order blue, green, red."""
-        ...
+    def read(self, index: int) -> np.ndarray: ...
 
 
 LabelMaps = Callable[[int], np.ndarray]
@@ -80,15 +169,15 @@ class ConcatItems:
     """Concatenation of several lists."""
 
     def __init__(self, parts: Sequence[Items]):
-        self._parts = list(parts)
-        self._ends = list(accumulate(len(part) for part in self._parts))
+        self._parts = parts
+        self._starts = list(accumulate(map(len, parts), initial=0))
 
     def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._starts[-1]
 
     def _find(self, index: int) -> tuple[Items, int]:
-        part = bisect_right(self._ends, index)
-        return self._parts[part], index - (self._ends[part - 1] if part else 0)
+        part = bisect_right(self._starts, index) - 1
+        return self._parts[part], index - self._starts[part]
 
     def name(self, index: int) -> str:
         items, inner = self._find(index)
@@ -104,20 +193,18 @@ class Database:
     """Stimuli with labels, split into sets.
 
     Attributes:
-        type: name of the type in INI files; "" for the empty one.
-        items: all stimuli.
         labels: label id by item, -1 for none.
-        label_names: by label id.
         sets: positions in `items` by set name; a stimulus may be in several sets or in none.
         maps: pixel-wise labels by position in `items`, or None.
+        type: name of the type in INI files; "" for one that no INI file declares.
     """
 
-    type: str
     items: Items
     labels: np.ndarray
-    label_names: tuple[str, ...]
+    label_names: tuple[str, ...] = ()
     sets: dict[str, np.ndarray] = field(default_factory=dict)
     maps: LabelMaps | None = None
+    type: str = ""
 
     def __post_init__(self) -> None:
         self.labels = np.asarray(self.labels, np.int64)
@@ -130,11 +217,21 @@ class Database:
         return {name: len(positions) for name, positions in self.sets.items()}
 
 
+def join(parts: Sequence[Database], label_names: tuple[str, ...]) -> Database:
+    """Return the stimuli and sets of several databases without pixel-wise labels, one after the other."""
+    if len(parts) == 1:
+        return replace(parts[0], label_names=label_names)
+    starts = accumulate((len(part.items) for part in parts), initial=0)
+    moved = [{name: each + start for name, each in part.sets.items()} for part, start in zip(parts, starts, strict=False)]
+    sets = {name: np.concatenate([each[name] for each in moved]) for name in SETS}
+    labels = np.concatenate([part.labels for part in parts])
+    return Database(ConcatItems([part.items for part in parts]), labels, label_names, sets)
+
+
 @dataclass(frozen=True)
 class Context:
-    """Inputs for reading a database other than its section; `shape`: network input."""
+    """Inputs for reading a database other than its section: the seed of partitions, and the shape of the network input."""
 
-    document: Document
     seed: int
     shape: tuple[int, ...]
 
@@ -205,8 +302,7 @@ PARTITION_KEYS = (
 def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...] = ()) -> Callable[[Loader], Loader]:
     """Decorate the function that loads databases of Type=`name`; `keys` are added to those of all types.
 
-    Raises:
-        InternalError: if the type is registered.
+    Raises: InternalError if the type is registered.
     """
 
     def add(loader: Loader) -> Loader:
@@ -225,8 +321,7 @@ def database_schemas() -> list[Schema]:
 def load(type_name: str, section: Section, context: Context) -> Database:
     """Return the database of a section of that type.
 
-    Raises:
-        N2D2Error: E404 an unknown type, E406 an unsupported key, and the errors of the type.
+    Raises: E404 an unknown type, E406 an unsupported key, and the errors of the type.
     """
     if type_name in _UNSUPPORTED:
         what = f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}"
@@ -236,11 +331,10 @@ def load(type_name: str, section: Section, context: Context) -> Database:
         remedy = suggest(type_name.removesuffix(_SUFFIX), known, form=f"'{{}}{_SUFFIX}'")
         raise N2D2Error("E404", f"database type '{type_name}' is unknown", where=section.where("Type"), remedy=remedy)
     schema, loader = _TYPES[type_name]
-    return loader(_read(schema, section), context)
+    return replace(loader(_read(schema, section), context), type=type_name)
 
 
 def _read(schema: Schema, section: Section) -> Values:
-    """Return the values of a section without unsupported keys."""
     values = schema.read(section)
     for key in _REFUSED:
         if schema.key(key.name) is key and values.is_given(key.name) and values[key.name] not in ("", ()):
@@ -249,18 +343,21 @@ def _read(schema: Schema, section: Section) -> Values:
     return values
 
 
-def data_path(
-    values: Values, context: Context, key: str = "DataPath", *, default: str | None = None, folder: bool | None = None
-) -> Path:
+def data_path(values: Values, key: str = "DataPath", *, default: str | None = None, folder: bool | None = None) -> Path:
     """Return the existing path of a key, by default `default` below $N2D2_DATA.
 
     `folder`: True or False requires a folder or a file.
 
-    Raises:
-        N2D2Error: E401 if it does not exist.
+    Raises: E401 if it does not exist.
     """
-    text = values[key] or (f"{_data_root(values, key)}/{default}" if default else "")
-    path = resolve_path(text, context.document.folder)
+    text = values[key]
+    if not text and default:
+        root = read_environment_variable("N2D2_DATA")
+        if not root:
+            what = f"{key} is missing, and N2D2_DATA is not set"
+            raise values.fail("E401", what, f"add {key}=<folder>, or set the environment variable N2D2_DATA")
+        text = f"{root}/{default}"
+    path = resolve_path(text, values.section.document.folder)
     if path is None:
         remedy = f"set {key} to the path of the data: absolute, or relative to the working directory or the INI file"
         raise values.fail("E401", f"{key}={text} does not exist", remedy, key)
@@ -270,26 +367,15 @@ def data_path(
     return path
 
 
-def _data_root(values: Values, key: str) -> str:
-    from n2d2py.ini.document import read_environment_variable
-
-    root = read_environment_variable("N2D2_DATA")
-    if not root:
-        what = f"{key} is missing, and N2D2_DATA is not set"
-        raise values.fail("E401", what, f"add {key}=<folder>, or set the environment variable N2D2_DATA")
-    return root
-
-
-def load_more_chain(values: Values, context: Context) -> list[Values]:
+def load_more_chain(values: Values) -> list[Values]:
     """Return the values of a section, of the section named by its LoadMore, and so on, all with the keys of the first type.
 
-    Raises:
-        N2D2Error: E119 a missing section, E419 a cyclic chain.
+    Raises: E119 a missing section, E419 a cyclic chain.
     """
     chain, visited = [values], {values.section.name}
     schema, _ = _TYPES[values["Type"].strip()]
     while chain[-1]["LoadMore"]:
-        section = context.document.require(chain[-1]["LoadMore"], chain[-1].where("LoadMore"))
+        section = values.section.document.require(chain[-1]["LoadMore"], chain[-1].where("LoadMore"))
         if section.name in visited:
             what = f"LoadMore={section.name} names a section that is already loaded"
             raise chain[-1].fail("E419", what, "remove this LoadMore", "LoadMore")
@@ -309,58 +395,11 @@ def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, 
 
     `how`: fields of the partition of the first ones.
 
-    Raises:
-        N2D2Error: E409.
+    Raises: E409.
     """
     validation = values["Validation"]
     first = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], **how)
     return {**partition(labels[:trained], first, seed), "Test": np.arange(trained, len(labels))}
-
-
-@dataclass(frozen=True)
-class StimulusList:
-    """A list of stimuli with their label ids and partition; `where`: place for messages."""
-
-    items: Items
-    labels: Sequence[int] | np.ndarray
-    how: Partition
-    where: Location | str | None = None
-
-
-def partition_lists(
-    type_name: str, parts: Sequence[StimulusList], label_names: tuple[str, ...], seed: int, maps: LabelMaps | None = None
-) -> Database:
-    """Return the database of concatenated lists of stimuli, each with its own partition.
-
-    Raises:
-        N2D2Error: E409.
-    """
-    labels = [np.asarray(part.labels, np.int64) for part in parts]
-    splits = [partition(ids, part.how, seed, part.where) for ids, part in zip(labels, parts, strict=True)]
-    items = parts[0].items if len(parts) == 1 else ConcatItems([part.items for part in parts])
-    return Database(type_name, items, np.concatenate(labels), label_names, _concat_sets(splits, labels), maps)
-
-
-def one_list(
-    values: Values,
-    context: Context,
-    items: Items,
-    labels: Sequence[int] | np.ndarray,
-    names: tuple[str, ...],
-    maps: LabelMaps | None = None,
-    where: str | None = None,
-) -> Database:
-    """Return the database of stimuli that the keys of a section split; errors E409 as in `partition_lists`."""
-    part = StimulusList(items, labels, read_partition(values), where or values.section.location)
-    return partition_lists(values["Type"].strip(), [part], names, context.seed, maps)
-
-
-def _concat_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Sized]) -> dict[str, np.ndarray]:
-    """Return the sets of concatenated lists of stimuli from the sets of each."""
-    starts = list(accumulate(map(len, lists), initial=0))
-    return {
-        name: np.concatenate([split[name] + offset for split, offset in zip(splits, starts, strict=False)]) for name in SETS
-    }
 
 
 @register(
@@ -373,7 +412,7 @@ def _concat_sets(splits: Sequence[Mapping[str, np.ndarray]], lists: Sequence[Siz
 def _composite(values: Values, context: Context) -> Database:
     parts: list[Database] = []
     for name in values["Databases"]:
-        section = context.document.require(name, values.where("Databases"))
+        section = values.section.document.require(name, values.where("Databases"))
         kind = section.text("Type").strip() if section.has("Type") else ""
         if section.name == values.section.name or kind in ("", "CompositeDatabase"):
             what = f"Databases={name} does not name another database"
@@ -382,10 +421,7 @@ def _composite(values: Values, context: Context) -> Database:
         if parts[-1].maps is not None:
             raise values.fail("E406", f"[{name}] has pixel-wise labels, which are not joined", "use one database", "Databases")
     known: dict[str, int] = {}
-    labels = []
     for part in parts:
         ids = np.array([*(known.setdefault(name, len(known)) for name in part.label_names), -1])
-        labels.append(ids[part.labels])
-    sets = _concat_sets([part.sets for part in parts], labels)
-    items = ConcatItems([part.items for part in parts])
-    return Database(values["Type"].strip(), items, np.concatenate(labels), tuple(known), sets)
+        part.labels = ids[part.labels]
+    return join(parts, tuple(known))

@@ -18,14 +18,14 @@ from n2d2py.data.database.base import (
     Database,
     FileItems,
     Items,
-    StimulusList,
+    Partition,
     data_path,
+    join,
     load_more_chain,
-    partition_lists,
+    partition,
     read_partition,
     register,
 )
-from n2d2py.data.database.partition import Partition
 from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
 from n2d2py.data.text import TABLES, unreadable_error
 from n2d2py.errors import Location, N2D2Error, readable
@@ -64,8 +64,7 @@ class FileSelection:
 def list_directory(root: Path, known: dict[str, int], selection: FileSelection = FileSelection()) -> Listing:
     """Return the stimuli of a folder: its files by name, then its sub-folders by name. New labels get the next ids in `known`.
 
-    Raises:
-        N2D2Error: E401 if a folder cannot be read.
+    Raises: E401 if a folder cannot be read.
     """
     masks = {text: _compile_mask(text) for text in selection.ignore_masks}
     above = root.absolute().as_posix()
@@ -78,33 +77,29 @@ def list_directory(root: Path, known: dict[str, int], selection: FileSelection =
         listing.unmatched -= matching
         return bool(matching)
 
-    def visit(folder: str, depth: int, label: str, label_depth: int) -> None:
+    def visit(folder: str) -> None:
         names, folders = _entries(root / folder)
-        for name in names:
-            path = f"{folder}/{name}" if folder else name
-            extension = os.path.splitext(name)[1].lower()
+        parts, prefix = (folder.split("/"), f"{folder}/") if folder else ([], "")
+        label = selection.label_name + "".join(f"/{part}" for part in parts[: max(selection.label_depth, 0)])
+        for path in [f"{prefix}{name}" for name in names]:
+            extension = os.path.splitext(path)[1].lower()
             if masked(path) or (valid and extension not in valid):
                 continue
             if extension not in extensions:
                 listing.unreadable.append(path)
                 continue
             listing.files.append(path)
-            listing.labels.append(known.setdefault(readable(label), len(known)) if label_depth >= 0 else -1)
-        if depth != 0:
-            for name in folders:
-                path = f"{folder}/{name}" if folder else name
-                if (not folder and name in selection.skipped) or masked(path):
-                    continue
-                below = f"{label}/{name}" if label_depth > 0 else label
-                visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
+            listing.labels.append(known.setdefault(readable(label), len(known)) if selection.label_depth >= 0 else -1)
+        for name in folders if len(parts) != selection.depth else ():
+            if (folder or name not in selection.skipped) and not masked(f"{prefix}{name}"):
+                visit(f"{prefix}{name}")
 
-    start = "", selection.depth, selection.label_name, selection.label_depth
-    visit(*start)
+    visit("")
     nothing = not listing.files and not valid and len(listing.unmatched) == len(masks)
     if nothing and any(name.lower().endswith(TABLES) for name in listing.unreadable):
         extensions.update(TABLES)
         listing = Listing(unmatched=listing.unmatched)
-        visit(*start)
+        visit("")
     return listing
 
 
@@ -112,41 +107,15 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
     """Return the sorted names of the regular files and of the folders in a folder, without hidden ones."""
     try:
         with os.scandir(folder) as entries:
-            both = [
-                (entry.name, entry.is_dir())
-                for entry in entries
-                if not entry.name.startswith(".") and (entry.is_dir() or entry.is_file())
-            ]
+            shown = [entry for entry in entries if not entry.name.startswith(".")]
+            return sorted(one.name for one in shown if one.is_file()), sorted(one.name for one in shown if one.is_dir())
     except OSError as error:
         raise unreadable_error(folder, error) from None
-    return (sorted(name for name, is_folder in both if not is_folder), sorted(name for name, is_folder in both if is_folder))
 
 
 def _compile_mask(text: str) -> re.Pattern[str]:
     parts = {"*": ".*", "+": ".+", "?": "."}
     return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in text), re.DOTALL)
-
-
-@dataclass(frozen=True)
-class _Channels:
-    """Stimuli with one file per channel: a pattern of the first file, and the paths of all channels in terms of its groups."""
-
-    match: re.Pattern[str]
-    replace: tuple[str, ...]
-
-    def select(self, listing: Listing) -> None:
-        """Keep only the first file of each stimulus."""
-        mask = [self.match.fullmatch(name) is not None for name in listing.files]
-        listing.files = [name for name, keeps in zip(listing.files, mask, strict=True) if keeps]
-        listing.labels = [label for label, keeps in zip(listing.labels, mask, strict=True) if keeps]
-
-    def of(self, root: Path, files: Sequence[str]) -> ChannelItems:
-        """Return the stimuli with these first files; a notice reports missing channels."""
-        names = [tuple(self.match.sub(template, name, count=1) for template in self.replace) for name in files]
-        absent = [each for found in names for each in found if not (root / each).is_file()]
-        if absent:
-            log.notice("%s: %d channels have no file and are 0, the first one is %s", root.name, len(absent), absent[0])
-        return ChannelItems(root, files, names)
 
 
 @dataclass(frozen=True)
@@ -168,6 +137,10 @@ class ChannelItems(FileItems):
         return np.concatenate(planes, axis=2)
 
 
+_Channels = tuple[re.Pattern[str], tuple[str, ...]]
+"""A pattern of the first file of a stimulus, and the paths of all its channels in terms of the pattern's groups."""
+
+
 def _channels(values: Values) -> _Channels | None:
     text, replace = values["MultiChannelMatch"], values["MultiChannelReplace"]
     if not text and not replace:
@@ -184,45 +157,56 @@ def _channels(values: Values) -> _Channels | None:
         where = values.where("MultiChannelMatch" if text else "MultiChannelReplace")
         problem = Unreadable(f"{key} cannot be used: {error}", "give both, with groups that MultiChannelMatch has")
         raise problem.error(where) from None
-    return _Channels(match, templates)
+    return match, templates
 
 
-def _joined(parts: list[StimulusList], known: dict[str, int], seed: int, type_name: str = "DIR_Database") -> Database:
-    database = partition_lists(type_name, parts, tuple(known), seed)
+def _channel_items(root: Path, files: Sequence[str], channels: _Channels) -> ChannelItems:
+    match, templates = channels
+    names = [tuple(match.sub(template, name, count=1) for template in templates) for name in files]
+    absent = [each for found in names for each in found if not (root / each).is_file()]
+    if absent:
+        log.notice("%s: %d channels have no file and are 0, the first one is %s", root.name, len(absent), absent[0])
+    return ChannelItems(root, files, names)
+
+
+def _read_folders(parts: list[Database], known: dict[str, int], where: Location | str) -> Database:
+    """Return the stimuli of all folders, with the label names `known`; warn W404 for files next to the labelled folders."""
+    database = join(parts, tuple(known))
     if "" in known and len(known) > 1:
         first = database.items.name(int(np.argmax(database.labels == known[""])))
         what = f"files next to the labelled folders, such as {first}, have a label without a name"
-        remedy = "move them, set IgnoreMasks, or name the label with LabelName"
-        log.warning("W404", what, where=parts[0].where, remedy=remedy)
+        log.warning("W404", what, where=where, remedy="move them, set IgnoreMasks, or name the label with LabelName")
     return database
 
 
-def _list_folder(
+def _read_folder(
     root: Path,
     how: Partition,
     known: dict[str, int],
     where: Location | str,
     selection: FileSelection,
+    seed: int,
     channels: _Channels | None = None,
-) -> StimulusList:
+) -> Database:
     """Return the stimuli of a folder; new labels get the next ids in `known`.
 
-    Raises:
-        N2D2Error: E401, E416 if the folder contains no stimulus.
+    Raises: E401, E409, E416 if the folder contains no stimulus.
     """
     listing = list_directory(root, known, selection)
+    files, labels = listing.files, np.array(listing.labels, np.int64)
     if channels:
-        channels.select(listing)
+        first = np.array([channels[0].fullmatch(name) is not None for name in files], bool)
+        files, labels = [files[index] for index in np.flatnonzero(first)], labels[first]
     if others := listing.unreadable:
         log.notice("%s: ignored %d files that are not stimuli, the first one is %s", root.name, len(others), others[0])
     if listing.unmatched:
         what = f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}"
         log.warning("W413", what, where=where, remedy="begin it with */: a mask is compared with whole paths")
-    if not listing.files:
+    if not files:
         remedy = "check DataPath, Depth, ValidExtensions and IgnoreMasks"
         raise N2D2Error("E416", f"{root} contains no stimulus", where=where, remedy=remedy)
-    items = channels.of(root, listing.files) if channels else FileItems(root, listing.files)
-    return StimulusList(items, listing.labels, how, where)
+    items = _channel_items(root, files, channels) if channels else FileItems(root, files)
+    return Database(items, labels, sets=partition(labels, how, seed, where))
 
 
 @dataclass(frozen=True)
@@ -287,21 +271,19 @@ LabelImagePath: Extension of n2d2py: folder with the pixel-wise labels of each s
 )
 def _load(values: Values, context: Context) -> Database:
     known: dict[str, int] = {}
-    parts = [_folder(one, context, known) for one in load_more_chain(values, context)]
-    database = _joined(parts, known, context.seed)
+    parts = []
+    for one in load_more_chain(values):
+        for key in ("ROIFile", "ROIDir"):
+            if one[key]:
+                raise one.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
+        selection = FileSelection(*(one[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
+        root, how, where = data_path(one, folder=True), read_partition(one), one.section.location
+        parts.append(_read_folder(root, how, known, where, selection, context.seed, _channels(one)))
+    database = _read_folders(parts, known, values.section.location)
     if not values["LabelImagePath"]:
         return database
-    maps = ImageMaps(data_path(values, context, "LabelImagePath", folder=True), database.items).read
+    maps = ImageMaps(data_path(values, "LabelImagePath", folder=True), database.items).read
     return replace(database, labels=np.full(len(database.items), -1), label_names=values["LabelNames"], maps=maps)
-
-
-def _folder(values: Values, context: Context, known: dict[str, int]) -> StimulusList:
-    for key in ("ROIFile", "ROIDir"):
-        if values[key]:
-            raise values.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-    selection = FileSelection(*(values[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
-    root, how = data_path(values, context, folder=True), read_partition(values)
-    return _list_folder(root, how, known, values.section.location, selection, _channels(values))
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
@@ -317,11 +299,11 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
         + (f" {', '.join(others)} is excluded." if others else ""),
     )
     def _load(values: Values, context: Context) -> Database:
-        root = data_path(values, context, default=default, folder=True)
+        root = data_path(values, default=default, folder=True)
         how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
         selection = FileSelection(valid_extensions=("jpg",), skipped=others if values["IncClutter"] else (*others, clutter))
         known: dict[str, int] = {}
-        return _joined([_list_folder(root, how, known, str(root), selection)], known, context.seed, type_name)
+        return _read_folders([_read_folder(root, how, known, str(root), selection, context.seed)], known, str(root))
 
 
 _register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))

@@ -10,6 +10,7 @@ import zlib
 from functools import partial
 from math import prod
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from n2d2py.data.database.base import (
     Database,
     data_path,
     fraction,
-    one_list,
+    partition,
+    read_partition,
     register,
     train_and_test,
 )
@@ -45,46 +47,35 @@ _KEYS = (
 def read_idx(path: Path, axes: int | None) -> np.ndarray:
     """Return the unsigned bytes of an IDX file with `axes` axes, None for 2 to 4; plain files are memory-mapped.
 
-    Raises:
-        N2D2Error: E401 unreadable, E402 not an IDX file, or of another length than declared.
+    Raises: E401 unreadable, E402 not an IDX file, or of another length than declared.
     """
+    packed = path.suffix == ".gz"
     try:
-        if path.suffix == ".gz":
-            with open_regular(path) as packed, gzip.open(packed) as file:
-                start = file.read(4)
-                start += file.read(4 * _read_axes(start, path, axes))
-                shape = _read_shape(start, path, axes)
-                data = np.frombuffer(start + file.read(prod(shape)), np.uint8)
-                more = len(file.read(_BLOCK))
-        else:
-            data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            start = bytes(data[: 4 + 4 * _read_axes(bytes(data[:4]), path, axes)])
-            shape = _read_shape(start, path, axes)
-            more = 0
+        with open_regular(path) as stored, gzip.open(stored) if packed else stored as file:
+            shape = _read_shape(file, path, axes)
+            count, header = prod(shape), 4 + 4 * len(shape)
+            content = file.read(count) if packed else b""
+            payload = len(content) + len(file.read(_BLOCK)) if packed else path.stat().st_size - header
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
         raise unreadable_error(path, error) from None
-    payload = len(data) - len(start) + more
-    if payload != prod(shape):
-        what = f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {payload}"
+    if payload != count:
+        what = f"{path} declares {'x'.join(map(str, shape))} = {count} bytes but contains {payload}"
         raise N2D2Error("E402", what, remedy="download it again")
-    return data[len(start) :].reshape(shape)
+    if packed or not count:
+        return np.frombuffer(content, np.uint8).reshape(shape)
+    return np.memmap(path, np.uint8, "r", header, shape)
 
 
-def _read_axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
-    """Return the number of axes from the first four bytes of an IDX file, whose header has at least `length` bytes."""
-    known = len(start) >= length and start[:3] == bytes((0, 0, _UNSIGNED_BYTE))
-    if not known or not (start[3] == axes if axes else 2 <= start[3] <= 4):
+def _read_shape(file: BinaryIO | gzip.GzipFile, path: Path, axes: int | None) -> tuple[int, ...]:
+    start = file.read(4)
+    known = len(start) == 4 and start[:3] == bytes((0, 0, _UNSIGNED_BYTE)) and start[3] in ((axes,) if axes else (2, 3, 4))
+    sizes = file.read(4 * start[3]) if known else b""
+    if not known or len(sizes) < 4 * start[3]:
         what = f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes"
         raise N2D2Error("E402", what, remedy="check that the content of the file matches its name")
-    return start[3]
-
-
-def _read_shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
-    """Return the sizes in the header of an IDX file."""
-    _read_axes(start, path, axes, 4 + 4 * start[3])
-    shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
+    shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     if prod(shape) > MAX_BYTES:
         what = f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}"
         raise N2D2Error("E402", what, remedy="download it again")
@@ -92,12 +83,7 @@ def _read_shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
 
 
 def _load(default: str, label_names: tuple[str, ...] | None, values: Values, context: Context) -> Database:
-    """Return the images of four IDX files: t10k images test, some of the training ones validate.
-
-    Raises:
-        N2D2Error: E401 a missing file, E402 a damaged file, or different numbers of labels and images.
-    """
-    folder = data_path(values, context, default=default, folder=True)
+    folder = data_path(values, default=default, folder=True)
     parts = []
     labels = []
     for images_file, labels_file in (_FILES[:2], _FILES[2:]):
@@ -115,7 +101,7 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
     if count > len(names):
         what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
         raise N2D2Error("E402", what, remedy="download the label files again")
-    return Database(values["Type"].strip(), ConcatItems(parts), all_labels, names, split)
+    return Database(ConcatItems(parts), all_labels, names, split)
 
 
 def _require_file(folder: Path, name: str) -> Path:
@@ -142,13 +128,14 @@ register("Fashion_MNIST_IDX_Database", *_KEYS, doc="The IDX files of Fashion-MNI
     doc="The stimuli of an IDX file. By default, all are the test set.",
 )
 def _load_pair(values: Values, context: Context) -> Database:
-    files = [data_path(values, context, key, folder=False) for key in ("DataPath", "LabelPath")]
+    files = [data_path(values, key, folder=False) for key in ("DataPath", "LabelPath")]
     stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
     if len(stimuli) != len(ids):
         what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
         raise N2D2Error("E402", what, remedy="correct LabelPath")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    return one_list(values, context, ArrayItems(files[0].name, stimuli), ids, names)
+    sets = partition(ids, read_partition(values), context.seed, values.section.location)
+    return Database(ArrayItems(files[0].name, stimuli), ids, names, sets)
 
 
 _PIXELS = 3 * 32 * 32
@@ -161,12 +148,7 @@ _CIFAR_KEYS = (
 
 
 def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Values, context: Context) -> Database:
-    """Return the images of binary batches; missing learning batches make Learn and Validation smaller.
-
-    Raises:
-        N2D2Error: E401 a missing test batch or names file, E402 a damaged batch.
-    """
-    folder = data_path(values, context, default=default, folder=True)
+    folder = data_path(values, default=default, folder=True)
     names_file, label_bytes, label_byte = "batches.meta.txt", 1, 0
     if "UseCoarse" in values:
         names_file, label_bytes = f"{'coarse' if values['UseCoarse'] else 'fine'}_label_names.txt", 2
@@ -181,7 +163,7 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     split = train_and_test(labels, len(labels) - len(batches[-1][1]), values, context.seed, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
-    return Database(values["Type"].strip(), ConcatItems([items for items, _ in batches]), labels, names, split)
+    return Database(ConcatItems([items for items, _ in batches]), labels, names, split)
 
 
 def _read_batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, np.ndarray]:

@@ -1,12 +1,13 @@
 """Databases with labels in tables or file names: of whole stimuli, or of boxes in images.
 
-Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, IMDBWIKI_Database, LITISRouen_Database
+Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, ILSVRC2012_Database, IMDBWIKI_Database, LITISRouen_Database
 
 The formats are documented by the distributors; folders and defaults are those of N2D2.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,21 +18,23 @@ from n2d2py import log
 from n2d2py.data.database.annotated import REGION_KEYS, Points, RegionMaps, box
 from n2d2py.data.database.base import (
     RAREST_KEYS,
+    SETS,
     ArrayItems,
     Context,
     Database,
     FileItems,
-    StimulusList,
+    Partition,
     data_path,
     flag,
     fraction,
-    partition_lists,
+    join,
+    partition,
     register,
 )
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.data.text import read_lines
-from n2d2py.errors import N2D2Error
+from n2d2py.data.decode import PICTURES
+from n2d2py.data.text import parse_lines, read_lines, split_name_and_label
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Ignored, Key, Kind, Values
 
 Row = tuple[str, Sequence[tuple[str, Points | None]]]
@@ -39,9 +42,8 @@ Row = tuple[str, Sequence[tuple[str, Points | None]]]
 
 
 def _fraction_keys(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
-    return fraction("Learn", learn, "Learning set: fraction of the stimuli."), fraction(
-        "Validation", validation, "Validation set: fraction of the stimuli."
-    )
+    doc = "set: fraction of the stimuli."
+    return fraction("Learn", learn, f"Learning {doc}"), fraction("Validation", validation, f"Validation {doc}")
 
 
 def _path_key(name: str, default: str) -> Key:
@@ -65,13 +67,13 @@ def _database(
     known: Sequence[str] = (),
 ) -> Database:
     """Return the database of rows with existing files. `how`: a partition, or the set of each file; `known`: first labels."""
-    name, records = values["Type"].strip(), list(rows)
+    records = list(rows)
     present = [row for row in records if (folder / row[0]).is_file()]
     if not present:
         what = f"{folder} contains none of the files that are listed"
         raise N2D2Error("E416", what, remedy="set DataPath to the unpacked data set")
-    if len(present) < len(records):
-        log.notice("%s: %d of %d files that are listed are absent", name, len(records) - len(present), len(records))
+    if absent := len(records) - len(present):
+        log.notice("%s: %d of %d files that are listed are absent", values["Type"].strip(), absent, len(records))
     default: str = values.as_dict().get("DefaultLabel", "")
     first = [default] if default else []
     ids = {label: index for index, label in enumerate([*first, *known])}
@@ -85,10 +87,8 @@ def _database(
     if isinstance(how, Partition):
         sets = partition(labels, how, context.seed, values.section.location)
     else:
-        sets = {
-            one: np.array([index for index, file in enumerate(items.files) if how.get(file) == one], np.int64) for one in SETS
-        }
-    return Database(name, items, labels, tuple(ids), sets, maps)
+        sets = {one: np.flatnonzero([how.get(file) == one for file in items.files]) for one in SETS}
+    return Database(items, labels, tuple(ids), sets, maps)
 
 
 @register(
@@ -98,7 +98,7 @@ def _database(
     doc="Sounds of places. The label is the name of the file up to its first digit.",
 )
 def _litis_rouen(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="data_rouen", folder=True)
+    folder = data_path(values, default="data_rouen", folder=True)
     files = list_directory(folder, {}, FileSelection(depth=-1)).files
     rows = [(file, [(re.split("[0-9]", file.rpartition("/")[2])[0], None)]) for file in files]
     return _database(values, context, folder, rows, _read_split(values))
@@ -115,7 +115,7 @@ _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadnes
     doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
 )
 def _ckp(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="cohn-kanade-images", folder=True)
+    folder = data_path(values, default="cohn-kanade-images", folder=True)
     return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), _read_split(values, True, True))
 
 
@@ -150,8 +150,8 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
     doc=f"Faces of celebrities. Their identities in {_IDENTITIES} of LabelPath are the labels.",
 )
 def _celeba(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="CelebA/Img", folder=True)
-    tables = data_path(values, context, "LabelPath", default="CelebA/Anno", folder=True)
+    folder = data_path(values, default="CelebA/Img", folder=True)
+    tables = data_path(values, "LabelPath", default="CelebA/Anno", folder=True)
     wild = values["InTheWild"]
     folder /= "img_celeba" if wild else "img_align_celeba"
     identities = dict(sorted(_cells(tables / _IDENTITIES, 2)))
@@ -202,8 +202,8 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
     "0 for female, 1 for male.",
 )
 def _imdb_wiki(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="IMDB-WIKI", folder=True)
-    tables = data_path(values, context, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
+    folder = data_path(values, default="IMDB-WIKI", folder=True)
+    tables = data_path(values, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
     parts = [part for part, key in (("imdb", "IMDBSet"), ("wiki", "WikiSet")) if values[key]]
     rows = [row for part in parts for row in _faces(tables, part, values)]
     return _database(values, context, folder, rows, _read_split(values, values["UseNameAsLabel"] and values["CropFrame"]))
@@ -238,10 +238,10 @@ _OBJECTS = {"0": "Pedestrians", "1": "Bicyclist", "2": "Motorcyclist", "10": "Gr
 )
 def _daimler(values: Values, context: Context) -> Database:
     default = "Daimler_pedestrian/DaimlerBenchmark/Data"
-    folder = data_path(values, context, default=default, folder=True)
+    folder = data_path(values, default=default, folder=True)
     how = Partition(values["Learn"], values["Validation"], values["Test"], values["RandomPartitioning"], per_label=False)
     if values["Fully"]:
-        table = data_path(values, context, "LabelPath", default=f"{default}/GroundTruth2D.db", folder=False)
+        table = data_path(values, "LabelPath", default=f"{default}/GroundTruth2D.db", folder=False)
         return _database(values, context, folder / "TestData", _objects(table), how)
     patches = folder / "TrainingData"
     rows = [
@@ -291,7 +291,7 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
     doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
 )
 def _actitracker(values: Values, context: Context) -> Database:
-    folder = data_path(values, context, default="WISDM_at_v2.0", folder=True)
+    folder = data_path(values, default="WISDM_at_v2.0", folder=True)
     size = values["WindowSize"]
     step = int(size * values["Overlapping"] + 0.5)
     if step < 1:
@@ -300,12 +300,17 @@ def _actitracker(values: Values, context: Context) -> Database:
     more = values["UseUnlabeledForTest"]
     how = Partition(values["Learn"], values["Validation"], 0.0 if more else None, values["RandomPartitioning"], per_label=False)
     tables = {"raw": how} | ({"unlabeled_raw": Partition(per_label=False)} if more else {})
-    parts = [_windows(folder / f"WISDM_at_v2.0_{name}.txt", size, step, split) for name, split in tables.items()]
-    return partition_lists("Actitracker_Database", parts, _ACTIVITIES, context.seed)
+    parts = []
+    for name, split in tables.items():
+        path = folder / f"WISDM_at_v2.0_{name}.txt"
+        windows, labels = _windows(path, size, step)
+        sets = partition(labels, split, context.seed, str(path))
+        parts.append(Database(ArrayItems(path.name, windows), labels, sets=sets))
+    return join(parts, _ACTIVITIES)
 
 
-def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
-    """Return windows of lines user,activity,time,x,y,z; without those that have no activity."""
+def _windows(path: Path, size: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return windows (N, size, 3) of lines user,activity,time,x,y,z, without those that have no activity, and their labels."""
     activities, values = [], []
     for number, line in read_lines(path):
         cells = [cell.strip() for cell in line.rstrip(";, \t").split(",")]
@@ -320,11 +325,65 @@ def _windows(path: Path, size: int, step: int, how: Partition) -> StimulusList:
         raise N2D2Error("E416", f"{path} has {len(values)} rows, too few for two stimuli", remedy="set a smaller WindowSize")
     table, kinds = np.array(values, np.float32), np.array(activities)
     labels = [_most_frequent(kinds[start : start + size]) for start in starts]
-    windows = np.stack([table[start : start + size] for start in starts])
-    return StimulusList(ArrayItems(path.name, windows), labels, how, str(path))
+    return np.stack([table[start : start + size] for start in starts]), np.array(labels)
 
 
 def _most_frequent(kinds: np.ndarray) -> int:
     """Return the most frequent label; for a tie, the one that reaches the count first."""
     counts = np.bincount(kinds)
     return max(range(len(counts)), key=lambda kind: (counts[kind], -int(np.flatnonzero(kinds == kind).max(initial=-1))))
+
+
+def _read_training(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
+    if not root.is_dir():
+        log.notice("%s: the folder train is missing, so the learning set is empty", root.parent)
+        return [], []
+    files: list[str] = []
+    labels: list[int] = []
+    for synset in sorted(os.listdir(root)):
+        if synset not in ids or not (root / synset).is_dir():
+            continue
+        for name in sorted(os.listdir(root / synset)):
+            if os.path.splitext(name)[1].lower() in PICTURES:
+                files.append(f"train/{synset}/{name}")
+                labels.append(ids[synset])
+    return files, labels
+
+
+def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int]]:
+    def parse(line: str, where: Location) -> tuple[str, int]:
+        parts = split_name_and_label(line)
+        if not parts or not (parts[1].isascii() and parts[1].isdigit() and int(parts[1]) < count):
+            what = f"line '{line}' is not 'file label' with a label from 0 to {count - 1}"
+            raise N2D2Error("E410", what, where=where, remedy="use the line numbers of the synsets as labels")
+        return f"val/{parts[0]}", int(parts[1]) + shift
+
+    rows = parse_lines(path, parse)
+    return [file for file, _ in rows], [label for _, label in rows]
+
+
+@register(
+    "ILSVRC2012_Database",
+    fraction("Learn", 1.0, "Fraction of the training images used for learning."),
+    Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
+    Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
+    Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
+    Key("LabelPath", Kind.PATH, "", "File with the synsets, one per line. Default: $N2D2_DATA/ILSVRC2012/synsets.txt."),
+    doc="ImageNet. The images of val/ are both the validation and the test set.",
+)
+def _ilsvrc(values: Values, context: Context) -> Database:
+    """The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass."""
+    folder = data_path(values, default="ILSVRC2012", folder=True)
+    synsets = data_path(values, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
+    learn, lines = values["Learn"], [line for _, line in read_lines(synsets)]
+    shift = 1 if values["BackgroundClass"] else 0
+    ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
+    names = ("background",) * shift + tuple(lines)
+    learned, learn_labels = _read_training(folder / "train", ids) if learn > 0 else ([], [])
+    files, labels = _read_validation(folder / "val.txt", len(lines), shift)
+    how = Partition(learn, 0.0, 0.0, values["RandomPartitioning"], equivalent=False)
+    split = partition(np.array(learn_labels, np.int64), how, context.seed, str(folder))
+    split["Validation"] = np.arange(len(learned), len(learned) + len(files))
+    split["Test"] = split["Validation"] if values["UseValidationForTest"] else np.zeros(0, np.int64)
+    all_labels = np.array(learn_labels + labels, np.int64)
+    return Database(FileItems(folder, learned + files), all_labels, names, split)

@@ -7,18 +7,17 @@ A tile is a stimulus with the label of its image.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
-from n2d2py.data.database.base import Database, FileItems, Items
-from n2d2py.data.database.partition import SETS, listing_order
+from n2d2py.data.database.base import SETS, Database, FileItems, Items, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
-from n2d2py.data.transformations import APPLY_TO, reported
-from n2d2py.data.transformations.labels import label_id
+from n2d2py.data.transformations.base import APPLY_TO, reported
+from n2d2py.data.transformations.values import label_id
 from n2d2py.ini import Key, Kind, Schema, Section
 
 FILTER_ROIS = Schema(
@@ -45,18 +44,17 @@ SORT_AND_DROP = Schema(
 def filter_labels(database: Database, section: Section) -> Database:
     """Return the database with the stimuli selected by [database.filterROIs]; label ids stay.
 
-    Raises:
-        N2D2Error: E410 for a label that the database does not have.
+    Raises: E410 for a label that the database does not have.
     """
     values = FILTER_ROIS.read(section)
     with reported("", values.where("Labels"), "E410"):
         matches = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
-    mask = matches if values["FilterKeep"] else ~matches
+    mask = matches == values["FilterKeep"]
     done = "kept" if values["RemoveStimuli"] else "labelled"
     log.notice("%s: %d of %d stimuli are %s", section.name, int(mask.sum()), len(mask), done)
     if values["RemoveStimuli"]:
-        return _keep_stimuli(database, mask, database.labels, database.label_names)
-    return _keep_stimuli(database, np.ones(len(mask), bool), np.where(mask, database.labels, -1), database.label_names)
+        return _keep_stimuli(database, mask)
+    return replace(database, labels=np.where(mask, database.labels, -1))
 
 
 def sort_and_drop_labels(database: Database, section: Section) -> Database:
@@ -73,13 +71,12 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     log.notice("%s: %d of %d labels are kept: %s", section.name, len(order_kept), count, shown)
     labels = new_ids[database.labels]
-    return _keep_stimuli(database, labels >= 0, labels, names)
+    return _keep_stimuli(replace(database, labels=labels, label_names=names), labels >= 0)
 
 
-def _keep_stimuli(database: Database, mask: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
+def _keep_stimuli(database: Database, mask: np.ndarray) -> Database:
     """Return the database with sets of the kept stimuli only; the list of stimuli stays."""
-    sets = {name: positions[mask[positions]] for name, positions in database.sets.items()}
-    return Database(database.type, database.items, labels, names, sets, database.maps)
+    return replace(database, sets={name: positions[mask[positions]] for name, positions in database.sets.items()})
 
 
 SLICING = Schema(
@@ -147,8 +144,7 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
 
     A set has the tiles of its first image, then those of the second, and so on, unless shuffled.
 
-    Raises:
-        N2D2Error: E401, E402, E403 for an image whose size cannot be read, and the errors of reading.
+    Raises: E401, E402, E403 for an image whose size cannot be read, and the errors of reading.
     """
     values = SLICING.read(section)
     chosen = APPLY_TO[values["ApplyTo"]]
@@ -172,11 +168,10 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
     log.notice("%s: %d images give %d tiles", section.name, len(used), sum(1 for box in boxes if box[2]))
     items = SlicedItems(database.items, np.array(sources, np.int64), np.array(boxes, np.int64).reshape(-1, 4))
     maps = None if database.maps is None else partial(items.cut, database.maps)
-    return Database(database.type, items, database.labels[items.sources], database.label_names, sets, maps)
+    return replace(database, items=items, labels=database.labels[items.sources], sets=sets, maps=maps)
 
 
 def _stimulus_size(items: Items, index: int) -> tuple[int, int]:
-    """Return width and height of a stimulus, without decoding image files."""
     if isinstance(items, FileItems):
         path = items.root / items.files[index]
         if path.suffix.lower() in PICTURES:

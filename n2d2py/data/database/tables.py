@@ -14,14 +14,13 @@ from n2d2py.data.database.base import (
     Context,
     Database,
     FileItems,
-    StimulusList,
     data_path,
+    join,
     load_more_chain,
-    partition_lists,
+    partition,
     read_partition,
     register,
 )
-from n2d2py.data.database.partition import partition
 from n2d2py.data.text import label_ids, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -34,8 +33,7 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
 
     The separator is the comma, semicolon or tab of the first row, else blanks.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable, E410 rows of different length or values that are not numbers, E416 no rows.
+    Raises: E401, E402 unreadable, E410 rows of different length or values that are not numbers, E416 no rows.
     """
     values = array("f")
     separator, columns = None, 0
@@ -79,9 +77,8 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
     "follow the order of first appearance.",
 )
 def _load(values: Values, context: Context) -> Database:
-    """Return the rows of one or more tables, each with its own partition, as vectors."""
-    chain = load_more_chain(values, context)
-    paths = [data_path(one, context, folder=False) for one in chain]
+    chain = load_more_chain(values)
+    paths = [data_path(one, folder=False) for one in chain]
     tables = [
         read_table(path, label_column=one["LabelColumn"], header_lines=one["NbHeaderLines"])
         for path, one in zip(paths, chain, strict=True)
@@ -89,9 +86,10 @@ def _load(values: Values, context: Context) -> Database:
     ids, names = label_ids([text for _, labels in tables for text in labels])
     parts = []
     for path, (rows, _), one in zip(paths, tables, chain, strict=True):
-        parts.append(StimulusList(ArrayItems(path.name, rows), ids[: len(rows)], read_partition(one), str(path)))
-        ids = ids[len(rows) :]
-    return partition_lists("CSV_Database", parts, names, context.seed)
+        own, ids = np.array(ids[: len(rows)]), ids[len(rows) :]
+        sets = partition(own, read_partition(one), context.seed, str(path))
+        parts.append(Database(ArrayItems(path.name, rows), own, sets=sets))
+    return join(parts, names)
 
 
 def _read_list(path: Path, folder: Path) -> tuple[list[str], list[str]]:
@@ -122,14 +120,9 @@ def _read_list(path: Path, folder: Path) -> tuple[list[str], list[str]]:
     "follow the order of first appearance. By default, all stimuli are the test set.",
 )
 def _load_listed(values: Values, context: Context) -> Database:
-    """Return the files of LabelPath, split by the keys; those of ValidationPath validate, in its order.
-
-    Raises:
-        N2D2Error: E401 a missing listed file (an ErrorList for several), E409, E410, E416.
-    """
-    folder = data_path(values, context, folder=True)
+    folder = data_path(values, folder=True)
     lists, named, validating = (
-        data_path(values, context, key, folder=False) if values[key] else None
+        data_path(values, key, folder=False) if values[key] else None
         for key in ("LabelPath", "LabelNamesPath", "ValidationPath")
     )
     assert lists is not None
@@ -144,4 +137,4 @@ def _load_listed(values: Values, context: Context) -> Database:
         names = given
     split = partition(np.array(ids[: len(files)]), read_partition(values), context.seed, str(lists))
     split["Validation"] = np.concatenate([split["Validation"], np.arange(len(files), len(files) + len(more))])
-    return Database("List_Database", FileItems(folder, files + more), np.array(ids), names, split)
+    return Database(FileItems(folder, files + more), np.array(ids), names, split)

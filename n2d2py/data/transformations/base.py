@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, Location, N2D2Error, nearest
+from n2d2py.errors import InternalError, Location, N2D2Error, nearest, require
 from n2d2py.ini import COVERED, Ignored, Key, Kind, Schema, Section, Values, fields_by_key
 from n2d2py.registry import Registry, dataclass_transform
 
@@ -63,8 +65,10 @@ class UnsupportedTransformation(ValueError):
 
 
 TransformationT = TypeVar("TransformationT", bound="Transformation")
+RandomT = TypeVar("RandomT", bound="RandomByKeys")
 
 
+@dataclass(frozen=True)
 class Transformation:
     """A function of images (H, W, C): frozen dataclasses, called from several threads.
 
@@ -76,6 +80,17 @@ class Transformation:
     schema: ClassVar[Schema]
     expands_labels: ClassVar[bool] = False
     """True for a transformation that gives every pixel the label of its stimulus."""
+    always_opencv: ClassVar[bool] = False
+
+    @property
+    def needs_opencv(self) -> bool:
+        """True if OpenCV computes the transformation."""
+        return self.always_opencv
+
+    @property
+    def draws(self) -> str:
+        """Clause, after the type, that tells what is random; "" for nothing."""
+        return ""
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
@@ -93,12 +108,8 @@ class Transformation:
         return cls(**{one.name: one.metadata["read"](values[key.name]) for key, one in fields_by_key(cls).items()})
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        """Return the transformed image (H', W', C').
-
-        Raises:
-            Inapplicable: for images that it is not defined on.
-        """
-        raise NotImplementedError
+        """Return the transformed image (H', W', C'). Raises Inapplicable for images that it is not defined on."""
+        raise InternalError(f"{self.type} is applied before it is drawn")
 
     def map_range(self, bounds: Range) -> Range | None:
         """Return bounds of the result for values within `bounds`; None if unknown."""
@@ -107,56 +118,65 @@ class Transformation:
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Return the label ids (-1: none) after the transformation, for a database with these label names.
 
-        Raises:
-            Inapplicable: for a label that the database does not have.
+        Raises: Inapplicable for a label that the database does not have.
         """
         return labels
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         """Return pixel-wise labels, ids (H, W), after the transformation: moved like the pixels, never mixed.
 
-        Raises:
-            Inapplicable: if they cannot be moved.
+        Raises: Inapplicable if they cannot be moved.
         """
         return labels
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         """Return the transformation for one training image (H, W, C), with drawn parameters; itself if it is not random.
 
-        Raises:
-            Inapplicable: for images that it is not defined on.
+        Raises: Inapplicable for images that it is not defined on.
         """
         return self
 
     def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
         """Return the transformation with its matrices (H, W, C); `matrices`: computed ones by name.
 
-        Raises:
-            N2D2Error: E401, E402, E403 for files.
+        Raises: E401, E402, E403 for files.
         """
         return self
 
     def __str__(self) -> str:
-        attributes = ", ".join(f"{name}={_plain_value(value)}" for name, value in vars(self).items())
-        return f"{self.type.removesuffix(_SUFFIX)}({attributes})"
+        shown = (f"{one.name}={_plain_value(getattr(self, one.name))}" for one in fields(self) if one.repr)
+        return f"{self.type.removesuffix(_SUFFIX)}({', '.join(shown)})"
 
 
 class RandomTransformation(Transformation):
     """A transformation with parameters drawn for each training image; not used in inference."""
 
-    keys: tuple[str, ...] = ()
-    """Keys that make an otherwise deterministic type random."""
+    @property
+    def draws(self) -> str:
+        return "draws at random"
+
+
+@dataclass(frozen=True)
+class RandomByKeys(Transformation):
+    """A transformation that the flags Random* of its section make random: `random` has the names of those that are set."""
+
+    random: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+
+    @classmethod
+    def from_values(cls: type[RandomT], values: Values) -> RandomT:
+        flags = (key.name for key in cls.schema.keys if key.name.startswith("Random") and key.kind is Kind.BOOL)
+        return replace(cls.of_keys(values), random=tuple(name for name in flags if values[name]))
 
     @property
     def draws(self) -> str:
-        """Clause, after the type, that names the random parameters."""
-        return f"with {self.keys[0]}=1 is random" if self.keys else "draws at random"
+        return f"with {self.random[0]}=1 is random" if self.random else ""
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        raise NotImplementedError
+        return self.draw(image, random) if self.random else self
 
-    def apply(self, image: np.ndarray) -> np.ndarray:
-        raise InternalError(f"{self.type} is applied before it is drawn")
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        """Return the transformation for one training image (H, W, C), with the parameters of the set flags drawn."""
+        raise NotImplementedError
 
 
 def require_bytes(image: np.ndarray, *channels: int) -> None:
@@ -174,11 +194,37 @@ def require_one_channel(image: np.ndarray) -> None:
         raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", remedy)
 
 
+def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return reals in a type: integers rounded to even and clipped."""
+    if dtype.kind == "f":
+        return values.astype(dtype)
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
+
+
+def by_channel(
+    image: np.ndarray, operate: Callable[..., np.ndarray], *values: Iterable[float], dtype: np.dtype | None = None
+) -> np.ndarray:
+    """Return an image (H, W, C) computed by OpenCV in float64, in `dtype`, by default its own type.
+
+    `operate`: function from a channel (H, W), and one of each `values`, to a channel.
+
+    Raises: Inapplicable for an image that OpenCV refuses.
+    """
+    import cv2
+
+    planes = np.ascontiguousarray(image.transpose(2, 0, 1), np.float64)
+    try:
+        result = np.stack([operate(*each) for each in zip(planes, *values, strict=True)], axis=2)
+    except cv2.error as error:
+        raise Inapplicable(f"OpenCV refuses the image: {error.err}", "correct the keys, or give smaller images") from None
+    return saturate_cast(result, dtype or image.dtype)
+
+
 def read_interval(values: Values, key: str) -> tuple[float, float]:
     """Return the smallest and largest value of a key with two numbers.
 
-    Raises:
-        N2D2Error: E417 for another count, or for descending order.
+    Raises: E417 for another count, or for descending order.
     """
     interval = values[key]
     if len(interval) != 2 or interval[0] > interval[1]:
@@ -194,7 +240,9 @@ def _plain_value(value: object) -> str:
 
 _SUFFIX = "Transformation"
 _REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
-_TYPES: Registry[type[Transformation]] = Registry("the transformation")
+_TYPES: Registry[type[Transformation]] = Registry(
+    "the transformation", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
+)
 _ON_LABELS = "crops by pixel-wise labels"
 _CLOSED = "is not part of the public N2D2"
 _UNSUPPORTED = {
@@ -226,18 +274,20 @@ _UNSUPPORTED = {
 
 @dataclass_transform(frozen_default=True)
 def transformation(
-    name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = ()
+    name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = (), needs_opencv: bool = False
 ) -> Callable[[type[TransformationT]], type[TransformationT]]:
     """Make the class of Type=<name>Transformation a frozen dataclass; its section has the fields by `parameter` and these keys.
 
-    Raises:
-        InternalError: if the type is registered.
+    `needs_opencv`: OpenCV computes it.
+
+    Raises: InternalError if the type is registered.
     """
 
     def add(kind: type[TransformationT]) -> type[TransformationT]:
         kind = dataclass(frozen=True)(kind)
         kind.type = f"{name}{_SUFFIX}"
-        kind.schema = Schema(kind.type, (*fields_by_key(kind), *keys), accepted, doc)
+        kind.schema = Schema(kind.type, (*fields_by_key(kind), *keys), accepted, doc + " Requires OpenCV." * needs_opencv)
+        kind.always_opencv = needs_opencv
         _TYPES.add(kind.type, kind)
         return kind
 
@@ -264,9 +314,8 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     `inference`: it applies to the validation or test set; `learning`: it applies to training stimuli. An unsupported one is
     None, too, if only training needs it.
 
-    Raises:
-        N2D2Error: E405 an unknown type, E406 an unsupported or random one that applies to inference, E417 for its parameters,
-            and the errors of reading.
+    Raises: E320 OpenCV is required and missing, E405 an unknown type, E406 an unsupported or random one that applies to
+        inference, E417 for its parameters, and the errors of reading.
     """
     if not section.has("Type"):
         raise section.missing("Type", section.location)
@@ -289,7 +338,9 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
         if not inference:
             return None
         raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
-    if inference and isinstance(transformation, RandomTransformation):
+    if inference and transformation.draws:
         what = f"{name} {transformation.draws}, and applies to the data of inference"
         raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
+    if transformation.needs_opencv:
+        require("cv2", name, "opencv", section.location)
     return transformation

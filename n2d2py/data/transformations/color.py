@@ -1,32 +1,53 @@
-"""Colour transformations as in OpenCV: channel order, gray, single channels."""
+"""Colour transformations: channel order and gray in NumPy, other colour spaces by OpenCV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
-from n2d2py.data.transformations import colorspaces as spaces
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.colorspaces import bgr
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, transformation
 from n2d2py.ini import Kind, parameter
 
-_SPACES = {
-    "HSV": (spaces.hsv, spaces.hsv_to_bgr),
-    "HLS": (spaces.hls, spaces.hls_to_bgr),
-    "YCrCb": (spaces.ycrcb, spaces.ycrcb_to_bgr),
-    "CIELab": (spaces.lab, spaces.lab_to_bgr),
-    "CIELuv": (spaces.luv, spaces.luv_to_bgr),
+_ORDERS = {"BGR": False, "RGB": True, "RGB_to_BGR": True}
+"""True where the channels are reversed."""
+
+_CODES = {
+    name: code
+    for space, short in {"HSV": "HSV", "HLS": "HLS", "YCrCb": "YCrCb", "CIELab": "Lab", "CIELuv": "Luv"}.items()
+    for name, code in (
+        (space, f"BGR2{short}"),
+        (f"RGB_to_{space}", f"RGB2{short}"),
+        (f"{space}_to_BGR", f"{short}2BGR"),
+        (f"{space}_to_RGB", f"{short}2RGB"),
+    )
 }
-_PARTS = {"Hue": (spaces.hsv, 0), "Saturation": (spaces.hsv, 1), "Value": (spaces.hsv, 2)}
-_LUMAS = {"Y": (spaces.ycrcb, 0), "Cb": (spaces.ycrcb, 2), "Cr": (spaces.ycrcb, 1)}
+"""Conversions of OpenCV, without COLOR_, by ColorSpace."""
+
 _COLOURS = ("Blue", "Green", "Red")
-_CHANNELS = (*_COLOURS, *_PARTS, "Gray", *_LUMAS)
+_PARTS = {
+    "Hue": ("BGR2HSV", 0),
+    "Saturation": ("BGR2HSV", 1),
+    "Value": ("BGR2HSV", 2),
+    "Y": ("BGR2YCrCb", 0),
+    "Cb": ("BGR2YCrCb", 2),
+    "Cr": ("BGR2YCrCb", 1),
+}
+_CHANNELS = (*_COLOURS, "Hue", "Saturation", "Value", "Gray", "Y", "Cb", "Cr")
+
+
+def bgr(image: np.ndarray) -> np.ndarray:
+    """Return a gray, BGR or BGRA image as BGR. Raises Inapplicable for another number of channels."""
+    channels = image.shape[2]
+    if channels == 1:
+        return np.repeat(image, 3, axis=2)
+    if channels not in (3, 4):
+        raise Inapplicable(f"the image has {channels} channels, not 1, 3 or 4", "give gray or colour images")
+    return image[:, :, :3]
 
 
 def gray(image: np.ndarray) -> np.ndarray:
-    """Return 0.114 B + 0.587 G + 0.299 R, (H, W, 1); bytes with 15-bit coefficients."""
+    """Return 0.114 B + 0.587 G + 0.299 R, (H, W, 1); bytes with 15-bit coefficients, as OpenCV."""
     if image.shape[2] == 1:
         return image
     blue, green, red = np.moveaxis(bgr(image), 2, 0)
@@ -39,25 +60,15 @@ def gray(image: np.ndarray) -> np.ndarray:
     return ((wide + red.astype(np.int64) * 9798 + 16384) >> 15).astype(image.dtype)[:, :, None]
 
 
-def _reverse_channels(image: np.ndarray) -> np.ndarray:
-    return bgr(image)[:, :, ::-1]
+def convert(image: np.ndarray, code: str) -> np.ndarray:
+    """Return an 8-bit image of 1, 3 or 4 channels converted by OpenCV; `code`: as "BGR2HSV"."""
+    import cv2
+
+    require_bytes(image)
+    return cv2.cvtColor(np.ascontiguousarray(bgr(image)), getattr(cv2, f"COLOR_{code}"))
 
 
-def _make_conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """Return the conversion of each name; images are blue, green, red unless the name says otherwise."""
-    conversions = {"BGR": bgr, "RGB": _reverse_channels, "RGB_to_BGR": _reverse_channels}
-    for space, (to, back) in _SPACES.items():
-        conversions[space] = to
-        conversions[f"RGB_to_{space}"] = lambda image, to=to: to(_reverse_channels(image))
-        conversions[f"{space}_to_BGR"] = back
-        conversions[f"{space}_to_RGB"] = lambda image, back=back: back(image)[:, :, ::-1]
-    return conversions
-
-
-_CONVERSIONS = _make_conversions()
-
-
-@transformation("ColorSpace", doc="Convert the color space.")
+@transformation("ColorSpace", doc="Convert the color space. Others than BGR and RGB require OpenCV.")
 class ColorSpace(Transformation):
     """Conversion to another colour space; BGR and RGB also accept gray and BGRA images."""
 
@@ -65,8 +76,12 @@ class ColorSpace(Transformation):
         "ColorSpace",
         Kind.ENUM,
         doc="Color space of the result. The image is BGR unless the name says otherwise.",
-        choices=tuple(_CONVERSIONS),
+        choices=(*_ORDERS, *_CODES),
     )
+
+    @property
+    def needs_opencv(self) -> bool:
+        return self.space in _CODES
 
     @property
     def order(self) -> Literal["RGB", "BGR", ""]:
@@ -74,13 +89,17 @@ class ColorSpace(Transformation):
         return "RGB" if self.space.endswith("RGB") else "BGR" if self.space.endswith("BGR") else ""
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return _CONVERSIONS[self.space](image)
+        if self.space in _CODES:
+            return convert(image, _CODES[self.space])
+        return bgr(image)[:, :, ::-1] if _ORDERS[self.space] else bgr(image)
 
     def map_range(self, bounds: Range) -> Range:
-        return bounds if _CONVERSIONS[self.space] in (bgr, _reverse_channels) else (0.0, 255.0)
+        return bounds if self.space in _ORDERS else (0.0, 255.0)
 
 
-@transformation("ChannelExtraction", doc="Extract one channel of a color image.")
+@transformation(
+    "ChannelExtraction", doc="Extract one channel of a color image. Hue, Saturation, Value, Y, Cb and Cr require OpenCV."
+)
 class ChannelExtraction(Transformation):
     """One channel (H, W, 1) of an image in the order blue, green, red, or a mix of its colours."""
 
@@ -91,15 +110,19 @@ class ChannelExtraction(Transformation):
         choices=_CHANNELS,
     )
 
+    @property
+    def needs_opencv(self) -> bool:
+        return self.channel in _PARTS
+
     def apply(self, image: np.ndarray) -> np.ndarray:
         if self.channel == "Gray":
             return gray(image)
-        if self.channel in _COLOURS:
+        if self.channel in _PARTS:
+            code, index = _PARTS[self.channel]
+            source = convert(image, code)
+        else:
             index = _COLOURS.index(self.channel)
             source = image if index < image.shape[2] > 1 else bgr(image)
-        else:
-            convert, index = {**_PARTS, **_LUMAS}[self.channel]
-            source = convert(image)
         return source[:, :, index : index + 1]
 
     def map_range(self, bounds: Range) -> Range:

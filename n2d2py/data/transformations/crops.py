@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.data.transformations.base import (
     Inapplicable,
-    RandomTransformation,
+    RandomByKeys,
     Transformation,
     UnsupportedTransformation,
     require_bytes,
@@ -54,7 +53,7 @@ class CentroidCrop(Transformation):
     Key("RandomOffset", Kind.BOOL, False, "Training only: draw the start of the first stripe."),
     doc="Cut stripes out of the image.",
 )
-class StripeRemove(Transformation):
+class StripeRemove(RandomByKeys):
     """Removal of `length` columns (axis 0) or rows (1) at `offset`.
 
     Repeated on the remaining image, each time `step` further.
@@ -67,10 +66,9 @@ class StripeRemove(Transformation):
     step: int = 0
 
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
+    def from_values(cls, values: Values) -> StripeRemove:
         step = values["Offset"] if values["StepOffset"] is None else values["StepOffset"]
-        fixed = replace(cls.of_keys(values), step=step)
-        return RandomStripe(fixed) if values["RandomOffset"] else fixed
+        return replace(super().from_values(values), step=step)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         along = 1 - self.axis
@@ -83,22 +81,12 @@ class StripeRemove(Transformation):
             image = np.delete(image, slice(start, start + self.length), axis=along)
         return image
 
-
-@dataclass(frozen=True)
-class RandomStripe(RandomTransformation):
-    """Removal of stripes; the position of the first is drawn from those that keep all stripes in the image."""
-
-    stripes: StripeRemove
-    type: ClassVar[str] = StripeRemove.type
-    keys: tuple[str, ...] = ("RandomOffset",)
-
-    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        stripes = self.stripes
-        size = image.shape[1 - stripes.axis]
-        last = stripes.iterations - 1
-        # after `last` stripes are gone, the next one, further by as many steps, is still inside
-        room = size - stripes.length * stripes.iterations - last * stripes.step
-        return replace(stripes, offset=int(random.integers(0, max(room, 0) + 1)))
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> StripeRemove:
+        """Draw the position of the first stripe from those that keep all stripes in the image."""
+        size = image.shape[1 - self.axis]
+        # after the others are gone, the last one, further by as many steps, is still inside
+        room = size - self.length * self.iterations - (self.iterations - 1) * self.step
+        return replace(self, offset=int(random.integers(0, max(room, 0) + 1)), random=())
 
 
 @transformation(

@@ -1,11 +1,19 @@
-"""Linear filters: any kernel, gradients, the Wallis filter."""
+"""Filters by OpenCV: N2D2's kernels, gradients, the Wallis filter, morphology."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, transformation
-from n2d2py.data.transformations.borders import add_border, saturate_cast
+from n2d2py.data.transformations.base import (
+    Inapplicable,
+    Range,
+    Transformation,
+    UnsupportedTransformation,
+    by_channel,
+    transformation,
+)
 from n2d2py.ini import ON_LABELS, Ignored, Key, Kind, Values, parameter
 
 
@@ -56,27 +64,20 @@ def gabor(width: int, height: int, theta: float, sigma: float, wavelength: float
     return _zero_sum(envelope * np.cos(2 * np.pi / wavelength * along + psi) / (2 * np.pi * sigma * wide))
 
 
-_KERNELS = ("*", "Gaussian", "LoG", "LaplacianOfGaussian", "DoG", "DifferenceOfGaussian", "Gabor")
+_KERNELS = {
+    "Gaussian": (gaussian, ("Sigma",)),
+    **dict.fromkeys(("LoG", "LaplacianOfGaussian"), (laplacian_of_gaussian, ("Sigma",))),
+    **dict.fromkeys(("DoG", "DifferenceOfGaussian"), (difference_of_gaussians, ("Sigma1", "Sigma2"))),
+    "Gabor": (gabor, ("Theta", "Sigma", "Lambda", "Psi", "Gamma")),
+}
+"""Function of width, height and these keys, without `Kernel.`."""
+
 _SIGMA = float(np.sqrt(2.0))
-
-
-def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneReflectBorder") -> np.ndarray:
-    """Return the sum of each pixel's neighbours times the kernel (h, w), float64, channel by channel.
-
-    The kernel is not mirrored; its centre is at (w // 2, h // 2), as in OpenCV's filter2D.
-    """
-    height, width = kernel.shape
-    top, left = height // 2, width // 2
-    padded = add_border(image.astype(np.float64), (top, height - 1 - top, left, width - 1 - left), border)
-    result = np.zeros(image.shape)
-    for row, column in zip(*np.nonzero(kernel), strict=True):
-        result += kernel[row, column] * padded[row : row + image.shape[0], column : column + image.shape[1]]
-    return result
 
 
 @transformation(
     "Filter",
-    Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=_KERNELS),
+    Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=("*", *_KERNELS)),
     Key("Kernel.SizeX", Kind.UINT, 0, "Width of the kernel.", maximum=1023),
     Key("Kernel.SizeY", Kind.UINT, 0, "Height of the kernel.", maximum=1023),
     Key("Kernel.Mat", Kind.FLOATS, (), "Kernel values in row-major order, for Kernel=*. Without sizes, the kernel is square."),
@@ -99,6 +100,7 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
         ),
     ),
     doc="Filter with a kernel, as OpenCV's filter2D.",
+    needs_opencv=True,
 )
 class Filter(Transformation):
     """Correlation with a kernel (rows of numbers), with reflected borders, in the image's type."""
@@ -113,7 +115,9 @@ class Filter(Transformation):
         return cls(tuple(tuple(map(float, row)) for row in matrix), name)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return saturate_cast(correlate(image, np.array(self.kernel)), image.dtype)
+        import cv2
+
+        return by_channel(image, lambda plane: cv2.filter2D(plane, -1, np.array(self.kernel)))
 
     def map_range(self, bounds: Range) -> Range:
         values = np.array(self.kernel)
@@ -143,43 +147,10 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
             raise values.fail("E417", f"{key}={values[key]:g} is not positive", "give a value above 0", key)
-    size, sigma = (values["Kernel.SizeX"], values["Kernel.SizeY"]), values["Kernel.Sigma"]
-    if name == "Gabor":
-        theta, psi = np.deg2rad(values["Kernel.Theta"]), np.deg2rad(values["Kernel.Psi"])
-        return gabor(*size, theta, sigma, values["Kernel.Lambda"], psi, values["Kernel.Gamma"])
-    if name == "Gaussian":
-        kernel = gaussian(*size, sigma)
-    elif name in ("LoG", "LaplacianOfGaussian"):
-        kernel = laplacian_of_gaussian(*size, sigma)
-    else:
-        kernel = difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
-    return kernel if values["Kernel.Positive"] else -kernel
-
-
-def _derivative(size: int, order: int = 0) -> np.ndarray:
-    """Return one axis of a Sobel kernel: `order` differences of a binomial row."""
-    row = np.ones(1)
-    for sign in (1.0,) * (size - order - 1) + (-1.0,) * order:
-        row = np.convolve(row, [sign, 1.0])
-    return row
-
-
-def _gradient_kernels(name: str, size: int) -> tuple[np.ndarray, ...]:
-    """Return the kernels of the gradient: in x and y, or the Laplacian."""
-    if name == "Scharr":
-        across = np.outer([3.0, 10.0, 3.0], [-1.0, 0.0, 1.0])
-        return across, across.T
-    if name == "Sobel":
-        if size == 1:
-            return np.array([[-1.0, 0.0, 1.0]]), np.array([[-1.0], [0.0], [1.0]])
-        across = np.outer(_derivative(size), _derivative(size, 1))
-        return across, across.T
-    if size == 1:
-        return (np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]),)
-    if size == 3:
-        return (np.array([[2.0, 0.0, 2.0], [0.0, -8.0, 0.0], [2.0, 0.0, 2.0]]),)
-    second = np.outer(_derivative(size), _derivative(size, 2))
-    return (second + second.T,)
+    function, keys = _KERNELS[name]
+    numbers = [np.deg2rad(values[f"Kernel.{key}"]) if key in ("Theta", "Psi") else values[f"Kernel.{key}"] for key in keys]
+    kernel = function(values["Kernel.SizeX"], values["Kernel.SizeY"], *numbers)
+    return kernel if values["Kernel.Positive"] or name == "Gabor" else -kernel
 
 
 @transformation(
@@ -187,6 +158,7 @@ def _gradient_kernels(name: str, size: int) -> tuple[np.ndarray, ...]:
     Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
     accepted=ON_LABELS.for_keys("InvThreshold", "Threshold", "Label", "GradientScale"),
     doc="Compute the strength of edges. The result is float.",
+    needs_opencv=True,
 )
 class GradientFilter(Transformation):
     """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values divided by their type's largest one.
@@ -213,17 +185,25 @@ class GradientFilter(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         unit = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
-        parts = [
-            np.abs(self.scale * correlate(image / unit, kernel) + self.delta)
-            for kernel in _gradient_kernels(self.filter, self.size)
-        ]
-        return np.asarray(sum(parts) / len(parts), np.float32)
+        return by_channel(image / unit, self._strength, dtype=np.dtype(np.float32))
+
+    def _strength(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
+
+        if self.filter == "Laplacian":
+            return abs(cv2.Laplacian(plane, -1, ksize=self.size, scale=self.scale, delta=self.delta))
+        size = -1 if self.filter == "Scharr" else self.size
+        orders = ((1, 0), (0, 1))
+        across, down = (cv2.Sobel(plane, -1, *one, ksize=size, scale=self.scale, delta=self.delta) for one in orders)
+        return (abs(across) + abs(down)) / 2
 
     def map_range(self, bounds: Range) -> Range | None:
         return None
 
 
-@transformation("WallisFilter", doc="Normalize the contrast locally or globally. The result is float.")
+@transformation(
+    "WallisFilter", doc="Normalize the contrast locally or globally. The result is float. With a Size, it requires OpenCV."
+)
 class WallisFilter(Transformation):
     """(x - m) / s, m and s the mean and deviation of the surrounding size x size pixels, by channel.
 
@@ -235,12 +215,14 @@ class WallisFilter(Transformation):
     deviation: float = parameter("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0.")
     per_channel: bool = parameter("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately.")
 
+    @property
+    def needs_opencv(self) -> bool:
+        return self.size > 0
+
     def apply(self, image: np.ndarray) -> np.ndarray:
-        wide = image.astype(np.float64)
         if self.size:
-            mean = _box_mean(wide, self.size)
-            variance = np.maximum(_box_mean(wide * wide, self.size) - mean * mean, 1e-6)
-            return ((wide - mean) / np.sqrt(variance)).astype(np.float32)
+            return by_channel(image, self._normalize_locally, dtype=np.dtype(np.float32))
+        wide = image.astype(np.float64)
         axes = (0, 1) if self.per_channel else (0, 1, 2)
         deviation = wide.std(axis=axes)
         if not np.all(deviation > 0):
@@ -251,8 +233,97 @@ class WallisFilter(Transformation):
     def map_range(self, bounds: Range) -> Range | None:
         return None
 
+    def _normalize_locally(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
 
-def _box_mean(image: np.ndarray, size: int) -> np.ndarray:
-    """Return the mean of the size x size pixels around each pixel, with replicated borders."""
-    row = np.full((1, size), 1.0 / size)
-    return correlate(correlate(image, row, "ReplicateBorder"), row.T, "ReplicateBorder")
+        size = (self.size, self.size)
+        mean, square = (cv2.blur(each, size, borderType=cv2.BORDER_REPLICATE) for each in (plane, plane * plane))
+        return (plane - mean) / np.sqrt(np.maximum(square - mean * mean, 1e-6))
+
+
+_OPERATIONS = {
+    "Erode": "ERODE",
+    "Dilate": "DILATE",
+    "Opening": "OPEN",
+    "Closing": "CLOSE",
+    "Gradient": "GRADIENT",
+    "TopHat": "TOPHAT",
+    "BlackHat": "BLACKHAT",
+}
+_SHAPES = {"Rectangular": "RECT", "Elliptic": "ELLIPSE", "Cross": "CROSS"}
+"""Names in OpenCV, without MORPH_."""
+
+_RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation", "OpeningByReconstruction", "ClosingByReconstruction")
+_ON_LABELS = Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported.")
+_LABEL_KEYS = ON_LABELS.for_keys("LabelsIgnoreDiff", "Label")
+
+
+@dataclass(frozen=True)
+class _Morphology(Transformation):
+    """Common base of both types: an operation and a structuring element."""
+
+    operation: str
+    size: int = parameter("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023)
+    shape: str = parameter("Shape", Kind.ENUM, "Rectangular", "Shape of the structuring element.", choices=tuple(_SHAPES))
+    iterations: int = parameter(
+        "NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000
+    )
+
+    @classmethod
+    def from_values(cls, values: Values) -> Transformation:
+        if values["ApplyToLabels"]:
+            raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
+        return cls.of_keys(values)
+
+    def element(self) -> np.ndarray:
+        """Return the structuring element, bytes (size, size)."""
+        import cv2
+
+        return cv2.getStructuringElement(getattr(cv2, f"MORPH_{_SHAPES[self.shape]}"), (self.size, self.size))
+
+
+@transformation("Morphology", _ON_LABELS, accepted=_LABEL_KEYS, doc="Apply a morphological filter.", needs_opencv=True)
+class Morphology(_Morphology):
+    """Erosion, dilation, opening, closing, gradient, top hat or black hat; the type is kept."""
+
+    operation: str = parameter("Operation", Kind.ENUM, doc="Morphological operation.", choices=tuple(_OPERATIONS))
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        import cv2
+
+        code, element = getattr(cv2, f"MORPH_{_OPERATIONS[self.operation]}"), self.element()
+        return by_channel(image, lambda plane: cv2.morphologyEx(plane, code, element, iterations=self.iterations))
+
+    def map_range(self, bounds: Range) -> Range:
+        if self.operation not in ("Gradient", "TopHat", "BlackHat"):
+            return bounds
+        extent = bounds[1] - bounds[0]
+        return -extent, extent
+
+
+@transformation(
+    "MorphologicalReconstruction",
+    _ON_LABELS,
+    accepted=_LABEL_KEYS,
+    doc="Open or close while preserving the shape of the remaining objects.",
+    needs_opencv=True,
+)
+class MorphologicalReconstruction(_Morphology):
+    """Geodesic reconstruction of the image from its erosion (opening) or dilation (closing)."""
+
+    operation: str = parameter("Operation", Kind.ENUM, doc="Operation by reconstruction.", choices=_RECONSTRUCTIONS)
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        if self.operation.startswith("Reconstruction"):
+            return image  # the reconstruction of an image under itself
+        return by_channel(image, self._reconstruct)
+
+    def _reconstruct(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
+
+        opens, element = self.operation == "OpeningByReconstruction", self.element()
+        begin, step, limit = (cv2.erode, cv2.dilate, np.minimum) if opens else (cv2.dilate, cv2.erode, np.maximum)
+        marker = begin(plane, element, iterations=self.iterations)
+        while not np.array_equal(following := limit(step(marker, element), plane), marker):
+            marker = following
+        return marker

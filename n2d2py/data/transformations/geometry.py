@@ -1,23 +1,162 @@
-"""Geometric transformations: rescaling, padding, cropping, flipping, reshaping."""
+"""Geometric transformations: rescaling, padding, cropping, flipping, reshaping; borders are OpenCV's under N2D2's names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
 from n2d2py.data.transformations.base import (
     Inapplicable,
-    RandomTransformation,
+    RandomByKeys,
     Range,
     Transformation,
+    by_channel,
     read_interval,
+    saturate_cast,
     transformation,
 )
-from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad, sample, sample_labels
-from n2d2py.data.transformations.resize import resize_bilinear, resize_labels
 from n2d2py.ini import Key, Kind, Values, field_of, parameter
+
+_ONE = 2048
+
+
+def resize_bilinear(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return the image (H, W, C) at height x width, in its type: half-pixel centres, no antialiasing, as OpenCV's INTER_LINEAR.
+
+    Output x reads the input at (x + 1/2) * in/out - 1/2, clamped to the image. Bytes are bit-exact with OpenCV: 11-bit
+    coefficients, horizontal sums shifted by 4, vertical products by 16, the sum rounded by 2. Other types are interpolated in
+    float32, integers then rounded to even; they differ from OpenCV by a few units of the sixth digit.
+    """
+    if image.shape[:2] == (height, width):
+        return image
+    columns = _column_weights(image.shape[1], width)
+    rows = _axis_weights(image.shape[0], height)
+    if image.dtype == np.uint8:
+        return _resize_bytes(image, rows, columns)
+    result = _resize_float(image.astype(np.float32, copy=False), rows, columns)
+    return result if image.dtype.kind == "f" else saturate_cast(result.astype(np.float64), image.dtype)
+
+
+@lru_cache(maxsize=256)
+def _axis_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for each output position, the two input positions and the float32 weight of the second.
+
+    Beyond the border both positions are the same pixel; see _column_weights.
+    """
+    scale = 1.0 / (target / size)
+    position = ((np.arange(target) + 0.5) * scale - 0.5).astype(np.float32)
+    first = np.floor(position).astype(np.int64)
+    weight = position - first.astype(np.float32)
+    return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), weight
+
+
+def _column_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return _axis_weights with weight 0 beyond the border, as in OpenCV for columns.
+
+    For rows, OpenCV keeps the weights: truncation then acts on two products, and the bytes differ.
+    """
+    left, right, weight = _axis_weights(size, target)
+    return left, right, np.where(left == right, np.float32(0), weight)
+
+
+def _fixed_point_weights(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    one = np.float32(_ONE)
+    return (np.rint((1 - weight) * one).astype(np.int32), np.rint(weight * one).astype(np.int32))
+
+
+def _resize_bytes(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
+    left, right, weight = columns
+    at_left, at_right = (part[None, :, None] for part in _fixed_point_weights(weight))
+    top, bottom, weight = rows
+    at_top, at_bottom = (part[:, None, None] for part in _fixed_point_weights(weight))
+    used, places = np.unique(np.concatenate([top, bottom]), return_inverse=True)
+    values = image[used].astype(np.int32)
+    across = (values[:, left] * at_left + values[:, right] * at_right) >> 4
+    upper, lower = places[: len(top)], places[len(top) :]
+    total = ((across[upper] * at_top) >> 16) + ((across[lower] * at_bottom) >> 16)
+    return ((total + 2) >> 2).astype(np.uint8)
+
+
+def _resize_float(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
+    left, right, weight = columns
+    weight = weight[None, :, None]
+    across = image[:, left] * (1 - weight) + image[:, right] * weight
+    top, bottom, weight = rows
+    weight = weight[:, None, None]
+    return across[top] * (1 - weight) + across[bottom] * weight
+
+
+def resize_labels(labels: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return labels (H, W) at height x width, from positions floor(i * before / after), as OpenCV's INTER_NEAREST."""
+    rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, (height, width), strict=True))
+    return labels[np.ix_(rows, columns)]
+
+
+_PAD_MODES: dict[str, Literal["edge", "symmetric", "wrap", "reflect"]] = {
+    "ReplicateBorder": "edge",
+    "ReflectBorder": "symmetric",
+    "WrapBorder": "wrap",
+    "MinusOneReflectBorder": "reflect",
+}
+OPENCV_BORDERS = {
+    "ReplicateBorder": "BORDER_REPLICATE",
+    "ReflectBorder": "BORDER_REFLECT",
+    "WrapBorder": "BORDER_WRAP",
+    "MinusOneReflectBorder": "BORDER_REFLECT_101",
+}
+"""Border types of OpenCV, other than BORDER_CONSTANT."""
+
+BORDERS = ("ConstantBorder", *_PAD_MODES, "MeanBorder")
+BORDER_KEYS = (
+    Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "Extrapolation beyond the image border.", BORDERS),
+    Key("BorderValue", Kind.FLOATS, (), "Values of ConstantBorder: one value, or one per channel. Default: 0."),
+)
+
+
+def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
+    """Return the image (H, W, C) enlarged by (top, bottom, left, right) >= 0 pixels.
+
+    For pixels abcd: Replicate aaa|abcd, Reflect cba|abcd, MinusOneReflect dcb|abcd, Wrap bcd|abcd; Constant is `value`, Mean
+    the mean of each channel (integers: rounded to even).
+
+    Raises: Inapplicable as `border_values`.
+    """
+    top, bottom, left, right = pads
+    if not any(pads):
+        return image
+    if border in _PAD_MODES:
+        return np.pad(image, ((top, bottom), (left, right), (0, 0)), _PAD_MODES[border])
+    height, width, channels = image.shape
+    result = np.empty((height + top + bottom, width + left + right, channels), image.dtype)
+    result[:] = border_values(image, border, value)
+    result[top : top + height, left : left + width] = image
+    return result
+
+
+def border_values(image: np.ndarray, border: str, value: tuple[float, ...]) -> np.ndarray:
+    """Return the value of each channel (C,) in a ConstantBorder or MeanBorder, in the type of the image (H, W, C).
+
+    Raises: Inapplicable if `value` has neither one value nor one per channel.
+    """
+    channels = image.shape[2]
+    if border == "MeanBorder":
+        return saturate_cast(image.mean((0, 1), np.float64), image.dtype)
+    if len(value) not in (0, 1, channels):
+        raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels", "give one value, or one per channel")
+    return saturate_cast(np.resize(np.array(value or (0.0,)), channels), image.dtype)
+
+
+def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
+    """Return the image enlarged by (top, bottom, left, right) pixels, or cropped for negative values."""
+    cut = [max(0, -pad) for pad in pads]
+    height, width = image.shape[:2]
+    image = image[cut[0] : height - cut[1], cut[2] : width - cut[3]]
+    top, bottom, left, right = (max(0, pad) for pad in pads)
+    return add_border(image, (top, bottom, left, right), border, value)
+
 
 MAX_SIDE = 65535
 """Limit of the side of a result, in pixels."""
@@ -117,16 +256,19 @@ class PadCrop(Transformation):
     "SliceExtraction",
     Key("RandomOffsetX", Kind.BOOL, False, "Training only: draw the left edge."),
     Key("RandomOffsetY", Kind.BOOL, False, "Training only: draw the top edge."),
-    Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center."),
+    Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center. Requires OpenCV."),
     Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Range of the rotation in degrees, clockwise."),
     Key("RandomScaling", Kind.BOOL, False, "Training only: draw the size of the slice before rescaling."),
     Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
     doc="Cut out a part at a fixed position. In training, the position, rotation and scale can be random.",
 )
-class SliceExtraction(Transformation):
+class SliceExtraction(RandomByKeys):
     """The width x height part of the image at (offset_x, offset_y); 0 means the image's size.
 
     With `padding`, borders are added for a part that exceeds the image.
+
+    Attributes:
+        turned: range of degrees, scaled: range of size factors; None: not random.
     """
 
     width: int = parameter("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES)
@@ -137,16 +279,38 @@ class SliceExtraction(Transformation):
     border: str = field_of(BORDER_KEYS[0])
     value: tuple[float, ...] = field_of(BORDER_KEYS[1])
 
+    turned: tuple[float, float] | None = field(default=None, repr=False)
+    scaled: tuple[float, float] | None = field(default=None, repr=False)
+
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
-        fixed = cls.of_keys(values)
-        keys = tuple(key for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling") if values[key])
-        if not keys:
-            return fixed
-        is_rotated, scaled = (
+    def from_values(cls, values: Values) -> SliceExtraction:
+        turned, scaled = (
             read_interval(values, f"{key}Range") if values[key] else None for key in ("RandomRotation", "RandomScaling")
         )
-        return RandomSlice(fixed, keys, is_rotated, scaled)
+        return replace(super().from_values(values), turned=turned, scaled=scaled)
+
+    @property
+    def needs_opencv(self) -> bool:
+        return self.turned is not None
+
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        rows, columns = image.shape[:2]
+        factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
+        height, width = self.height or max(1, int(rows / factor)), self.width or max(1, int(columns / factor))
+        taken_height, taken_width = max(1, round(height * factor)), max(1, round(width * factor))
+        left = int(random.integers(0, max(columns - taken_width, 0) + 1))
+        top = int(random.integers(0, max(rows - taken_height, 0) + 1))
+        part = replace(
+            self,
+            width=taken_width,
+            height=taken_height,
+            offset_x=left if "RandomOffsetX" in self.random else self.offset_x,
+            offset_y=top if "RandomOffsetY" in self.random else self.offset_y,
+            random=(),
+        )
+        if self.turned is None and self.scaled is None:
+            return part
+        return RotatedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         bottom, right = self.beyond(image)
@@ -155,8 +319,7 @@ class SliceExtraction(Transformation):
     def beyond(self, image: np.ndarray) -> tuple[int, int]:
         """Return the distances by which the part exceeds the image (H, W, C): down and to the right, negative inside.
 
-        Raises:
-            Inapplicable: if a distance exceeds what padding supports.
+        Raises: Inapplicable if a distance exceeds what padding supports.
         """
         height, width = image.shape[:2]
         right = self.offset_x + (self.width or width) - width
@@ -189,61 +352,32 @@ class RotatedSlice(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         part = self.part
-        result = part.apply(image) if self.angle == 0 else self._turned(image)
+        if self.angle == 0:
+            result = part.apply(image)
+        else:
+            part.beyond(image)
+            fills = border_values(image, part.border, part.value).tolist()
+            result = by_channel(image, lambda plane, fill: self._rotate(plane, "INTER_LINEAR", part.border, fill), fills)
         return resize_bilinear(result, self.height, self.width)
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        result = self.part.apply_to_map(labels) if self.angle == 0 else sample_labels(labels, *self._positions())
+        if self.angle == 0:
+            result = self.part.apply_to_map(labels)
+        else:
+            result = self._rotate(labels.astype(np.float64), "INTER_NEAREST", "ConstantBorder", -1.0).astype(np.int64)
         return resize_labels(result, self.height, self.width)
 
-    def _turned(self, image: np.ndarray) -> np.ndarray:
-        self.part.beyond(image)
-        return sample(image, *self._positions(), self.part.border, self.part.value)
+    def _rotate(self, plane: np.ndarray, interpolation: str, border: str, fill: float) -> np.ndarray:
+        """Return the rotated part of a channel (H, W), before it is rescaled."""
+        import cv2
 
-    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and columns of the image (part.height, part.width) for the pixels of the rotated part."""
-        part, turn = self.part, np.deg2rad(self.angle)
-        down, across = np.mgrid[: part.height, : part.width].astype(np.float64)
-        down -= (part.height - 1) / 2
-        across -= (part.width - 1) / 2
-        rows = part.offset_y + (part.height - 1) / 2 + down * np.cos(turn) - across * np.sin(turn)
-        columns = part.offset_x + (part.width - 1) / 2 + across * np.cos(turn) + down * np.sin(turn)
-        return rows, columns
-
-
-@dataclass(frozen=True)
-class RandomSlice(RandomTransformation):
-    """A part of the image with random place, angle and size.
-
-    Attributes:
-        fixed: the part without random values.
-        keys: the keys of the random values.
-        turned: range of degrees, scaled: range of size factors; None: not random.
-    """
-
-    fixed: SliceExtraction
-    keys: tuple[str, ...]
-    turned: tuple[float, float] | None = None
-    scaled: tuple[float, float] | None = None
-    type: ClassVar[str] = SliceExtraction.type
-
-    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        fixed, (rows, columns) = self.fixed, image.shape[:2]
-        factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
-        height, width = fixed.height or max(1, int(rows / factor)), fixed.width or max(1, int(columns / factor))
-        taken_height, taken_width = max(1, round(height * factor)), max(1, round(width * factor))
-        left = random.integers(0, max(columns - taken_width, 0) + 1)
-        top = random.integers(0, max(rows - taken_height, 0) + 1)
-        part = replace(
-            fixed,
-            width=taken_width,
-            height=taken_height,
-            offset_x=int(left) if "RandomOffsetX" in self.keys else fixed.offset_x,
-            offset_y=int(top) if "RandomOffsetY" in self.keys else fixed.offset_y,
-        )
-        if self.turned is None and self.scaled is None:
-            return part
-        return RotatedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
+        part = self.part
+        centre = part.offset_x + (part.width - 1) / 2, part.offset_y + (part.height - 1) / 2
+        matrix = cv2.getRotationMatrix2D(centre, -self.angle, 1.0)
+        matrix[:, 2] -= part.offset_x, part.offset_y
+        mode = getattr(cv2, OPENCV_BORDERS.get(border, "BORDER_CONSTANT"))
+        size = (part.width, part.height)
+        return cv2.warpAffine(plane, matrix, size, flags=getattr(cv2, interpolation), borderMode=mode, borderValue=fill)
 
 
 @transformation(
@@ -252,17 +386,11 @@ class RandomSlice(RandomTransformation):
     Key("RandomVerticalFlip", Kind.BOOL, False, "Training only: flip half of the images vertically."),
     doc="Flip the image.",
 )
-class Flip(Transformation):
+class Flip(RandomByKeys):
     """Mirroring left to right (`horizontal`) and top to bottom (`vertical`)."""
 
     horizontal: bool = parameter("HorizontalFlip", Kind.BOOL, False, "Flip horizontally.")
     vertical: bool = parameter("VerticalFlip", Kind.BOOL, False, "Flip vertically.")
-
-    @classmethod
-    def from_values(cls, values: Values) -> Transformation:
-        fixed = cls.of_keys(values)
-        keys = tuple(key for key in ("RandomHorizontalFlip", "RandomVerticalFlip") if values[key])
-        return RandomFlip(fixed, keys) if keys else fixed
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows = slice(None, None, -1 if self.vertical else 1)
@@ -272,20 +400,10 @@ class Flip(Transformation):
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         return self.apply(labels)
 
-
-@dataclass(frozen=True)
-class RandomFlip(RandomTransformation):
-    """Mirroring in each of the named directions with probability 1/2."""
-
-    fixed: Flip
-    keys: tuple[str, ...]
-    type: ClassVar[str] = Flip.type
-
-    def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        across, down = random.random(2) < 0.5
-        horizontal = across if "RandomHorizontalFlip" in self.keys else self.fixed.horizontal
-        vertical = down if "RandomVerticalFlip" in self.keys else self.fixed.vertical
-        return Flip(bool(horizontal), bool(vertical))
+    def draw(self, image: np.ndarray, random: np.random.Generator) -> Flip:
+        across, down = (random.random(2) < 0.5).tolist()
+        horizontal = across if "RandomHorizontalFlip" in self.random else self.horizontal
+        return Flip(horizontal, down if "RandomVerticalFlip" in self.random else self.vertical)
 
 
 @transformation("Reshape", doc="Reshape the values, with rows first and channels last.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +10,12 @@ from n2d2py.data.transformations.base import (
     Inapplicable,
     RandomTransformation,
     Transformation,
+    by_channel,
     read_interval,
     require_bytes,
+    saturate_cast,
     transformation,
 )
-from n2d2py.data.transformations.borders import sample, sample_labels, saturate_cast
-from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE, RotatedSlice, SliceExtraction
 from n2d2py.ini import Key, Kind, Values, parameter
 
@@ -33,22 +32,21 @@ class _Displacement(Transformation):
     unlabelled: bool = True
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return sample(image, *self._inside(*self._positions()), "ReplicateBorder")
+        return by_channel(image, lambda plane: self._move(plane, "INTER_LINEAR", "BORDER_REPLICATE"))
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
-        positions = self._positions()
-        return sample_labels(labels, *(positions if self.unlabelled else self._inside(*positions)))
+        border = "BORDER_CONSTANT" if self.unlabelled else "BORDER_REPLICATE"
+        return self._move(labels.astype(np.float64), "INTER_NEAREST", border).astype(np.int64)
 
-    def _positions(self) -> tuple[np.ndarray, np.ndarray]:
+    def _move(self, plane: np.ndarray, interpolation: str, border: str) -> np.ndarray:
+        import cv2
+
         rows, columns = np.mgrid[: self.down.shape[0], : self.down.shape[1]]
-        return rows - self.down, columns - self.across
-
-    def _inside(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        height, width = self.down.shape
-        return np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)
+        places = (columns - self.across).astype(np.float32), (rows - self.down).astype(np.float32)
+        return cv2.remap(plane, *places, getattr(cv2, interpolation), borderMode=getattr(cv2, border), borderValue=-1)
 
 
-@transformation("Distortion", doc="Training only: distort, scale and rotate each image at random.")
+@transformation("Distortion", doc="Training only: distort, scale and rotate each image at random.", needs_opencv=True)
 class Distortion(RandomTransformation):
     """Elastic displacement, stretching and rotation about the centre, as Simard et al., ICDAR 2003.
 
@@ -94,10 +92,11 @@ class Distortion(RandomTransformation):
 
     def _smooth(self, noise: np.ndarray) -> np.ndarray:
         """Return the noise (H, W), 0 outside, filtered with the weights exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2)."""
+        import cv2
+
         offsets = np.arange(self.size) - self.size // 2
         weights = np.exp(-(offsets * offsets) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
-        down = correlate(noise[:, :, None], weights[:, None], "ConstantBorder")
-        return correlate(down, weights[None], "ConstantBorder")[:, :, 0]
+        return cv2.sepFilter2D(noise, -1, weights, weights, borderType=cv2.BORDER_CONSTANT)
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,6 @@ class RandomAffine(RandomTransformation):
     Attributes:
         ranges: of gain, bias and gamma: one interval, or one per channel; further channels do not vary.
         chances: probability that each varies: (), one for all channels, or one per channel.
-        disjoint: if gamma varies, the others do not.
         mask: the channels to change; () for all.
     """
 
@@ -167,33 +165,28 @@ class RandomAffine(RandomTransformation):
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         channels = image.shape[2]
-        parameters, varies = [], []
-        for ranges, chances in zip(self.ranges, self.chances, strict=True):
-            shared = len(ranges) == 1 and len(chances) <= 1
-            low, high = np.array((ranges * channels if len(ranges) == 1 else ranges)[:channels]).T
-            values = np.full(channels, random.uniform(low[0], high[0])) if shared else random.uniform(low, high)
-            parameters.append(values)
-            each = np.full(channels, random.random()) if len(chances) <= 1 else random.random(channels)
-            wanted = np.ones(channels)
-            if chances:
-                per_channel = np.array(chances * channels if len(chances) == 1 else chances)[:channels]
-                wanted[: len(per_channel)] = per_channel
-            varies.append(each < wanted)
-        return self._affine(parameters, varies, channels)
-
-    def _affine(self, parameters: list[np.ndarray], varies: list[np.ndarray], channels: int) -> Transformation:
-        on = np.ones(channels, bool)
-        if self.mask:
-            on[:] = False
-            on[: len(self.mask)] = self.mask[:channels]
+        drawn, varies = [], []
+        for ranges, chances, neutral in zip(self.ranges, self.chances, _NEUTRAL, strict=True):
+            low, high = _extend(ranges, channels, (neutral, neutral)).T
+            are_equal = len(ranges) == 1 and len(chances) <= 1
+            drawn.append(np.full(channels, random.uniform(low[0], high[0])) if are_equal else random.uniform(low, high))
+            draws = np.full(channels, random.random()) if len(chances) <= 1 else random.random(channels)
+            varies.append(draws < _extend(chances or (1.0,), channels, 1.0))
         if self.disjoint:
             varies[:2] = [each & ~varies[2] for each in varies[:2]]
-        result = []
-        for values, each, neutral in zip(parameters, varies, (1.0, 0.0, 1.0), strict=True):
-            full = np.full(channels, neutral)
-            full[: len(values)] = np.where(each[: len(values)] & on[: len(values)], values, neutral)
-            result.append(tuple(full.tolist()))
-        return _Affine(*result)
+        mask = np.array([*self.mask, *[not self.mask] * channels][:channels])
+        result = (np.where(each & mask, values, one) for values, each, one in zip(drawn, varies, _NEUTRAL, strict=True))
+        return _Affine(*(tuple(each.tolist()) for each in result))
+
+
+_NEUTRAL = (1.0, 0.0, 1.0)
+"""Gain, bias and gamma that change nothing."""
+
+
+def _extend(values: tuple, channels: int, beyond: object) -> np.ndarray:
+    """Return the values of each channel: one for all, or one per channel, then `beyond`."""
+    whole = values * channels if len(values) == 1 else values
+    return np.array([*whole, *[beyond] * channels][:channels])
 
 
 @transformation(
@@ -217,29 +210,29 @@ class RandomResizeCrop(RandomTransformation):
 
     @classmethod
     def from_values(cls, values: Values) -> RandomResizeCrop:
+        intervals = []
         for name in ("Scale", "Ratio"):
             low, high = values[f"{name}Min"], values[f"{name}Max"]
             if not 0 < low <= high:
                 what = f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0"
                 raise values.fail("E417", what, f"give 0 < {name}Min <= {name}Max", f"{name}Min")
-        ends = ((values[f"{name}Min"], values[f"{name}Max"]) for name in ("Scale", "Ratio"))
-        return cls(values["Width"], values["Height"], *ends)
+            intervals.append((low, high))
+        return cls(values["Width"], values["Height"], *intervals)
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         rows, columns = image.shape[:2]
+        left = top = 0
         for _ in range(10):
             area = rows * columns * random.uniform(*self.scale)
             ratio = np.exp(random.uniform(*np.log(self.ratio)))
             width, height = round(float(np.sqrt(area * ratio))), round(float(np.sqrt(area / ratio)))
             if 0 < width <= columns and 0 < height <= rows:
-                top, left = random.integers(0, rows - height + 1), random.integers(0, columns - width + 1)
-                return self._resized(SliceExtraction(width, height, int(left), int(top)))
-        ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
-        width, height = min(columns, round(rows * ratio)), min(rows, round(columns / ratio))
-        return self._resized(SliceExtraction(max(1, width), max(1, height)))
-
-    def _resized(self, part: SliceExtraction) -> RotatedSlice:
-        return RotatedSlice(part, 0.0, self.width, self.height)
+                top, left = int(random.integers(0, rows - height + 1)), int(random.integers(0, columns - width + 1))
+                break
+        else:
+            ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
+            width, height = max(1, min(columns, round(rows * ratio))), max(1, min(rows, round(columns / ratio)))
+        return RotatedSlice(SliceExtraction(width, height, left, top), 0.0, self.width, self.height)
 
 
 @dataclass(frozen=True)
@@ -249,21 +242,18 @@ class _JpegRoundTrip(Transformation):
     quality: int
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        from PIL import Image
+        import cv2
 
         require_bytes(image, 1, 3)
-        buffer = io.BytesIO()
-        picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image[:, :, ::-1]))
-        picture.save(buffer, "JPEG", quality=self.quality)
-        buffer.seek(0)
-        read = np.asarray(Image.open(buffer, formats=["JPEG"]))
-        return read[:, :, None] if read.ndim == 2 else read[:, :, ::-1]
+        _, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, self.quality])
+        return np.asarray(cv2.imdecode(data, cv2.IMREAD_UNCHANGED)).reshape(image.shape)
 
 
 @transformation(
     "CompressionNoise",
     Key("CompressionRange", Kind.FLOATS, (0.0, 100.0), "Range of 100 minus the JPEG quality.", minimum=0, maximum=100),
     doc="Training only: add the artifacts of JPEG compression.",
+    needs_opencv=True,
 )
 class CompressionNoise(RandomTransformation):
     """The image of bytes encoded and decoded as a JPEG of random quality."""

@@ -1,4 +1,4 @@
-"""Signal transformations: windows, Fourier and cosine transforms, magnitude and phase.
+"""Signal transformations: windows, Fourier and cosine transforms, magnitude and phase, features of sounds as with `-audio`.
 
 A signal is a row of an image; sounds are images of one row. A ReshapeTransformation splits a sound into frames, one per row.
 All sums are in float64, the result is float32.
@@ -7,10 +7,10 @@ All sums are in float64, the result is float32.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
+from n2d2py.arithmetic.audio import KEYS, AudioSource, read_audio
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_one_channel, transformation
 from n2d2py.ini import Key, Kind, Values, parameter
 
@@ -44,25 +44,11 @@ def window(name: str, size: int, parameter: float | None = None) -> np.ndarray:
     return np.kaiser(size, parameter)
 
 
-@lru_cache(maxsize=64)
 def fast_size(size: int) -> int:
-    """Return the smallest number >= size with no prime factors other than 2, 3 and 5."""
-    while True:
-        rest = size
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return size
+    """Return the smallest number >= size with no prime factors other than 2, 3 and 5: the numbers that divide a power of 30."""
+    while pow(30, 32, size):
         size += 1
-
-
-def _padded_channel(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return the only channel of an image, float64 (rows, columns), zero-padded at the bottom and right."""
-    require_one_channel(image)
-    result = np.zeros((rows, columns))
-    result[: image.shape[0], : image.shape[1]] = image[:, :, 0]
-    return result
+    return size
 
 
 @transformation(
@@ -111,6 +97,12 @@ class _Transform(Transformation):
     def map_range(self, bounds: Range) -> None:
         return None
 
+    def padded(self, image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+        """Return the only channel of an image, float64 (rows, columns), zero-padded at the bottom and right."""
+        require_one_channel(image)
+        missing = ((0, rows - image.shape[0]), (0, columns - image.shape[1]))
+        return np.pad(image[:, :, 0].astype(np.float64), missing)
+
 
 @transformation(
     "DFT",
@@ -125,36 +117,28 @@ class DFT(_Transform):
     """
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        padded = _padded_channel(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
+        padded = self.padded(image, *map(fast_size, image.shape[:2]))
         result = np.fft.fft2(padded) if self.two_dimensional else np.fft.fft(padded, axis=1)
         return np.stack([result.real, result.imag], axis=2).astype(np.float32)
 
 
 @transformation(
-    "DCT", doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c."
+    "DCT",
+    doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c.",
+    needs_opencv=True,
 )
 class DCT(_Transform):
-    """The orthonormal discrete cosine transform (type II), with OpenCV's sizes.
+    """The orthonormal discrete cosine transform (type II).
 
     The image is zero-padded, right and below, to even sizes with the factors 2, 3 and 5.
     """
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
-        result = _padded_channel(image, rows, columns) @ _cosine_matrix(columns).T
-        if self.two_dimensional:
-            result = _cosine_matrix(rows) @ result
-        return result[:, :, None].astype(np.float32)
+        import cv2
 
-
-@lru_cache(maxsize=16)
-def _cosine_matrix(size: int) -> np.ndarray:
-    """Return the matrix of the orthonormal cosine transform: row k is frequency k."""
-    index = np.arange(size)
-    matrix = np.cos(np.pi * (2 * index[None, :] + 1) * index[:, None] / (2 * size))
-    matrix *= np.sqrt(2 / size)
-    matrix[0] = np.sqrt(1 / size)
-    return matrix
+        padded = self.padded(image, *(2 * fast_size((size + 1) // 2) for size in image.shape[:2]))
+        result = cv2.dct(padded, flags=0 if self.two_dimensional else cv2.DCT_ROWS)
+        return result.astype(np.float32).reshape(*padded.shape, 1)
 
 
 @transformation(
@@ -176,6 +160,42 @@ class MagnitudePhase(Transformation):
         if self.log_scale:
             magnitude = np.log1p(magnitude)
         return np.stack([magnitude, np.arctan2(imaginary, real)], axis=2).astype(np.float32)
+
+    def map_range(self, bounds: Range) -> None:
+        return None
+
+
+_NAMES = {"".join(word.capitalize() for word in key.split("_")): key for key in KEYS}
+"""Keys of -audio by their names in the section."""
+
+
+@transformation(
+    "AudioFeatures",
+    Key("Features", Kind.STRING, doc="Kind of the features: log_mel, mfcc or pcen; or a text of `-audio` with its keys."),
+    Key("Frames", Kind.UINT, doc="Number of frames, the height of the result. A sound is cut, or silence follows.", minimum=1),
+    *(Key(name, Kind.STRING, None, f"`{key}` of `-audio`.") for name, key in _NAMES.items()),
+    doc="Convert a mono 16-bit sound to frames of features, in integers. If it is the only transformation, C++ exports contain "
+    "the conversion. Sounds must have the rate of the features.",
+)
+class AudioFeatures(Transformation):
+    """Feature frames in the rows of an image of one channel."""
+
+    source: AudioSource
+    frames: int
+
+    @classmethod
+    def from_values(cls, values: Values) -> AudioFeatures:
+        kind, _, text = values["Features"].partition(":")
+        settings = ",".join(
+            [text] * bool(text) + [f"{_NAMES[name]}={values[name]}" for name in _NAMES if values.is_given(name)]
+        )
+        return cls(read_audio(f"{kind}:{settings}" if settings else kind, values.where("Features")), values["Frames"])
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        if image.shape[0] != 1 or image.shape[2] != 1 or image.dtype.kind != "f":
+            raise Inapplicable("the stimulus is not a mono sound", "give WAV files of one channel")
+        samples = np.clip(np.rint(image[0, :, 0] * np.float32(32768)), -32768, 32767).astype(np.int16)
+        return self.source.real(self.source.convert(samples, self.frames))[:, :, None]
 
     def map_range(self, bounds: Range) -> None:
         return None

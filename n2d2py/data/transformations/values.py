@@ -1,12 +1,21 @@
-"""Transformations of values: affine maps, normalization, clipping, thresholds."""
+"""Transformations of values: affine maps, also by matrices, normalization, clipping, thresholds, equalization. Filters of labels."""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import ClassVar
+
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, transformation
-from n2d2py.data.transformations.borders import saturate_cast
-from n2d2py.ini import Kind, Values, parameter
+from n2d2py.data.decode import read_stimulus
+from n2d2py.data.text import read_bytes
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, saturate_cast, transformation
+from n2d2py.data.transformations.color import convert
+from n2d2py.errors import InternalError, N2D2Error, suggest
+from n2d2py.ini import Kind, Values, parameter, resolve_path
 
 OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
@@ -134,16 +143,22 @@ class Threshold(Transformation):
     """
 
     threshold: float = parameter("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high.")
-    otsu: bool = parameter("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method.")
+    otsu: bool = parameter("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method. Requires OpenCV.")
     operation: str = parameter("Operation", Kind.ENUM, "Binary", "Result for high and low values.", choices=_THRESHOLDS)
     maximum: float = parameter("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values.")
+
+    @property
+    def needs_opencv(self) -> bool:
+        return self.otsu
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         threshold, maximum = self.threshold, self.maximum
         if self.otsu:
             if image.dtype != np.uint8 or image.shape[2] != 1:
                 raise Inapplicable("Otsu's method is defined on 8-bit images of one channel", "convert the image before")
-            threshold = otsu_threshold(image)
+            import cv2
+
+            threshold, _ = cv2.threshold(image, 0, 255, cv2.THRESH_OTSU)
         if image.dtype.kind != "f":
             limits = np.iinfo(image.dtype)
             threshold, maximum = float(np.floor(threshold)), float(saturate_cast(np.array(maximum), image.dtype))
@@ -169,13 +184,194 @@ class Threshold(Transformation):
         return min(0.0, bounds[0]), max(0.0, bounds[1])
 
 
-def otsu_threshold(image: np.ndarray) -> float:
-    """Return the (first) byte t that maximizes the variance between the classes x <= t and x > t."""
-    counts = np.bincount(image.reshape(-1), minlength=256) / image.size
-    below = np.cumsum(counts)
-    moment = np.cumsum(counts * np.arange(256))
-    above = 1 - below
-    valid = (below > _TINY) & (above > _TINY)
-    divisor = np.where(valid, below * above, 1.0)
-    between = np.where(valid, (moment[-1] * below - moment) ** 2 / divisor, 0.0)
-    return float(np.argmax(between))
+@transformation("Equalize", doc="Equalize the histogram of 8-bit images.", needs_opencv=True)
+class Equalize(Transformation):
+    """Histogram equalization of a gray image, or of the lightness (CIELab) of a colour image."""
+
+    method: str = parameter(
+        "Method", Kind.ENUM, "Standard", "Standard: the whole image. CLAHE: adaptively.", choices=("Standard", "CLAHE")
+    )
+    clip: float = parameter("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0)
+    grid: int = parameter("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024)
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        require_bytes(image, 1, 3, 4)
+        if image.shape[2] == 1:
+            return self._equalize(image[:, :, 0])[:, :, None]
+        lab = convert(image, "BGR2Lab")
+        lab[:, :, 0] = self._equalize(lab[:, :, 0])
+        return convert(lab, "Lab2BGR")
+
+    def _equalize(self, plane: np.ndarray) -> np.ndarray:
+        import cv2
+
+        plane = np.ascontiguousarray(plane)
+        if self.method == "Standard":
+            return cv2.equalizeHist(plane)
+        if min(plane.shape) < self.grid:
+            what = f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}"
+            raise Inapplicable(what, "give a smaller CLAHE_GridSize")
+        return cv2.createCLAHE(self.clip, (self.grid, self.grid)).apply(plane)
+
+    def map_range(self, bounds: Range) -> Range:
+        return 0.0, 255.0
+
+
+@transformation("Affine", doc="Apply one or two operations with a matrix of the same size to each value.")
+class AffineTransformation(Transformation):
+    """(x first_operator first) second_operator second, element-wise with two matrices.
+
+    Real if the image or a matrix is; integers of one type are saturated, quotients rounded, and quotients by 0 are 0.
+    """
+
+    first_operator: str = parameter("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS))
+    first: str = parameter(
+        "FirstValue",
+        Kind.PATH,
+        doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
+        "`[sp.StimuliData-x]_MeanData`.",
+    )
+    second_operator: str = parameter("SecondOperator", Kind.ENUM, "Plus", "Second operation.", choices=tuple(OPERATORS))
+    second: str = parameter(
+        "SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."
+    )
+    values: Values | None = field(default=None, repr=False, compare=False)
+    matrices: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
+
+    @classmethod
+    def from_values(cls, values: Values) -> AffineTransformation:
+        return replace(cls.of_keys(values), values=values)
+
+    def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> AffineTransformation:
+        found = []
+        for key, text in (("FirstValue", self.first), ("SecondValue", self.second)):
+            if text in matrices:
+                found.append(matrices[text])
+            elif text or key == "FirstValue":
+                if self.values is None:
+                    raise InternalError(f"{key}={text} is neither a known matrix nor of a section")
+                path = resolve_path(text, self.values.section.document.folder)
+                if path is None:
+                    remedy = "give the path of a matrix, absolute or relative to the INI file"
+                    raise self.values.fail("E401", f"{key}={text} does not exist", remedy, key)
+                found.append(read_matrix(path))
+        return replace(self, matrices=tuple(found))
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        for operator, matrix in zip((self.first_operator, self.second_operator), self.matrices, strict=False):  # one or two
+            image = self._operate(image, operator, matrix)
+        return image
+
+    def _operate(self, image: np.ndarray, operator: str, matrix: np.ndarray) -> np.ndarray:
+        if matrix.shape != image.shape:
+            sizes = ["x".join(map(str, (one.shape[1], one.shape[0], one.shape[2]))) for one in (matrix, image)]
+            remedy = "put a RescaleTransformation before, or give another matrix"
+            raise Inapplicable(f"the matrix is {sizes[0]}, the image {sizes[1]}", remedy)
+        if "f" in (image.dtype.kind, matrix.dtype.kind):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return OPERATORS[operator](image.astype(np.float64), matrix).astype(np.float32)
+        if image.dtype != matrix.dtype:
+            remedy = "give a matrix of the type of the image, or a real one"
+            raise Inapplicable(f"the matrix is {matrix.dtype}, the image {image.dtype}", remedy)
+        if operator == "Divides":
+            wide = np.divide(image, matrix, where=matrix != 0, dtype=np.float64, out=np.zeros(image.shape))
+        else:
+            wide = OPERATORS[operator](image.astype(np.float64), matrix.astype(np.float64))
+        return saturate_cast(wide, image.dtype)
+
+    def map_range(self, bounds: Range) -> Range | None:
+        return None
+
+    def __str__(self) -> str:
+        second = f", {self.second_operator} {self.second}" if self.second else ""
+        return f"Affine({self.first_operator} {self.first}{second})"
+
+
+_DEPTHS = ("u1", "i1", "<u2", "<i2", "<i4", "<f4", "<f8")
+_HEADER = struct.Struct("<iii")
+
+
+def read_matrix(path: Path) -> np.ndarray:
+    """Return the matrix (H, W, C) of a file: N2D2's binary form of OpenCV matrices (utils/BinaryCvMat), an image or .npy.
+
+    The binary form has three little-endian 32-bit integers, the rows, the columns and OpenCV's type (depth + 8 (channels - 1)),
+    then the values in row-major order, channels last.
+
+    Raises: E401 unreadable, E402 or E403 damaged, E406 an unknown extension.
+    """
+    if path.suffix != ".bin":
+        return read_stimulus(path)
+    data = read_bytes(path)
+    if len(data) >= _HEADER.size:
+        rows, columns, kind = _HEADER.unpack_from(data)
+        depth, channels = kind & 7, (kind >> 3) + 1
+        if rows > 0 and columns > 0 and 0 < channels <= 512 and depth < len(_DEPTHS):
+            dtype = np.dtype(_DEPTHS[depth])
+            if len(data) - _HEADER.size == rows * columns * channels * dtype.itemsize:
+                values = np.frombuffer(data, dtype, offset=_HEADER.size)
+                return values.reshape(rows, columns, channels).astype(dtype.newbyteorder("="))
+    what = f"{path} is not a matrix in the format of N2D2"
+    raise N2D2Error("E402", what, remedy="write it again, or give an image or a .npy file")
+
+
+def write_matrix(path: Path, matrix: np.ndarray) -> None:
+    """Write a matrix (H, W, C) of an OpenCV type. Raises InternalError for another type."""
+    kinds = {np.dtype(text): depth for depth, text in enumerate(_DEPTHS)}
+    little = matrix.dtype.newbyteorder("<")
+    if little not in kinds:
+        raise InternalError(f"a matrix of {matrix.dtype}")
+    kind = kinds[little] + 8 * (matrix.shape[2] - 1)
+    path.write_bytes(_HEADER.pack(*matrix.shape[:2], kind) + matrix.astype(little).tobytes())
+
+
+_NONE = -1
+
+
+def label_id(label: str, names: tuple[str, ...]) -> int:
+    """Return the id of a label, whose leading slash may be omitted. Raises Inapplicable if the database does not have it."""
+    for candidate in (label, f"/{label}"):
+        if candidate in names:
+            return names.index(candidate)
+    raise Inapplicable(f"label '{label}' is not in the database", suggest(label, names, "correct Labels"))
+
+
+@transformation("LabelFilter", doc="Exclude labels from the score, or merge them.")
+class LabelFilter(Transformation):
+    """Default label for stimuli with the labels (Remove), or with all others (Keep); with Merge, the first of the labels.
+
+    Images are unchanged.
+    """
+
+    labels: tuple[str, ...] = parameter("Labels", Kind.STRINGS, doc="Names of database labels.")
+    filter: str = parameter("Filter", Kind.ENUM, "Remove", "Operation on these labels.", choices=("Keep", "Remove", "Merge"))
+    default: int = parameter(
+        "DefaultLabel",
+        Kind.INT,
+        -2,
+        "Label id of removed labels. -1, -2: unlabelled, which is not scored.",
+        lambda value: max(value, _NONE),
+        minimum=-2,
+    )
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        return image
+
+    def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        ids = [label_id(label, names) for label in self.labels]
+        if self.default >= len(names):
+            what = f"DefaultLabel={self.default}, the database has {len(names)} labels"
+            raise Inapplicable(what, "give the id of a label, or -1")
+        matches = np.isin(labels, ids)
+        if self.filter == "Merge":
+            return np.where(matches, ids[0] if ids else _NONE, labels)
+        return np.where(matches == (self.filter == "Remove"), self.default, labels)
+
+
+@transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")
+class ExpandLabel(Transformation):
+    """The label of the stimulus for every pixel; images and pixel-wise labels are unchanged."""
+
+    expands_labels: ClassVar[bool] = True
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        return image

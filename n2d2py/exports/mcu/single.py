@@ -1,6 +1,7 @@
 """A whole export as one header: interface, kernels, constants and network, for any project.
 
-A file is put in the place of the line that includes it, and once for each condition under which it is needed; its guard stays.
+A file is put in the place of the line that includes it, and once for each condition under which it is needed; its guard stays, and takes
+the place of `#pragma once`.
 What no compiler of a microcontroller reads, such as kernels on panels of weights, is left out.
 """
 
@@ -16,6 +17,7 @@ _QUOTED = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 _SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(.*)")
 _GUARD = re.compile(r"#ifndef (\w+_HPP|\w+_H)\n#define \1\b")
+_ONCE = "#pragma once"
 _BIND = re.compile(r"defined\(N2D2_BIND_(\w+)\)$")
 _MARK = re.compile(r"#define N2D2_BIND_(\w+)$")
 _MACRO = re.compile(r"^\s*#\s*define\s+(N2D2_\w+)", re.MULTILINE)
@@ -61,6 +63,9 @@ class _Inliner:
         if any(conditions <= {*self._under, ""} for conditions in self._seen.get(path, ())):
             return
         text = path.read_text(encoding="utf-8")
+        if _ONCE in text:
+            macro = "N2D2_" + re.sub(r"\W", "_", "_".join(path.parts[-2:])).upper()
+            text = text.replace(_ONCE, f"#ifndef {macro}\n#define {macro}") + "#endif\n"
         guard = _GUARD.search(text)
         if guard:  # bindings.hpp and what it includes have none: they are put in each time
             self._seen.setdefault(path, []).append(set(self._under))

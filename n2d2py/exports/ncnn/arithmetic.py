@@ -3,7 +3,8 @@
 =====================  ==============================================================================================
 convolution            v = fma(float32(sum), 1 / (i w), bias), then the activation; i, w: the scales of input and weights that
                        the file has, float32, 1 / those of the tool; the bias in float32
-fully connected        the same, rounded after the product too
+depthwise convolution  the same with AVX-512; on processors without it, rounded after the product too
+fully connected        rounded after the product too
 requantization         v times the scale of the result that the file has, rounded, a half away from zero
 what such layers read  the same of the values read
 =====================  ==============================================================================================

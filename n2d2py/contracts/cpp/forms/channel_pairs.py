@@ -1,4 +1,4 @@
-"""The Winograd form of a convolution for Cortex-M4, M7 and M33: `kernels/n2d2/mcu/tiles.hpp`.
+"""The Winograd form of a convolution for Cortex-M4, M7 and M33: `kernels/n2d2/mcu/tile_convolution.hpp`.
 
 Weights are transformed to 16 bits, 3.6 times as many bytes: it is for exports that trade flash for speed.
 """
@@ -25,7 +25,7 @@ _SIGNS = np.array([1, 1, 1, -1])
 
 
 def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and `words` (1 or 2, O), as `tiles.hpp` describes it."""
+    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and `words` (1 or 2, O), as `tile_convolution.hpp` describes it."""
     channels, blocks = weights.shape[-1], -(-len(weights) // _OUTPUTS)
     filled = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, 3, 3, channels)
     constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _OUTPUTS)

@@ -163,7 +163,7 @@ class Lanes(CoreForm):
 
 
 def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
+    """int8 bytes of the stream of depthwise weights (C, taps), as `pair_depthwise.hpp` describes it; C is a multiple of 4."""
     blocks, taps = len(weights) // 4, weights.shape[1]
     rows = zero_padded(weights.astype(np.int64), len(weights), round_up(taps, 2)).reshape(len(weights), -1, 2)
     words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16

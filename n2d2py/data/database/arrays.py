@@ -1,14 +1,24 @@
-"""Numpy_Database: the arrays x and y of an .npz file."""
+"""Numpy_Database: the arrays x and y of an .npz file. Random_Database: random bytes, which let a pipeline run without data."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.arrays import check_type
-from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, one_list, register
+from n2d2py import log
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    ArrayItems,
+    Context,
+    Database,
+    data_path,
+    partition,
+    read_partition,
+    register,
+)
+from n2d2py.data.decode import check_type
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -34,8 +44,7 @@ def read_arrays(data: InputData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...
     another usual key (targets, labels of numbers), with ids (N, H, W) if pixel-wise; `labels` in addition to these has the
     label names.
 
-    Raises:
-        N2D2Error: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
+    Raises: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
     """
     path, arrays = data.path, data.read()
     others = [key for key in arrays if key not in TARGETS]
@@ -86,10 +95,6 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     return ids
 
 
-def _label_map(maps: np.ndarray, index: int) -> np.ndarray:
-    return np.asarray(maps[index], np.int64)
-
-
 @register(
     "Numpy_Database",
     Key(
@@ -103,11 +108,60 @@ def _label_map(maps: np.ndarray, index: int) -> np.ndarray:
     doc="Extension of n2d2py: stimuli in an array. Color images have the channel order blue, green, red. Integers are "
     "divided by 255 unless a transformation converts them to float. By default, all stimuli are the test set.",
 )
-def _load(values: Values, context: Context) -> Database:
-    path = data_path(values, context, folder=False)
+def _numpy(values: Values, context: Context) -> Database:
+    path = data_path(values, folder=False)
     x, labels, names = read_arrays(InputData(path))
     check_axes(x, path)
     maps = None
     if labels.ndim > 1:
-        maps, labels = partial(_label_map, labels), np.full(len(x), -1)
-    return one_list(values, context, ArrayItems(path.name, x), labels, names, maps, str(path))
+        pixels, labels = labels, np.full(len(x), -1)
+        maps = pixels.__getitem__
+    sets = partition(labels, read_partition(values), context.seed, str(path))
+    return Database(ArrayItems(path.name, x), labels, names, sets, maps)
+
+
+def random_bytes(shape: tuple[int, ...], seed: int, index: int) -> np.ndarray:
+    """Return uniform bytes that depend on the seed and the index only."""
+    return np.random.RandomState([seed % 2**32, index]).randint(0, 256, shape).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class RandomItems:
+    """`count` random images (H, W, C), generated when read."""
+
+    count: int
+    shape: tuple[int, int, int]
+    seed: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def name(self, index: int) -> str:
+        return f"random[{index}]"
+
+    def read(self, index: int) -> np.ndarray:
+        return random_bytes(self.shape, self.seed, index)
+
+
+@register(
+    "Random_Database",
+    Key("Size", Kind.UINTS, (), "Size X Y C of the images. Default: the size of the network input.", minimum=1),
+    Key("NbStimuli", Kind.UINT, 100, "Number of stimuli.", minimum=1, maximum=10_000_000),
+    Key("NbLabels", Kind.UINT, 10, "Number of labels, assigned in turn.", minimum=1),
+    *PARTITION_KEYS,
+    doc="Extension of n2d2py: random bytes, generated from -seed. Use them to try an export, as scores are meaningless. "
+    "By default, all stimuli are the test set.",
+)
+def _random(values: Values, context: Context) -> Database:
+    size, count = values["Size"], values["NbStimuli"]
+    if len(size) not in (0, 3):
+        raise values.fail("E417", f"Size has {len(size)} numbers", "give X Y C", "Size")
+    channels, height, width = (
+        (size[2], size[1], size[0]) if size else context.shape if len(context.shape) == 3 else (1, 1, context.shape[0])
+    )
+    what = "the stimuli are random, so scores and calibration are meaningless"
+    log.warning("W402", what, where=values.section.location, remedy="use real data for a real export")
+    items = RandomItems(count, (height, width, channels), context.seed)
+    names = tuple(map(str, range(values["NbLabels"])))
+    labels = np.arange(count) % len(names)
+    return Database(items, labels, names, partition(labels, read_partition(values), context.seed, values.section.location))
