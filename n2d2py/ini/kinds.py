@@ -69,10 +69,7 @@ def say_nothing(what: str, remedy: str) -> None:
 
 
 class Unreadable(ValueError):
-    """Reason why a text is not a value of its kind, as a clause, and the remedy.
-
-    `code`: E109 for a text of another type, E122 for a value that is not allowed.
-    """
+    """Reason why a text is no value of its kind, as a clause, and the remedy; `code` is E109, or E122 if it is not allowed."""
 
     def __init__(self, what: str, remedy: str, code: str = "E109"):
         super().__init__(what)

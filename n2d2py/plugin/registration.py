@@ -39,10 +39,7 @@ _KINDS = {
 
 
 def operator(cls: T) -> T:
-    """Declare an Operator; make it a frozen dataclass.
-
-    Raises E022 for what is missing, and Duplicate when another operator has one of its names.
-    """
+    """Declare an Operator; make it a frozen dataclass. Raises E022 for what is missing, Duplicate for a name in use."""
     result = _declared(cls, Operator)
     header = plugin_header(place_of(result).file, result.header)
     register(result)
