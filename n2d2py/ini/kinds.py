@@ -69,7 +69,7 @@ def say_nothing(what: str, remedy: str) -> None:
 
 
 class Unreadable(ValueError):
-    """Reason why a text is no value of its kind, as a clause, and the remedy; `code` is E109, or E122 if it is not allowed."""
+    """Reason why a text is not a value of its kind, as a clause, and the remedy; `code` is E109, or E122 if not allowed."""
 
     def __init__(self, what: str, remedy: str, code: str = "E109"):
         super().__init__(what)
