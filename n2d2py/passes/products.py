@@ -19,8 +19,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.matmul.op import view_positions
+from n2d2py.operators.arrays.matmul import ArrayMatMul, view_positions
 from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.linear import cast_like

@@ -11,7 +11,7 @@ from n2d2py.exports.model_file import NoForm
 from n2d2py.exports.tflite.file import PROBABILITIES, Grid
 from n2d2py.exports.tflite.writer import LOWERINGS, Layers, channels_last
 from n2d2py.graph import QuantNode, Shifted, elements
-from n2d2py.operators.arrays.matmul.op import View, view_positions
+from n2d2py.operators.arrays.matmul import View, view_positions
 
 _MOST_AXES = 4
 """Largest rank that every operator with broadcasting supports."""

@@ -15,8 +15,7 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.arrays.map import scale_and_shift
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.matmul.op import view_positions
+from n2d2py.operators.arrays.matmul import ArrayMatMul, view_positions
 from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.linear import MOVES, WeightedReaders, weighted_readers
 
