@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, Shape
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
@@ -35,17 +35,15 @@ def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(node.op, Affine):
         return node.params["weights"].astype(np.float64), node.params["bias"].astype(np.float64)
     assert isinstance(node.op, BatchNorm)
-    p = {role: array.astype(np.float64) for role, array in node.params.items()}
-    variance = p["variance"]
+    variance = node.params["variance"].astype(np.float64)
     tiny = variance + node.op.epsilon < _TINY
     if tiny.any():
         variance = np.where(tiny, variance[~tiny].mean() if not tiny.all() else 1.0, variance)
-    gain = p["scale"] / np.sqrt(variance + node.op.epsilon)
-    return gain, p["bias"] - p["mean"] * gain
+    return node.op.factors({**node.params, "variance": variance})
 
 
-def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
-    """Merge g * y + s into the Conv, Deconv or Fc before it: W' = g W, b' = g b + s, per output."""
+def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) -> None:
+    """Merge g * y + s into the Conv, Deconv or Fc before it: W' = g W, b' = g b + s, per output; no shift is 0."""
     weights, bias = node.params["weights"], node.params["bias"]
     if "weight_scales" in node.params:
         gain = np.where(np.abs(gain) < _LEAST_GAIN, 0.0, gain)
@@ -53,9 +51,9 @@ def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
     node.params = {
         **node.params,
         "weights": cast_like(weights.astype(np.float64) * per_output, weights),
-        "bias": cast_like(bias.astype(np.float64) * gain + shift, bias),
+        "bias": cast_like(bias.astype(np.float64) * gain + (0.0 if shift is None else shift), bias),
     }
-    node.unbiased = False
+    node.unbiased = node.unbiased and shift is None
     if "weight_scales" in node.params:
         scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
         node.params["weight_scales"] = cast_like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
@@ -85,6 +83,11 @@ def scale_inputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) 
     node.unbiased = node.unbiased and not added.any()
 
 
+def axis_numbers(shape: Shape, axis: int = 1) -> np.ndarray:
+    """Return, for each element of a tensor of `shape`, its index along an axis, in the shape (1, ...)."""
+    return np.broadcast_to(np.arange(shape[axis]).reshape(-1, *(1,) * (len(shape) - 1 - axis)), (1, *shape[1:]))
+
+
 WeightedReaders = list[tuple[Node, np.ndarray]]
 """Layers with weights, each with the gain index of every input channel: (C), Fc inputs, or (size) of a recurrent layer."""
 
@@ -109,11 +112,8 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
                 return further
             result += further
             continue
-        if (
-            not isinstance(reader.op, (Conv, Fc, ArrayRecurrent))
-            or reader.inputs.count(tensor) != 1
-            or reader.inputs[0] != tensor
-        ):
+        reads_once = reader.inputs.count(tensor) == 1 and reader.inputs[0] == tensor
+        if not (reads_once and isinstance(reader.op, (Conv, Fc, ArrayRecurrent))):
             return f"it feeds {reader.name} of type {reader.op.kind}"
         if "weight_scales" in reader.params:
             return f"the weights of {reader.name} are integers, which a gain of its inputs would change"
