@@ -27,13 +27,14 @@ from n2d2py.graph.inputs import (
     InputSource,
     PixelMap,
     each_call,
+    each_sample,
     named_inputs,
+    split_inputs,
     stimulus_shape,
     with_states,
 )
-from n2d2py.graph.node import INT8, ONCE, TWICE, TWICE_UINT8, UINT8, Node
-from n2d2py.graph.port import FilePort, TensorInfo, plain_port
-from n2d2py.graph.precision import Precision, TargetForm
+from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, TWICE_UINT8, UINT8, Node, Precision, TargetForm
+from n2d2py.graph.port import Ends, FilePort, TensorInfo, plain_port
 from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor, ResidualAdd, StripPiece, nodes_for, outputs_from, requantized
 from n2d2py.graph.shapes import (
     MAX_ELEMENTS,

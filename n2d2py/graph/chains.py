@@ -1,4 +1,4 @@
-"""Declaration of the replacement of a chain of layers by one layer; a pass runs it (`passes/chain.py`).
+"""Declaration of the replacement of a chain of layers by one layer; a pass runs it (`passes/fuse.py`).
 
 @chain("fuse-double", "sums of a tensor with itself", ("Identity", "ElemWise"), integer=True)
 def _becomes(first: Node, second: Node) -> Op | str:
@@ -19,10 +19,9 @@ Becomes = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of layers of `kinds`, first to last, that one layer can replace.
+    """A chain of layers of `kinds`, first to last, that one layer can replace; `name` and `summary` are those of the pass.
 
     Attributes:
-        name, summary: of the pass, for reports.
         integer: True for integer exports only, False for float exports only.
         last: runs after the built-in rewrites, whose results it may need, instead of before them.
     """
@@ -42,11 +41,7 @@ CHAINS: Registry[Chain] = Registry("the chain", "n2d2py.operators.catalog")
 def chain(
     name: str, summary: str, kinds: Sequence[str], *, integer: bool | None = None, last: bool = False
 ) -> Callable[[Becomes], Becomes]:
-    """Register the decorated function for chains of these kinds; other arguments as in `Chain`.
-
-    Raises:
-        InternalError: if another chain has the name.
-    """
+    """Register the decorated function for chains of these kinds, as in `Chain`. Raises InternalError if the name is in use."""
 
     def declare(becomes: Becomes) -> Becomes:
         CHAINS.add(name, Chain(name, summary, tuple(kinds), becomes, integer, last))

@@ -22,11 +22,9 @@ def layer_params(node: Node) -> int:
 
 
 def describe(graph: Graph) -> dict[str, Any]:
-    """Return {"name", "inputs", "outputs", "layers": [...], "macs", "params"} with dimensions in the order X Y C.
-
-    The input of a layer with several inputs has the sum of their channels, as in N2D2. A helper node is not listed: its
-    consumer shows the helper's inputs.
-    """
+    """Return {"name", "inputs", "outputs", "layers": [...], "macs", "params"} with dimensions in the order X Y C. As in N2D2,
+    the input of a layer with several has the sum of their channels. Helper nodes are not listed: their consumers show their
+    inputs."""
     maker = {name: node.name for node in graph.nodes for name in node.outputs}
     helpers = {node.outputs[0]: node for node in graph.nodes if node.helper}
     layers = []
@@ -57,7 +55,6 @@ def describe(graph: Graph) -> dict[str, Any]:
 
 
 def _declared_inputs(node: Node, helpers: dict[str, Node]) -> list[str]:
-    """Return the inputs of a node, with a helper node's inputs instead of its output."""
     return [
         name
         for name_of_input in node.inputs

@@ -160,10 +160,8 @@ _FORMS: dict[frozenset[str], type[Form]] = {frozenset(each.name for each in fiel
 
 
 def form_of(constants: dict[str, np.ndarray], integer: bool, rescaled: bool) -> Form:
-    """Return the form with these constants by role, as a file stores them.
-
-    `integer`: the layer has a clamp or a rescale; `rescaled`: it has a rescale.
-    """
+    """Return the form with these constants by role, as a file stores them. `integer`: the layer has a clamp or a rescale;
+    `rescaled`: it has a rescale."""
     if not integer:
         return Real(constants)
     if not constants:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error
-from n2d2py.graph.ends import Ends
-from n2d2py.graph.node import Node
-from n2d2py.graph.port import FilePort
-from n2d2py.graph.precision import Precision
+from n2d2py.graph.node import Node, Precision
+from n2d2py.graph.port import Ends, FilePort
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
@@ -24,13 +22,8 @@ Predicate = Callable[[Node], bool]
 
 
 class Links:
-    """Index of the producer and consumers of every tensor. It follows the rewrites of the graph.
-
-    Attributes:
-        writer: the producer of each tensor.
-        readers: the consumers of each tensor in the order of the network, each once.
-        members: ids of the nodes.
-    """
+    """Index of the producer of each tensor (`writer`) and of its consumers (`readers`, in the order of the network, each once).
+    It follows the rewrites of the graph. `members` are the ids of the nodes."""
 
     def __init__(self, nodes: Iterable[Node]):
         self.writer: dict[str, Node] = {}
@@ -93,11 +86,8 @@ class Tensor:
 
 
 def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, np.ndarray], bool]:
-    """Return the parameters with a zero bias if it is None, and whether it was None (`Node.unbiased`).
-
-    Raises:
-        InternalError: if another parameter is None.
-    """
+    """Return the parameters with zeros for a bias of None, and whether it was (`Node.unbiased`). Raises InternalError for
+    others."""
     arrays = {role: array for role, array in params.items() if array is not None}
     missing = [role for role in params if role not in arrays]
     if any(role != "bias" for role in missing):
@@ -106,13 +96,9 @@ def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, 
 
 
 class Graph(Ends):
-    """A network of float operators. Node order is topological; every tensor has one producer.
+    """A network of float operators. `nodes` are in execution order; every tensor has one producer.
 
     Attributes:
-        name: network name.
-        tensors: every tensor by name.
-        nodes: in execution order.
-        inputs, outputs: tensor names.
         aliases: name of a removed tensor or layer -> tensor that now holds its result.
         precisions: requested precision by layer name; it survives the merging of layers.
         states: number of last inputs that are states: the last outputs of the previous call, in the same order; 0 at first.
@@ -139,7 +125,6 @@ class Graph(Ends):
 
     # ---- the index ------------------------------------------------------------------------
     def _state(self) -> tuple[list[Node], int, int]:
-        """Return a key that changes when nodes are added, removed or reconnected."""
         return self.nodes, len(self.nodes), Node.edits
 
     @property
@@ -158,23 +143,16 @@ class Graph(Ends):
 
     # ---- building -------------------------------------------------------------------------
     def add_input(self, name: str, shape: Shape, kind: str = "") -> str:
-        """Declare a network input; return its name.
-
-        Raises:
-            N2D2Error: E240 if its size is 0 or too large.
-        """
+        """Declare a network input; return its name. Raises N2D2Error (E240 if its size is 0 or too large)."""
         check_size(f"the input '{name}'", shape, None)
         self.tensors[name] = Tensor(name, tuple(shape), kind)
         self.inputs.append(name)
         return name
 
     def add(self, node: Node, at: int | None = None) -> Node:
-        """Append a node, or insert it at index `at`, and compute the shapes of its outputs.
-
-        Raises:
-            N2D2Error: if the operator cannot take these shapes; E240 if its result would be empty or huge.
-            InternalError: if an input is unknown or an output has another producer.
-        """
+        """Append a node, or insert it at index `at`, and compute the shapes of its outputs. Raises N2D2Error if the operator
+        cannot take these shapes; E240 if its result would be empty or huge. Raises InternalError if an input is unknown or an
+        output has another producer."""
         for name in node.inputs:
             if name not in self.tensors:
                 raise InternalError(f"{node.name} reads the unknown tensor {name}")
@@ -197,12 +175,29 @@ class Graph(Ends):
         self._known = self._state()
         return node
 
-    def add_helper(
-        self, op: Op, source: str, name: str, at: int, where: Location | None, params: dict[str, np.ndarray] | None = None
-    ) -> str:
-        """Insert a helper node with one input at index `at`; return its output, `name` or a fresh name like it."""
+    def add_before(self, node: Node, op: Op, source: str, name: str, params: dict[str, np.ndarray] | None = None) -> str:
+        """Insert a helper layer with one input directly before `node`; return its output, `name` or a fresh name like it."""
         name = self.fresh_name(name)
-        return self.add(Node(name, op, [source], [name], params or {}, location=where, helper=True), at).output
+        layer = Node(name, op, [source], [name], params or {}, location=node.location, helper=True)
+        return self.add(layer, self.nodes.index(node)).output
+
+    def view_output(self, node: Node, inner: str, dims: tuple[int, ...], view: Op) -> Node:
+        """Let `node` write a fresh tensor like `inner` of `dims`, and add after it, and return, the helper layer `view` that turns
+        this tensor into the former output."""
+        output, inner = node.output, self.fresh_name(inner)
+        self.tensors[inner] = Tensor(inner, (1, *dims))
+        node.outputs = [inner]
+        layer = Node(self.fresh_name(f"{output}_view"), view, [inner], [output], location=node.location, helper=True)
+        self.nodes.insert(self.nodes.index(node) + 1, layer)
+        return layer
+
+    def add_after(self, node: Node, op: Op, inner: str, name: str) -> Node:
+        """Insert a layer that takes over the output of `node`, whose result gets a fresh name like `inner`; return the layer."""
+        result, inner = node.output, self.fresh_name(inner)
+        self.tensors[inner] = replace(self.tensors.pop(result), name=inner)
+        node.outputs = [inner]
+        layer = Node(self.fresh_name(name), op, [inner], [result], location=node.location)
+        return self.add(layer, self.nodes.index(node) + 1)
 
     # ---- asking ---------------------------------------------------------------------------
     def kind(self, tensor: str) -> str:
@@ -214,11 +209,7 @@ class Graph(Ends):
         return self._links.writer.get(tensor)
 
     def required_producer(self, tensor: str) -> Node:
-        """Return the node that writes `tensor`.
-
-        Raises:
-            InternalError: for an input.
-        """
+        """Return the node that writes `tensor`. Raises InternalError for an input."""
         node = self.producer(tensor)
         if node is None:
             raise InternalError(f"no layer writes {tensor}")
@@ -227,6 +218,14 @@ class Graph(Ends):
     def consumers(self, tensor: str) -> list[Node]:
         """Return the nodes that read `tensor`, in order, each once."""
         return list(self._links.readers.get(tensor, ()))
+
+    def producers(self, node: Node) -> list[Node]:
+        """Return the nodes that write the inputs of `node`, one for each input that is not a network input."""
+        return [producer for name in node.inputs if (producer := self.producer(name)) is not None]
+
+    def followers(self, node: Node) -> list[Node]:
+        """Return the nodes that read the outputs of `node`."""
+        return [reader for name in node.outputs for reader in self.consumers(name)]
 
     def __contains__(self, node: object) -> bool:
         """True if a node is part of the network."""
@@ -255,11 +254,7 @@ class Graph(Ends):
         return moved and (bool(readers) or tensor in self.outputs)
 
     def node(self, name: str) -> Node:
-        """Return the node called `name`.
-
-        Raises:
-            KeyError: if there is none.
-        """
+        """Return the node called `name`. Raises KeyError if there is none."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -370,11 +365,7 @@ class Graph(Ends):
 
     # ---- checking and dumping ---------------------------------------------------------------
     def verify(self) -> None:
-        """Check order, producers, shapes and names.
-
-        Raises:
-            InternalError: with the first broken invariant.
-        """
+        """Check order, producers, shapes and names. Raises InternalError with the first broken invariant."""
         if Links(self.nodes).differ(self._links):
             raise InternalError("a node was reconnected without updating the index of the graph")
         known, names = set(self.inputs), set()

@@ -24,11 +24,8 @@ InputSource = FrameSource | AudioSource | SensorSource
 
 @dataclass(frozen=True)
 class PixelMap:
-    """Conversion of image bytes to the real values of the input, channel by channel: factor * byte + offset.
-
-    Attributes:
-        order: for each channel of the input, the index of its channel in a red, green, blue image.
-    """
+    """Conversion of image bytes to the real values of the input, channel by channel: factor * byte + offset. `order` has, for
+    each channel of the input, the index of its channel in a red, green, blue image."""
 
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
@@ -50,8 +47,6 @@ ORDERS: dict[tuple[int, ...], ChannelOrder] = {(0, 1, 2): "RGB", (2, 1, 0): "BGR
 @dataclass(frozen=True)
 class InputContract:
     """The images that the network takes and the names of its classes, recorded when network and data are loaded.
-
-    The report, the C headers, the camera example, the manifest and Python use it.
 
     Attributes:
         order: channel order of images; "" for other inputs, or if unknown.

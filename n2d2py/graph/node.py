@@ -1,8 +1,10 @@
-"""Layers of the float network."""
+"""Layers of the float network, and their precision."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -30,16 +32,12 @@ class Node(Generic[OpT]):
 
     Attributes:
         name: the layer's name, as in the INI section or the ONNX node's first output.
-        op: the operator with its attributes.
-        inputs, outputs: tensor names.
         params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
         unbiased: the layer has no bias; the zeros in `params` replace it (`complete_params`).
-        activation: element-wise function applied to the result, or None.
-        location: place of its declaration.
+        activation: element-wise function applied to the result.
         source: names of the layers merged into it, its own first.
         helper: created for its consumer, such as a concatenation of inputs, and not declared itself.
-        rounding: rule of the kernel that its quantized file is for (`contracts/quant/file_rounding.py`); "" rounds once, ties to
-            even.
+        rounding: rule of the kernel of its quantized file (`contracts/quant/file_rounding.py`); "" rounds once, ties to even.
     """
 
     name: str
@@ -67,6 +65,16 @@ class Node(Generic[OpT]):
             self.source = [self.name]
 
     @property
+    def only_moves(self) -> bool:
+        """True if the layer moves values of its first input, or means of them, and applies no function to them."""
+        return self.op.moves_values and self.activation is None
+
+    def compute(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Return the results in floating point, after the activation, of inputs (n, ...)."""
+        results = self.op.run(inputs, self)
+        return results if self.activation is None else [self.activation(y) for y in results]
+
+    @property
     def place(self) -> Location:
         """Return the location for messages; the layer's name if nothing better is known."""
         return self.location or Location(section=self.name)
@@ -77,3 +85,40 @@ class Node(Generic[OpT]):
         if len(self.outputs) != 1:
             raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
         return self.outputs[0]
+
+
+class TargetForm(Enum):
+    """Form of a layer on a target that has floating point between its integer layers."""
+
+    REAL = "floating point"
+    SUMS = "sums of integers, as real numbers"
+    INTEGERS = "integers"
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Requested precision of a layer (None if not set), and its form on the target.
+
+    Attributes:
+        bits: `QuantBits`, the width of the integers that the layer reads and writes, 8 or 16.
+        weight_bits: `QuantWeightBits`, the width of its weights, 2 to 8 or 16.
+        quantize: `Quantize`, False for a layer that stays in floating point.
+        target: its form on a target with floating point between integer layers.
+    """
+
+    bits: int | None = None
+    weight_bits: int | None = None
+    quantize: bool | None = None
+    target: TargetForm | None = None
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> Precision:
+        """Return the precision from typed INI values by key (PRECISION_KEYS of n2d2py/ini/params.py)."""
+        bits, weight_bits = (None if (text := values[key]) is None else int(text) for key in ("QuantBits", "QuantWeightBits"))
+        return Precision(bits, weight_bits, values["Quantize"])
+
+    def over(self, other: Precision | None) -> Precision:
+        """Return this precision, with the values of `other` for what is not set."""
+        if other is None:
+            return self
+        return replace(other, **{name: value for name, value in vars(self).items() if value is not None})

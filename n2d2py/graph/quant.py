@@ -12,9 +12,8 @@ import numpy as np
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.errors import InternalError, Location
-from n2d2py.graph.ends import Ends
 from n2d2py.graph.forms import Form, Moved, Weighted
-from n2d2py.graph.port import FilePort
+from n2d2py.graph.port import Ends, FilePort
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
@@ -66,10 +65,7 @@ class ResidualAdd:
 
         acc = multiplier * (q - zero point) + residual_multiplier * (r - zero point) + offset, then rescaled and clamped.
 
-    Attributes:
-        layer: name of the layer that it was.
-        type: number type of q.
-        bound: largest magnitude that any partial sum can reach.
+    `layer` is the name of the layer that it was, `type` that of q, `bound` the largest magnitude of any partial sum.
     """
 
     layer: str
@@ -94,10 +90,9 @@ class ResidualAdd:
 
 @dataclass
 class QuantNode(Generic[OpT]):
-    """A layer over typed tensors.
+    """A layer over typed tensors. `form` is the arithmetic with its constants.
 
     Attributes:
-        form: the arithmetic and its constants.
         rescale: accumulator -> output integers; None where the layer moves values unchanged, and in float layers.
         clamp: inclusive integer range of the output (activation and type range together).
         bound: largest magnitude that any partial sum of the accumulator can reach.
@@ -165,11 +160,9 @@ class QuantNode(Generic[OpT]):
         return self.rescale
 
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
-        """Return clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
-
-        The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of
-        what acc stands for.
-        """
+        """Return clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`. The zero
+        point is added after rounding, unless the accumulator has it. For a floating-point `kind`: the activation of the real
+        accumulator."""
         if kind.is_float:
             real = self.rescaling.real(acc, axis)
             return real if self.activation is None else self.activation(real).astype(kind.dtype)
@@ -192,11 +185,10 @@ class QuantGraph(Ends):
 
     Attributes:
         bits: the `-nbbits` of the export: positive integer, negative floating point.
-        aliases: as in Graph.
         pieces: of a network in strips, what each tensor is a piece of that the network did not have before.
         packed: of a network with packed activations, the tensor whose integers each packed one holds.
         unpacked: the tensor that each one is that was unpacked for a reader.
-        states, calls, input_ports, output_ports: as in Graph.
+        aliases, states, calls, input_ports, output_ports: as in Graph.
     """
 
     name: str
@@ -215,10 +207,11 @@ class QuantGraph(Ends):
     output_ports: list[FilePort] = field(default_factory=list)
 
     @staticmethod
-    def ends_of(graph: Graph, bits: int) -> QuantGraph:
-        """Return a network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
+    def without_layers(graph: Graph, bits: int, types: Mapping[str, NumType]) -> QuantGraph:
+        """Return a network with the name, the ends, the aliases and the states of a float one, and its tensors that have types."""
         names = ("inputs", "outputs", "aliases", "states", "calls", "input_ports", "output_ports")
-        return QuantGraph(graph.name, bits, **{name: copy(getattr(graph, name)) for name in names})
+        tensors = {name: QuantTensor(name, t.shape, types[name]) for name, t in graph.tensors.items() if name in types}
+        return QuantGraph(graph.name, bits, tensors, **{name: copy(getattr(graph, name)) for name in names})
 
     @property
     def state_bytes(self) -> int:
@@ -267,11 +260,7 @@ class QuantGraph(Ends):
         return self.bits > 0 and any(not self.is_integer(node) for node in self.nodes)
 
     def verify(self) -> None:
-        """Check order, types and bounds.
-
-        Raises:
-            InternalError: with the first broken invariant.
-        """
+        """Check order, types and bounds. Raises InternalError with the first broken invariant."""
         known = set(self.inputs)
         for node in self.nodes:
             for name in node.inputs:

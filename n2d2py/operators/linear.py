@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, Shape
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
@@ -42,8 +42,8 @@ def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
     return node.op.factors({**node.params, "variance": variance})
 
 
-def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
-    """Merge g * y + s into the Conv, Deconv or Fc before it: W' = g W, b' = g b + s, per output."""
+def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) -> None:
+    """Merge g * y + s into the Conv, Deconv or Fc before it: W' = g W, b' = g b + s, per output; no shift is 0."""
     weights, bias = node.params["weights"], node.params["bias"]
     if "weight_scales" in node.params:
         gain = np.where(np.abs(gain) < _LEAST_GAIN, 0.0, gain)
@@ -51,9 +51,9 @@ def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
     node.params = {
         **node.params,
         "weights": cast_like(weights.astype(np.float64) * per_output, weights),
-        "bias": cast_like(bias.astype(np.float64) * gain + shift, bias),
+        "bias": cast_like(bias.astype(np.float64) * gain + (0.0 if shift is None else shift), bias),
     }
-    node.unbiased = False
+    node.unbiased = node.unbiased and shift is None
     if "weight_scales" in node.params:
         scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
         node.params["weight_scales"] = cast_like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
@@ -81,6 +81,11 @@ def scale_inputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) 
     changed = {role: cast_like(wide * gains, weights), bias_role: cast_like(bias.astype(np.float64) + added, bias)}
     node.params = {**node.params, **changed}
     node.unbiased = node.unbiased and not added.any()
+
+
+def axis_numbers(shape: Shape, axis: int = 1) -> np.ndarray:
+    """Return, for each element of a tensor of `shape`, its index along an axis, in the shape (1, ...)."""
+    return np.broadcast_to(np.arange(shape[axis]).reshape(-1, *(1,) * (len(shape) - 1 - axis)), (1, *shape[1:]))
 
 
 WeightedReaders = list[tuple[Node, np.ndarray]]

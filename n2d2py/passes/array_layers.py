@@ -18,19 +18,12 @@ from typing import Any
 import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
-from n2d2py.graph import Graph, Node, Shape, Tensor
+from n2d2py.graph import Graph, Node, Shape
+from n2d2py.operators import ArrayReduce, ElemWise, IndexSelect, MemoryView, Normalize, Pool, Softmax, Transpose, is_quantized
 from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map import ArrayMap, constant_operand
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.pointwise import AddConstants, Affine
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.reshape import MemoryView, Transpose
-from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Pass
 
 _RULES: list[Callable[[Node], Any]] = []
@@ -56,8 +49,8 @@ class IntegerRewrite(Pass):
 
 
 def reason_for_float(graph: Graph, node: Node) -> str | None:
-    """Return the reason why an array layer stays in floating point: its precision, a pre-quantized network, a float neighbour;
-    else None."""
+    """Return the reason why an array layer stays in floating point: precision, pre-quantized network, float neighbour; else
+    None."""
     if is_quantized(graph):
         return "it computes in integers of the file"
     if graph.precision(node).quantize is False:
@@ -81,39 +74,26 @@ def _has_integers(graph: Graph, node: Node) -> bool:
 
 
 def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shape) -> None:
-    """Let a layer read its inputs as images of the dims `sources` (C, H, W) and write one of `result`, viewed as an array
-    again."""
+    """Let a layer read its inputs as images of `sources` (C, H, W) and write one of `result`, viewed as an array again."""
     output = node.output
     for number, dims in enumerate(sources):
         name = f"{output}_operand{number}_rows" if len(sources) > 1 else f"{output}_rows"
-        view = MemoryView(tuple(dims))
-        name = graph.add_helper(view, node.inputs[number], name, graph.nodes.index(node), node.location)
+        name = graph.add_before(node, MemoryView(tuple(dims)), node.inputs[number], name)
         node.inputs = [*node.inputs[:number], name, *node.inputs[number + 1 :]]
-    pixels = graph.fresh_name(f"{output}_pixels")
-    graph.tensors[pixels] = Tensor(pixels, (1, *result))
-    node.outputs = [pixels]
-    as_array(graph, pixels, output, node, graph.nodes.index(node) + 1)
-
-
-def as_array(graph: Graph, source: str, output: str, node: Node, index: int) -> None:
-    """Add, for `node` and at index `index`, the view that writes the known tensor `output`."""
-    name = graph.fresh_name(f"{output}_view")
-    view = Node(name, MemoryView(graph.shape(output)[1:]), [source], [output], location=node.location, helper=True)
-    graph.nodes.insert(index, view)
+    graph.view_output(node, f"{output}_pixels", result, MemoryView(graph.shape(output)[1:]))
 
 
 def permute_operand(graph: Graph, node: Node, source: str, shape: Shape, perm: tuple[int, ...]) -> str:
-    """Add, before `node`, layers that view the rows of `source` as an image of `shape` (C, H, W) and permute its axes by `perm`;
-    return the result as rows."""
-    at, stem = graph.nodes.index(node), f"{node.output}_operand"
-    image = permute_image(graph, node, at, source, shape, perm, stem)
-    return graph.add_helper(MemoryView(graph.shape(source)[1:]), image, f"{stem}_rows", at + 2, node.location)
+    """Add layers before `node` that permute `source`, viewed as an image of `shape` (C, H, W), by `perm`; return its rows."""
+    stem = f"{node.output}_operand"
+    image = permute_image(graph, node, source, shape, perm, stem)
+    return graph.add_before(node, MemoryView(graph.shape(source)[1:]), image, f"{stem}_rows")
 
 
-def permute_image(graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str) -> str:
-    """As `permute_operand`, for `node` and at index `at`; return the image."""
-    image = graph.add_helper(MemoryView(shape), source, f"{stem}_image", at, node.location)
-    return graph.add_helper(Transpose(perm), image, f"{stem}_turned", at + 1, node.location)
+def permute_image(graph: Graph, node: Node, source: str, shape: Shape, perm: tuple[int, ...], stem: str) -> str:
+    """As `permute_operand`; return the image. Names of the layers begin with `stem`."""
+    image = graph.add_before(node, MemoryView(shape), source, f"{stem}_image")
+    return graph.add_before(node, Transpose(perm), image, f"{stem}_turned")
 
 
 # ---- sums and products --------------------------------------------------------------------------
@@ -134,7 +114,6 @@ class Replacement:
 
 
 def _sum_or_product(node: Node) -> ArrayMap | None:
-    """Return the operator of a layer if it is a sum or product of two real tensors; else None."""
     op = node.op
     fits = isinstance(op, ArrayMap) and op.function in _OPS and not op.result and node.activation is None
     return op if fits and sorted(op.slots) == [0, 1] else None
@@ -287,16 +266,6 @@ def axis_groups(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> l
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
 
-@dataclass(frozen=True)
-class Axes:
-    """The array as (A, R, C) with the reduced elements in the middle; the axis order for that, () for the one in memory."""
-
-    outer: int
-    reduced: int
-    inner: int
-    order: tuple[int, ...]
-
-
 class PooledArrays(IntegerRewrite):
     """ArrayReduce Mean or Max of (A, R, C) over R => MemoryView(Pool 1xR(MemoryView(x))); Sum is the mean times R; an
     IndexSelect makes reduced axes with others between them adjacent."""
@@ -305,7 +274,8 @@ class PooledArrays(IntegerRewrite):
     summary = "reductions of arrays turned into pools"
 
     @staticmethod
-    def find(node: Node) -> Axes | None:
+    def find(node: Node) -> tuple[int, int, int, tuple[int, ...]] | None:
+        """Return the array as (A, R, C) with the reduced elements in the middle, and the axis order for that; () in memory."""
         op = node.op
         if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
             return None
@@ -315,21 +285,20 @@ class PooledArrays(IntegerRewrite):
         after = [*between, *range(max(op.axes) + 1, len(op.dims))]
         outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, after))
         turns = any(op.dims[axis] > 1 for axis in between)
-        return Axes(outer, reduced, inner, (*before, *op.axes, *after) if turns else ())
+        return outer, reduced, inner, (*before, *op.axes, *after) if turns else ()
 
-    def rewrite(self, graph: Graph, node: Node, axes: Axes) -> str:
-        function, window = node.op.function, (1, axes.reduced)
-
-        if axes.order:
+    def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int, int, tuple[int, ...]]) -> str:
+        outer, reduced, inner, axes = sizes
+        function, window = node.op.function, (1, reduced)
+        if axes:
             dims, steps = node.op.dims, strides(node.op.dims)
-            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes.order))
-            index, name = graph.nodes.index(node), f"{node.output}_order"
-            node.inputs = [graph.add_helper(order, node.inputs[0], name, index, node.location)]
+            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes))
+            node.inputs = [graph.add_before(node, order, node.inputs[0], f"{node.output}_order")]
         node.op = Pool(_MODES[function], window, window)
         output = node.output
-        over_images(graph, node, [(axes.inner, 1, axes.outer * axes.reduced)], (axes.inner, 1, axes.outer))
+        over_images(graph, node, [(inner, 1, outer * reduced)], (inner, 1, outer))
         if function == "Sum":
-            gains = {"weights": np.full(axes.inner, axes.reduced, np.float32), "bias": np.zeros(axes.inner, np.float32)}
-            index, view = graph.nodes.index(node) + 1, graph.required_producer(output)
-            view.inputs = [graph.add_helper(Affine(), node.output, f"{node.output}_sum", index, node.location, gains)]
-        return f"{function} of {axes.reduced} rows turned into a Pool"
+            gains = {"weights": np.full(inner, reduced, np.float32), "bias": np.zeros(inner, np.float32)}
+            view = graph.required_producer(output)
+            view.inputs = [graph.add_before(view, Affine(), node.output, f"{node.output}_sum", gains)]
+        return f"{function} of {reduced} rows turned into a Pool"

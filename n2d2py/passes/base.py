@@ -24,13 +24,8 @@ class Entry:
 
 @dataclass
 class FuseReport:
-    """Log of the passes, in order.
-
-    Attributes:
-        done: rewrites.
-        refused: refusals that still hold for the final graph.
-        summaries: pass -> text of its summary line.
-    """
+    """Log of the passes, in order: rewrites done, and refusals that still hold for the final graph. `summaries` has the text of
+    the summary line by pass."""
 
     done: list[Entry] = field(default_factory=list)
     refused: list[Entry] = field(default_factory=list)
@@ -68,23 +63,16 @@ class FuseReport:
 
 
 class Pass:
-    """A rewrite of single patterns, applied until none is left.
-
-    Attributes:
-        name: short name for reports.
-        summary: description of one rewrite for the summary line.
-        at: the operators at which its pattern starts; any if empty.
-    """
+    """A rewrite of single patterns, applied until none is left. `at` are the operators at which its pattern starts; any if
+    empty. `name` and `summary` (a description of one rewrite) are for reports."""
 
     name: str = ""
     summary: str = ""
     at: tuple[type[Op], ...] = ()
 
     def match(self, graph: Graph, node: Node) -> Any:
-        """Return what the rewrite needs for the pattern at `node`, whose operator is one of `at`; None without the pattern.
-
-        A text is the reason, a clause about the node, why the pattern does not apply although the node is of the right kind.
-        """
+        """Return what the rewrite needs for the pattern at `node`, whose operator is one of `at`; None without the pattern; as
+        a text the reason, a clause about the node, why the pattern does not apply although the node is of the right kind."""
         raise NotImplementedError
 
     def rewrite(self, graph: Graph, node: Node, match: Any, /) -> str:
@@ -95,11 +83,8 @@ class Pass:
         raise NotImplementedError
 
     def run(self, graph: Graph, report: FuseReport) -> bool:
-        """Apply the rewrite until no node matches; return whether anything changed.
-
-        Raises:
-            InternalError: if the graph is inconsistent before or after.
-        """
+        """Apply the rewrite until no node matches; return whether anything changed. Raises InternalError for an inconsistent
+        graph."""
         graph.verify()
         report.summaries[self.name] = self.summary
         changed, refusals = False, {}
@@ -123,11 +108,8 @@ class Pass:
 
 
 def drop(graph: Graph, node: Node) -> None:
-    """Remove a node that passes its only input on; a network output keeps its name where possible.
-
-    Raises:
-        InternalError: if two inputs or outputs of the network would become one tensor.
-    """
+    """Remove a node that passes its only input on; a network output keeps its name where possible. Raises InternalError if two
+    inputs or outputs of the network would become one tensor."""
     if graph.joins_ends(node):
         raise InternalError(f"{node.name} joins two ends of the network and cannot be dropped")
     source, result = node.inputs[0], node.output
@@ -146,12 +128,8 @@ def drop(graph: Graph, node: Node) -> None:
 
 
 def recompute_shapes(graph: Graph) -> None:
-    """Compute the shapes of all tensors from those of the inputs.
-
-    Raises:
-        N2D2Error: if an operator cannot take its new input shapes.
-        InternalError: if an operator changes its number of outputs.
-    """
+    """Compute the shapes of all tensors from those of the inputs. Raises N2D2Error if an operator cannot take its new input
+    shapes. Raises InternalError if an operator changes its number of outputs."""
     for node in graph.nodes:
         shapes = node.op.output_shapes([graph.shape(name) for name in node.inputs], node)
         if len(shapes) != len(node.outputs):

@@ -12,7 +12,7 @@ from n2d2py.contracts.functions import FUNCTIONS, FunctionRow
 from n2d2py.contracts.operator import Op
 from n2d2py.errors import InternalError, N2D2Error, join_names, nearest, suggest
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.pointwise import Activation
+from n2d2py.operators import Activation
 from n2d2py.passes.base import FuseReport, Pass, drop, recompute_shapes
 from n2d2py.passes.fuse import late_passes, passes
 
@@ -27,10 +27,8 @@ def insert_layer(
 ) -> Graph:
     """Return the graph with a layer of one input inserted after a layer or input, before all its consumers.
 
-    A network output keeps its name. `params` are the constants of the operator by role.
-
-    Raises:
-        N2D2Error: E245 an unknown layer, a name in use, an operator that does not fit; E2xx shapes.
+    A network output keeps its name. `params` are the constants of the operator by role. Raises N2D2Error (E245 an unknown
+    layer, a name in use, an operator that does not fit; E2xx shapes).
     """
     result, tensor = graph.copy(), graph.resolve(after)
     if tensor is None:
@@ -52,9 +50,7 @@ def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mappin
     """Return the graph with another operator in a layer, which keeps its name, inputs and outputs.
 
     A function replaces the activation of a layer that computes something else. Without `params` the layer keeps its constants.
-
-    Raises:
-        N2D2Error: E245 an unknown layer, an operator that does not fit; E2xx shapes.
+    Raises N2D2Error (E245 an unknown layer, an operator that does not fit; E2xx shapes).
     """
     result = graph.copy()
     node = _layer(result, layer)
@@ -72,11 +68,8 @@ def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mappin
 
 
 def remove_layer(graph: Graph, layer: str) -> Graph:
-    """Return the graph without a layer of one output: its consumers read its first input.
-
-    Raises:
-        N2D2Error: E245 an unknown layer, or one between a network input and output; E2xx shapes.
-    """
+    """Return the graph without a layer of one output: its consumers read its first input. Raises N2D2Error (E245 an unknown
+    layer, or one between a network input and output; E2xx shapes)."""
     result = graph.copy()
     node = _layer(result, layer)
     if len(node.outputs) != 1 or result.joins_ends(node):
@@ -90,11 +83,8 @@ def remove_layer(graph: Graph, layer: str) -> Graph:
 
 
 def rename(graph: Graph, old: str, new: str) -> Graph:
-    """Return the graph with another name for a layer and its tensor, which may be an input or an output.
-
-    Raises:
-        N2D2Error: E245 an unknown name, or a new name in use.
-    """
+    """Return the graph with another name for a layer and its tensor, which may be an input or an output. Raises N2D2Error (E245
+    an unknown name, or a new name in use)."""
     result = graph.copy()
     nodes = [node for node in result.nodes if node.name == old]
     if not nodes and old not in result.tensors:
@@ -116,11 +106,7 @@ def set_precision(
     graph: Graph, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
 ) -> Graph:
     """Return the graph with the precision of a layer, as `QuantBits`, `QuantWeightBits` and `Quantize` set it; None changes
-    nothing.
-
-    Raises:
-        N2D2Error: E245 an unknown layer or value.
-    """
+    nothing. Raises N2D2Error (E245 an unknown layer or value)."""
     result = graph.copy()
     node = _layer(result, layer)
     for name, value in (("bits", bits), ("weight_bits", weight_bits), ("quantize", quantize)):
@@ -138,11 +124,7 @@ def every_pass() -> list[Pass]:
 
 
 def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
-    """Return the graph after applying one rewrite wherever it fits, and the report.
-
-    Raises:
-        N2D2Error: E245 an unknown rewrite.
-    """
+    """Return the graph after applying one rewrite wherever it fits, and the report. Raises N2D2Error (E245 unknown rewrite)."""
     names = list(dict.fromkeys(one.name for one in every_pass()))
     if name not in names:
         raise _unfit_operator(f"no pass is called '{name}'", suggest(name, names))
@@ -155,8 +137,7 @@ def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
 
 
 def _with_node(graph: Graph, node: Node, index: int) -> Graph:
-    """Return the graph with a node inserted at an index; E245 if its operator cannot take the inputs and constants, E2xx for
-    other shape errors."""
+    """Return the graph with a node inserted at an index; E245 if its operator does not fit, E2xx for other shape errors."""
     try:
         graph.add(node, index)
     except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:

@@ -8,11 +8,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.gather import ArrayGather
-from n2d2py.operators.arrays.map import ArrayMap, row_constant
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators import Activation, ArrayGather, ArrayMap, ArrayMatMul, is_quantized, row_constant
 from n2d2py.passes.base import Pass
 
 
@@ -45,7 +41,7 @@ class OneHotMatMul(Pass):
         return "it computes in integers of the file" if is_quantized(graph) else code
 
     def rewrite(self, graph: Graph, node: Node, code: OneHot) -> str:
-        op, at = node.op, graph.nodes.index(node)
+        op = node.op
         assert isinstance(op, ArrayMatMul)
         weights = node.params["operand1"].reshape(op.right[-2:]).astype(np.float64) * op.scale
         rest = np.tile(code.off * weights.sum(0), (code.size + 2, 1))
@@ -58,8 +54,7 @@ class OneHotMatMul(Pass):
             shapes, slots = ((count,), *((1,) for _ in operands)), (0, *(-1 for _ in operands))
             params = {role: np.array([value]) for role, value in operands.items()}
             layer = ArrayMap(function, (count,), shapes, slots, "int64")
-            index = graph.add_helper(layer, index, f"{node.output}_{function.lower()}", at, node.location, params)
-            at += 1
+            index = graph.add_before(node, layer, index, f"{node.output}_{function.lower()}", params)
         node.op, node.inputs = ArrayGather(1, code.size + 2, op.right[-1], count, slots=(-1, 0)), [index]
         node.params = {"operand0": rest.astype(node.params["operand1"].dtype)}
         graph.prune()
@@ -96,7 +91,6 @@ class FoldIntoTable(Pass):
 
 
 def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:
-    """Return the code that a layer computes; None for other layers."""
     if node is None or not isinstance(node.op, ArrayMap) or node.op.result or node.activation is not None:
         return None
     op, on, off = node.op, 1.0, 0.0
@@ -112,13 +106,10 @@ def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:
         return None
     op, index = equal.op, equal.op.slots.index(-1)
     numbers, x = equal.params[f"operand{index}"].reshape(-1), equal.inputs[0]
-    kind, size = graph.kind(x), op.dims[-1]
-    if (
-        not kind.startswith(("int", "uint"))
-        or op.shapes[1 - index] != (*op.dims[:-1], 1)
-        or op.shapes[index][-1:] != (len(numbers),)
-    ):
+    size = op.dims[-1]
+    if op.shapes[1 - index] != (*op.dims[:-1], 1) or op.shapes[index][-1:] != (len(numbers),):
         return None
-    if len(numbers) != size or not np.array_equal(numbers, numbers[0] + np.arange(size)):
+    counts = len(numbers) == size and np.array_equal(numbers, numbers[0] + np.arange(size))
+    if not counts or not graph.kind(x).startswith(("int", "uint")):
         return None
     return OneHot(x, int(numbers[0]), size, on, off)

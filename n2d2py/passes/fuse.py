@@ -1,17 +1,15 @@
-"""Runs the rewrites in a fixed order until none applies."""
+"""Runs the rewrites, also those that operators and plug-ins declare, in a fixed order until none applies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from n2d2py.errors import InternalError
-from n2d2py.graph import CHAINS, Graph, Precision, TargetForm, elements
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.softmax import Softmax
+from n2d2py.graph import CHAINS, Chain, Graph, Node, Precision, TargetForm, elements
+from n2d2py.operators import Activation, Normalize, Softmax, is_quantized
 from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, ArraySums, OuterProduct, PooledArrays
 from n2d2py.passes.base import FuseReport, Pass
-from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.embeddings import FoldIntoTable, OneHotMatMul
 from n2d2py.passes.fuse_into import (
     BatchNormToAffine,
@@ -33,8 +31,54 @@ from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuan
 _ROUNDS = 20
 
 
+class ChainPass(Pass):
+    """Replacement of a chain of layers, each the only consumer of the one before, by one layer: the pass of one declared chain."""
+
+    def __init__(self, chain: Chain):
+        self.name, self.summary = chain.name, chain.summary
+        self._kinds, self._becomes = chain.kinds, chain.becomes
+
+    def match(self, graph: Graph, node: Node) -> tuple[list[Node], Any, dict[str, Any]] | str | None:
+        if _kind(node) != self._kinds[0]:
+            return None
+        nodes = [node]
+        for kind in self._kinds[1:]:
+            follower = graph.sole_consumer(nodes[-1].output)
+            if follower is None or _kind(follower) != kind:
+                readers = [f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)]
+                text = ", ".join(readers) or "nothing"
+                return f"the result of {nodes[-1].name} is read by {text}, not by a {kind} alone"
+            nodes.append(follower)
+        for one in nodes[:-1]:
+            if one.activation is not None:
+                return f"{one.name} carries the activation {one.activation.kind}"
+        result = self._becomes(*nodes)
+        if isinstance(result, str):
+            return result
+        op, params = result if isinstance(result, tuple) else (result, dict(node.params))
+        return nodes, op, params
+
+    def rewrite(self, graph: Graph, node: Node, match: Any) -> str:
+        nodes, op, params = match
+        inside = {one.output for one in nodes}
+        outside = [name for one in nodes for name in one.inputs if name not in inside]
+        last, source = nodes[-1], [name for one in nodes for name in one.source]
+        result, place = last.output, graph.nodes.index(last) - len(nodes) + 1
+        new = Node(last.name, op, outside, [result], params, last.activation, last.location, source)
+        for one in nodes:
+            graph.remove(one)
+            graph.tensors.pop(one.output)
+            if one is not last:
+                graph.aliases[one.output] = result
+        graph.add(new, at=place)
+        return f"{' - '.join(self._kinds)} became {op.kind}"
+
+
+def _kind(node: Node) -> str:
+    return node.op.function.kind if isinstance(node.op, Activation) else node.op.kind
+
+
 def _declared_passes(*, integer: bool, last: bool) -> list[Pass]:
-    """Return the rewrites that operators and plug-ins declare."""
     return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
@@ -85,10 +129,8 @@ def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False
     """Return an equivalent rewritten copy of a float graph, and the report.
 
     `integer`: activations that are not clamps become layers. `rows`: False keeps a Softmax over channels in floating point.
-    `logits`: a Softmax at an output is dropped. Names of removed tensors remain as aliases.
-
-    Raises:
-        InternalError: if a rewrite breaks the graph.
+    `logits`: a Softmax at an output is dropped. Names of removed tensors remain as aliases. Raises InternalError if a rewrite
+    breaks the graph.
     """
     fused, report = graph.copy(), FuseReport()
     order = passes(integer=integer, logits=logits)

@@ -1,24 +1,18 @@
 """Clamping activations, gains and shifts, and paddings become part of the layer before or after them.
 
-Integer layers clamp at no cost; other functions are lookup tables in a separate layer.
-
-    Clip(layer(x))      =>  layer with activation Clip
-    Clip2(Clip1(x))     =>  one Clip with low = Clip2(low1), high = Clip2(high1)
-    Clip(MaxPool(x))    =>  MaxPool(Clip(x)) if the layer before the pool can take the Clip: the largest
-                            clipped value is the clipped largest value (the same for Reshape, Transpose, MemoryView)
+Integer layers clamp at no cost; other functions are lookup tables in a separate layer. A Clip moves before a MaxPool, because
+the largest clipped value is the clipped largest value, and before a Reshape, Transpose or MemoryView.
 
 Batch normalization with stored statistics is a gain g = scale / sqrt(variance + epsilon) and a shift s = bias - mean * g per
 channel, merged into the layer before where possible.
 
-Zeros added by a Padding layer become padding of the Conv and Pool layers that read it.
+Zeros added by a Padding layer become padding of its readers, if all are Conv and Pool layers (n2d2-spec.md 19.3):
 
     Conv(Padding(x))      =>  Conv with pads' = pads + padding
     average pool          =>  the same where the mean counts the padding; one that does not counts the zeros of
                               the Padding layer, so it becomes one that does if it has no its own pads
     max pool              =>  the same where x cannot be negative (pads of a pool never win, zeros could) and
                               every window holds an element of x
-
-All readers must be such layers (n2d2-spec.md 19.3). Crops (negative padding) stay.
 """
 
 from __future__ import annotations
@@ -30,17 +24,10 @@ import numpy as np
 from n2d2py.contracts.functions import Clip, FunctionRow
 from n2d2py.contracts.windows import Pads
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.map import divisor_tensor
-from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.conv import Conv, Deconv, Fc
-from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators import Activation, Affine, BatchNorm, Conv, Deconv, ElemWise, Fc, Padding, Pool, divisor_tensor
 from n2d2py.operators.linear import cast_like, gain_and_shift, scale_outputs
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.pointwise import Activation, Affine
-from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
-from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.signs import nonnegative_tensors
 from n2d2py.passes.base import Pass, drop
 
 # ---- activations --------------------------------------------------------------------------------
@@ -90,7 +77,6 @@ class FuseActivation(Pass):
 
     @staticmethod
     def _target(graph: Graph, node: Node) -> Node | str:
-        """Return the layer that can take the clamp, looking through layers that only move values, or the reason for none."""
         reader = node
         while True:
             tensor = reader.inputs[0]
@@ -153,15 +139,10 @@ class SplitActivation(Pass):
         return node.activation
 
     def rewrite(self, graph: Graph, node: Node, function: FunctionRow) -> str:
-        result = node.output
-        shape = graph.shape(result)
-        linear, name = graph.fresh_name(f"{result}_linear"), graph.fresh_name(f"{node.name}_activation")
-        node.outputs, node.activation = [linear], None
-        graph.tensors[linear] = type(graph.tensors[result])(linear, shape)
-        del graph.tensors[result]
-        graph.add(Node(name, Activation(function), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
-        graph.precisions[name] = graph.precision(node)
-        return f"{function.kind} made the layer {name}"
+        node.activation = None
+        layer = graph.add_after(node, Activation(function), f"{node.output}_linear", f"{node.name}_activation")
+        graph.precisions[layer.name] = graph.precision(node)
+        return f"{function.kind} made the layer {layer.name}"
 
 
 # ---- gains and shifts ---------------------------------------------------------------------------
@@ -270,7 +251,7 @@ def _sum(a: Pads, b: Pads) -> Pads:
 
 
 class FusePadding(Pass):
-    """Padding whose readers are all Conv or Pool => larger, possibly asymmetric, pads of the readers."""
+    """Padding whose readers are all Conv or Pool => larger, possibly asymmetric, pads of the readers. Crops stay."""
 
     name = "fuse-padding"
     summary = "Padding layers merged into Conv or Pool"
@@ -296,7 +277,6 @@ class FusePadding(Pass):
 
     @staticmethod
     def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:
-        """Return the reader's operator with the padding in it, or why that is not exact."""
         op, padding = reader.op, node.op.pads
         if not isinstance(op, (Conv, Pool)):
             return f"it feeds {reader.name} of type {op.kind}"
@@ -311,7 +291,7 @@ class FusePadding(Pass):
             if any(op.pads):
                 return f"{reader.name} averages without its own pads, but counts these zeros"
             return replace(fused, count_pad=True)
-        if not is_nonnegative(graph, node.inputs[0]):
+        if node.inputs[0] not in nonnegative_tensors(graph):
             return f"a padded zero can be the maximum in {reader.name}, as its input may be negative"
         size = graph.shape(node.inputs[0])[2:]
         inside = Pool("Average", op.kernel, op.stride, fused.pads, False)
@@ -324,27 +304,3 @@ class FusePadding(Pass):
             reader.op = op
         drop(graph, node)
         return "padding merged into " + ", ".join(reader.name for reader, _ in match)
-
-
-def is_nonnegative(graph: Graph, tensor: str) -> bool:
-    """True if no input of the network can make a value of `tensor` negative, as far as the layers tell."""
-    node = graph.producer(tensor)
-    if node is None:
-        return False
-    if node.activation is not None and node.activation.nonnegative:
-        return True
-    if node.activation is not None and not node.activation.is_clamp:
-        return False
-    # a clamp that keeps zero does not make a nonnegative value negative
-    if node.activation is not None and getattr(node.activation, "high", 0.0) < 0:
-        return False
-    op = node.op
-    if (isinstance(op, Softmax) and not op.log) or (isinstance(op, Activation) and op.function.nonnegative):
-        return True
-    if isinstance(op, ElemWise):
-        weights, shifts = op.coefficients(len(node.inputs))
-        if op.operation not in ("Sum", "Prod", "Max", "Min") or (op.operation == "Sum" and min(*weights, *shifts) < 0):
-            return False
-    elif not (op.moves_values or is_real_concat(node) or isinstance(op, Pool)):
-        return False
-    return all(is_nonnegative(graph, name) for name in node.inputs)

@@ -15,14 +15,9 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.map import ArrayMap, gains_and_shifts, scale_and_shift
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.linear import WeightedReaders, gain_and_shift, padded_reader, scale_inputs, weighted_readers
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.pointwise import Affine
-from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.reshape import Identity, Reshape
+from n2d2py.operators import Affine, Concat, ElemWise, Identity, Normalize, Reshape, is_quantized
+from n2d2py.operators.arrays.map import ArrayMap, gains_and_shifts, scalar_factor
+from n2d2py.operators.linear import WeightedReaders, axis_numbers, gain_and_shift, padded_reader, scale_inputs, weighted_readers
 from n2d2py.passes.array_layers import IntegerRewrite, over_images, reason_for_float
 from n2d2py.passes.base import Pass, drop
 
@@ -34,15 +29,15 @@ class WeighSums(Pass):
     summary = "factors of arrays made weights of sums"
 
     def match(self, graph: Graph, node: Node) -> tuple[float, list[Node]] | str | None:
-        scale = scale_and_shift(node)
-        if scale is None or scale[1] != 0 or not np.isfinite(scale[0]) or scale[0] == 0:
+        factor = scalar_factor(node)
+        if not factor or not np.isfinite(factor):
             return None
         readers = graph.consumers(node.output)
         sums = [reader for reader in readers if isinstance(reader.op, ElemWise) and reader.op.operation == "Sum"]
         if not sums or len(sums) < len(readers) or node.output in graph.outputs:
             return None
         reason = reason_for_float(graph, node)
-        return (scale[0], sums) if reason is None else reason
+        return (factor, sums) if reason is None else reason
 
     def rewrite(self, graph: Graph, node: Node, match: tuple[float, list[Node]]) -> str:
         factor, sums = match
@@ -80,7 +75,6 @@ class Gains:
 
 
 def _finite_gains(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
-    """Return the finite `gains_and_shifts` of a layer, else None."""
     gains = gains_and_shifts(node)
     return gains if gains is not None and np.isfinite(gains[1]).all() and np.isfinite(gains[2]).all() else None
 
@@ -147,15 +141,15 @@ class GainsOfChannels(IntegerRewrite):
     find = staticmethod(gains_of_channels)
 
     def rewrite(self, graph: Graph, node: Node, gains: Gains) -> str:
-        channels, index, (source,) = len(gains.gain), graph.nodes.index(node), node.inputs
+        channels, (source,) = len(gains.gain), node.inputs
         if not gains.pixels:
             node.op, node.params = Affine(), gains.params
             return f"gains of {channels} elements"
         view = Reshape((channels, prod(gains.pixels[:-1]), gains.pixels[-1]))
-        image = graph.add_helper(view, source, f"{node.output}_channels", index, node.location)
+        image = graph.add_before(node, view, source, f"{node.output}_channels")
         scaled = graph.fresh_name(f"{node.output}_scaled")
         layer = Node(scaled, Affine(), [image], [scaled], gains.params, None, node.location, [scaled, *node.source])
-        graph.add(layer, at=index + 1)
+        graph.add(layer, at=graph.nodes.index(node))
         node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
         return f"gains of {channels} channels"
 
@@ -191,18 +185,9 @@ class GainsOfParts(Pass):
         if not isinstance(node.op, Affine) or view is None or is_quantized(graph):
             return None
         join = graph.producer(view.inputs[0]) if isinstance(view.op, Reshape) else view
-        between = {source, *(view.inputs if join is not view else ())}
-        alone = join is not None and all(
-            graph.sole_consumer(name) is not None and name not in graph.outputs for name in between
-        )
-        if (
-            join is None
-            or not alone
-            or not isinstance(join.op, Concat)
-            or not join.op.concatenates_pixels(graph.shape(join.output))
-            or join.activation is not None
-            or view.activation is not None
-        ):
+        if join is None or not isinstance(join.op, Concat) or not join.op.concatenates_pixels(graph.shape(join.output)):
+            return None
+        if any(graph.sole_consumer(one.output) is None or one.activation is not None for one in (join, view)):
             return None
         gains = node.params["weights"]
         pixels = prod(graph.shape(source)) // len(gains)
@@ -220,7 +205,7 @@ class GainsOfParts(Pass):
         for name, gain, shift in parts:
             dims = (len(gain), *shape[2:])
             if graph.shape(name)[1:] != dims:
-                name = graph.add_helper(Reshape(dims), name, f"{name}_channels", graph.nodes.index(node), node.location)
+                name = graph.add_before(node, Reshape(dims), name, f"{name}_channels")
             if not Gains(gain, shift).changes_nothing:
                 scaled, params = graph.fresh_name(f"{name}_scaled"), {"weights": gain, "bias": shift}
                 layer = Node(scaled, Affine(), [name], [scaled], params, location=node.location, source=[scaled])
@@ -246,7 +231,6 @@ class _NumberedGains:
 
     @staticmethod
     def of(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _NumberedGains:
-        """Return the gains with equal ones merged."""
         pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
         return _NumberedGains(pairs[0], pairs[1], equal.reshape(-1)[numbers])
 
@@ -256,23 +240,19 @@ class _NumberedGains:
         return not np.isfinite(sizes).all() or sizes.max() > _LARGEST_RATIO * sizes.min()
 
 
-def _gains_of_affine(graph: Graph, node: Node) -> _NumberedGains:
-    gain, shift = gain_and_shift(node)
+def _gains_of(graph: Graph, node: Node) -> _NumberedGains | None:
+    """Return the gains of an Affine, of a normalization, or of a map without shift."""
     shape = graph.shape(node.output)
-    numbers = np.arange(len(gain)).reshape(1, -1, *(1,) * (len(shape) - 2))
-    return _NumberedGains.of(gain, shift, np.broadcast_to(numbers, shape))
-
-
-def _gains_of_array(graph: Graph, node: Node) -> _NumberedGains | None:
-    """Return the gains of a normalization, or of a map without shift."""
+    if isinstance(node.op, Affine):
+        return _NumberedGains.of(*gain_and_shift(node), axis_numbers(shape))
     if isinstance(node.op, Normalize) and "gain" in node.params:
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
-        return _NumberedGains.of(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
+        return _NumberedGains.of(gain, shift, node.op.channel_numbers(shape))
     gains = gains_and_shifts(node)
     if gains is None or gains[2].any() or not isinstance(node.op, ArrayMap):
         return None
-    shape, gain, shift = gains
-    return _NumberedGains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(shape), node.op.dims).reshape(1, -1))
+    constant, gain, shift = gains
+    return _NumberedGains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(constant), node.op.dims).reshape(1, -1))
 
 
 class MergeGains(Pass):
@@ -285,10 +265,8 @@ class MergeGains(Pass):
         self.arrays, self.name = arrays, "merge-gains-of-arrays" if arrays else "merge-gains"
 
     def match(self, graph: Graph, node: Node) -> tuple[_NumberedGains, WeightedReaders] | str | None:
-        if isinstance(node.op, Affine):
-            gains = None if self.arrays else _gains_of_affine(graph, node)
-        else:
-            gains = _gains_of_array(graph, node) if self.arrays and not is_quantized(graph) else None
+        fits = not self.arrays if isinstance(node.op, Affine) else self.arrays and not is_quantized(graph)
+        gains = _gains_of(graph, node) if fits else None
         if gains is None:
             return None
         if node.activation is not None:

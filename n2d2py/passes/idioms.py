@@ -5,7 +5,6 @@ Parts are removed if nothing else consumes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, isclose, sqrt
 from typing import TypeGuard
 
@@ -13,22 +12,9 @@ import numpy as np
 
 from n2d2py.contracts.functions import FunctionRow, Softplus, Sqrt
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.map import ArrayMap, row_constant, scale_and_shift
-from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators import Activation, ArrayMap, ElemWise, Identity, Normalize, Reshape, row_constant, scalar_factor
 from n2d2py.operators.elemwise.idioms import find_gated_function
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.reshape import Identity, Reshape
 from n2d2py.passes.base import Pass
-
-
-@dataclass(frozen=True)
-class Gate:
-    """f of tensor `x`; `scaled` is the layer after the product that brings its factor to 1, if any."""
-
-    x: str
-    function: FunctionRow
-    scaled: Node | None
 
 
 class FuseGate(Pass):
@@ -38,7 +24,7 @@ class FuseGate(Pass):
     name = "fuse-gate"
     summary = "functions of several array layers merged into one"
 
-    def match(self, graph: Graph, node: Node) -> Gate | str | None:
+    def match(self, graph: Graph, node: Node) -> tuple[str, FunctionRow, Node | None] | str | None:
         op = node.op
         if not isinstance(op, ArrayMap) or op.function != "Mul" or sorted(op.slots) != [0, 1] or op.result or node.activation:
             return None
@@ -49,19 +35,20 @@ class FuseGate(Pass):
             return None
         x, function, factor = gate
         if isclose(factor, 1.0, rel_tol=1e-5):
-            return Gate(x, function, None)
+            return x, function, None
         reader = graph.sole_consumer(node.output)
-        after = None if reader is None else scale_and_shift(reader)
-        if after is None or after[1] != 0 or not isclose(factor * after[0], 1.0, rel_tol=1e-5):
+        after = None if reader is None else scalar_factor(reader)
+        if after is None or not isclose(factor * after, 1.0, rel_tol=1e-5):
             return f"it is {factor:g} times {function.kind}"
-        return Gate(x, function, reader)
+        return x, function, reader
 
-    def rewrite(self, graph: Graph, node: Node, gate: Gate) -> str:
-        if gate.scaled is not None:
-            graph.absorb(node, gate.scaled)
-        node.op, node.inputs, node.params = Activation(gate.function), [gate.x], {}
+    def rewrite(self, graph: Graph, node: Node, gate: tuple[str, FunctionRow, Node | None]) -> str:
+        x, function, scaled = gate
+        if scaled is not None:
+            graph.absorb(node, scaled)
+        node.op, node.inputs, node.params = Activation(function), [x], {}
         graph.prune()
-        return f"it and the layers before it are {gate.function.kind}"
+        return f"it and the layers before it are {function.kind}"
 
 
 class FuseMagnitude(Pass):
@@ -134,8 +121,7 @@ assert exp(-_LEAST_THRESHOLD) < _LEAST_THRESHOLD * 2.0**-24
 
 
 class RemoveSoftplusTail(Pass):
-    """Where(x > c, x, Softplus(x)) => Softplus(x), if c is large enough: log(1 + exp(x)) equals x in float32 there, as in
-    PyTorch."""
+    """Where(x > c, x, Softplus(x)) => Softplus(x), for a large c: log(1 + exp(x)) equals x in float32 there, as in PyTorch."""
 
     name = "remove-softplus-tail"
     summary = "choices between a softplus and its argument removed"
@@ -173,7 +159,6 @@ def _is_softplus(node: Node) -> bool:
 
 
 def _source(graph: Graph, tensor: str) -> str:
-    """Return the tensor whose elements `tensor` has in the same order."""
     node = graph.producer(tensor)
     while node is not None and isinstance(node.op, Reshape) and node.activation is None:
         tensor = node.inputs[0]

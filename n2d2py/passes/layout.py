@@ -1,13 +1,10 @@
 """Layers that change nothing, or only the layout of a tensor, are removed, merged or moved to where they cancel.
 
-Identity, Dropout; Softmax at an output, on request: logits   =>  nothing
 Reshape to its input's shape, Transpose that moves nothing    =>  nothing
 Reshape(Reshape(x)), Transpose(Transpose(x))                  =>  one
 Transpose that moves axes of size 1 only                      =>  Reshape
 Fc(Reshape(x))                                                =>  Fc(x), which flattens in C, H, W order itself
-Fc(Transpose(x))                                              =>  Fc(x) with its weights in the order of x
 Reshape between (C, 1, 1) and (C)                             =>  nothing, if no network output changes its shape
-Transpose2(f(Transpose1(x))), f element-wise                  =>  Transpose2(Transpose1(f(x)))
 """
 
 from __future__ import annotations
@@ -17,12 +14,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.conv import Fc
+from n2d2py.operators import Activation, Affine, Fc, Identity, Quantize, Reshape, Softmax, Transpose
 from n2d2py.operators.linear import cast_like
-from n2d2py.operators.pointwise import Activation, Affine
-from n2d2py.operators.quantize import Quantize
-from n2d2py.operators.reshape import Identity, Reshape, Transpose
-from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Pass, drop, recompute_shapes
 
 
@@ -78,7 +71,6 @@ class DropSoftmax(Pass):
 
 
 def _producer(graph: Graph, node: Node, kind: type) -> Node | None:
-    """Return the producer of the node's input if it is of `kind` and has no activation."""
     producer = graph.producer(node.inputs[0])
     return producer if producer is not None and isinstance(producer.op, kind) and producer.activation is None else None
 

@@ -13,11 +13,7 @@ import numpy as np
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators import Activation, Concat, ElemWise, IndexSelect, Reshape
 from n2d2py.passes.base import Pass
 
 
@@ -94,15 +90,10 @@ class MergeTake(Pass):
         return before if plain else None
 
     def rewrite(self, graph: Graph, node: Node, before: Node) -> str:
-        node.op = IndexSelect(
-            tuple(_composed(first, then) for first, then in zip(before.op.indices, node.op.indices, strict=True))
-        )
+        composed: list[tuple[int, ...] | None] = []
+        for first, then in zip(before.op.indices, node.op.indices, strict=True):
+            composed.append(then if first is None else first if then is None else tuple(first[i] for i in then))
+        node.op = IndexSelect(tuple(composed))
         node.inputs = list(before.inputs)
         graph.prune()
         return f"merged with the IndexSelect {before.name}"
-
-
-def _composed(first: tuple[int, ...] | None, then: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    if first is None or then is None:
-        return then if first is None else first
-    return tuple(first[i] for i in then)

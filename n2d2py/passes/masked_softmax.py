@@ -14,10 +14,7 @@ import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, elements
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.reshape import Identity
-from n2d2py.operators.softmax import MaskedSoftmax, Softmax
+from n2d2py.operators import ArrayMap, Identity, MaskedSoftmax, Softmax, is_quantized
 from n2d2py.passes.base import Pass, drop
 
 _FAR = 64.0
@@ -41,7 +38,6 @@ class Mask:
 
 
 def _operand(node: Node, index: int) -> np.ndarray:
-    """Return a constant operand broadcast to the result."""
     op = node.op
     return np.broadcast_to(node.params[f"operand{index}"].reshape(op.shapes[index]), op.dims)
 
@@ -121,14 +117,9 @@ class RemoveNanGuard(Pass):
 
     def match(self, graph: Graph, node: Node) -> Node | str | None:
         op = node.op
-        if (
-            not isinstance(op, ArrayMap)
-            or op.function != "Where"
-            or node.activation is not None
-            or sorted(op.slots) != [-1, 0, 1]
-        ):
+        if not isinstance(op, ArrayMap) or op.function != "Where" or node.activation is not None:
             return None
-        if op.slots[1] != -1:
+        if sorted(op.slots) != [-1, 0, 1] or op.slots[1] != -1:
             return None
         condition, value = (graph.producer(node.inputs[op.slots[index]]) for index in (0, 2))
         if condition is None or not isinstance(condition.op, ArrayMap) or condition.op.function != "IsNaN":
@@ -145,7 +136,6 @@ class RemoveNanGuard(Pass):
 
 
 def _may_be_empty(graph: Graph, softmax: Node) -> bool:
-    """True if a constant added before a Softmax is minus infinity along a whole row."""
     source = graph.producer(softmax.inputs[0])
     if source is None or not isinstance(softmax.op, Softmax) or not isinstance(source.op, ArrayMap):
         return False

@@ -11,21 +11,18 @@ an attention then need no transposition, and their temperature is part of the re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.arrays.map import constant_operand, scale_and_shift
-from n2d2py.operators.arrays.matmul import ArrayMatMul, view_positions
-from n2d2py.operators.conv import Conv, Fc
-from n2d2py.operators.index_select import IndexSelect
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import ArrayMatMul, Conv, Fc, IndexSelect, MemoryView, Reshape, is_quantized
+from n2d2py.operators.arrays.map import constant_operand, scalar_factor, scale_and_shift
+from n2d2py.operators.arrays.matmul import view_positions
 from n2d2py.operators.linear import cast_like
-from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.array_layers import as_array, over_images, permute_image, permute_operand
+from n2d2py.passes.array_layers import over_images, permute_image, permute_operand
 from n2d2py.passes.base import Pass
 
 # ---- constant matrices --------------------------------------------------------------------------
@@ -37,7 +34,6 @@ class _ConstantProduct(Pass):
     slots: ClassVar[tuple[int, int]] = (0, -1)
 
     def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> object:
-        """Return the match of a product without other operations in the layer."""
         raise NotImplementedError
 
     def match(self, graph: Graph, node: Node) -> object:
@@ -46,17 +42,6 @@ class _ConstantProduct(Pass):
             return None
         match = self.match_product(graph, node, op)
         return "it computes in integers of the file" if match is not None and is_quantized(graph) else match
-
-
-@dataclass(frozen=True)
-class Product:
-    """Weights (K, N) of a product, and the layers that add a `bias` (N) to its rows and multiply them by `gain`, if any."""
-
-    weights: np.ndarray
-    added: Node | None
-    bias: np.ndarray | None
-    scaled: Node | None
-    gain: np.ndarray | None
 
 
 class MatMulToConv(_ConstantProduct):
@@ -70,46 +55,41 @@ class MatMulToConv(_ConstantProduct):
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
 
-    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> Product | None:
+    def match_product(self, graph: Graph, node: Node, op: ArrayMatMul) -> tuple[np.ndarray, np.ndarray, list[Node], str] | None:
+        """Return the weights (K, N), the bias (N), the layers that are part of them, and a text about these."""
         if prod(op.right[:-2]) != 1:
             return None
-        weights = node.params["operand1"].reshape(op.right[-2:])
-        added, bias = _combination_after(graph, node, "Add", op.right[-1])
-        scaled, gain = _combination_after(graph, added or node, "Mul", op.right[-1])
-        return Product(weights, added, bias, scaled, gain)
+        width, layers, text = op.right[-1], [node], ""
+        weights, bias = node.params["operand1"].reshape(-1, width), np.zeros(width)
+        for function in ("Add", "Mul"):
+            reader = graph.sole_consumer(layers[-1].output)
+            constant = None if reader is None else _constant(reader, function, width)
+            if reader is None or constant is None:
+                continue
+            layers.append(reader)
+            if function == "Add":
+                bias, text = constant, f", with {reader.name} as bias"
+            else:
+                weights, bias = (weights * constant).astype(weights.dtype), bias * constant
+                text += f", times the gains of {reader.name}"
+        return weights, bias, layers[1:], text
 
-    def rewrite(self, graph: Graph, node: Node, product: Product) -> str:
-        width = product.weights.shape[1]
-        for layer in (product.added, product.scaled):
-            if layer is not None:
-                graph.absorb(node, layer)
-        weights, bias = product.weights, np.zeros(width) if product.bias is None else product.bias
-        if product.gain is not None:
-            weights, bias = (weights * product.gain).astype(weights.dtype), bias * product.gain
+    def rewrite(self, graph: Graph, node: Node, match: tuple[np.ndarray, np.ndarray, list[Node], str]) -> str:
+        weights, bias, layers, text = match
+        for layer in layers:
+            graph.absorb(node, layer)
+        depth, width = weights.shape
         node.params = {"weights": np.ascontiguousarray(weights.T), "bias": bias.astype(weights.dtype)}
         rows = graph.shape(node.output)[1] // width
         if rows == 1:
             node.op = Fc()
-        else:
-            depth = len(weights)
-            node.op, node.params["weights"] = Conv(), node.params["weights"].reshape(width, depth, 1, 1)
-            over_images(graph, node, [(depth, 1, rows)], (width, 1, rows))
-        return (
-            (f"product of {rows} rows turned into a Conv of 1x1" if rows > 1 else "product of a row turned into an Fc")
-            + (f", with {product.added.name} as bias" if product.added else "")
-            + (f", times the gains of {product.scaled.name}" if product.scaled else "")
-        )
-
-
-def _combination_after(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:
-    """Return the only consumer of `node` that combines its rows with a constant, and the constant (N); else two None."""
-    reader = graph.sole_consumer(node.output)
-    constant = None if reader is None else _constant(reader, function, width)
-    return (None, None) if reader is None or constant is None else (reader, constant)
+            return f"product of a row turned into an Fc{text}"
+        node.op, node.params["weights"] = Conv(), node.params["weights"].reshape(width, depth, 1, 1)
+        over_images(graph, node, [(depth, 1, rows)], (width, 1, rows))
+        return f"product of {rows} rows turned into a Conv of 1x1{text}"
 
 
 def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
-    """Return the constant (N) that a layer combines with every row; else None."""
     op, number = layer.op, scale_and_shift(layer)
     if number is not None and op.dims[-1] == width:
         gain, shift = number
@@ -154,13 +134,11 @@ class GroupedMatMul(_ConstantProduct):
         if rows == 1:
             over_images(graph, node, [(groups * depth, 1, 1)], (groups * width, 1, 1))
             return f"{text} turned into a Conv of as many groups"
-        lines = graph.fresh_name(f"{output}_product")
-        graph.tensors[lines] = Tensor(lines, graph.shape(output))
-        node.outputs = [lines]
+        dims = graph.shape(output)[1:]
+        view = graph.view_output(node, f"{output}_product", dims, MemoryView(dims))
         over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
-        index = graph.nodes.index(node) + 2
-        back = permute_image(graph, node, index, lines, (width, rows, groups), _SWAP_ROWS_COLUMNS, f"{output}_back")
-        as_array(graph, back, output, node, index + 2)
+        shape, stem = (width, rows, groups), f"{output}_back"
+        view.inputs = [permute_image(graph, view, view.inputs[0], shape, _SWAP_ROWS_COLUMNS, stem)]
         return f"{text} with {rows} rows each turned into a Conv of as many groups"
 
 
@@ -169,8 +147,7 @@ _SWAP_CHANNELS_COLUMNS = (0, 3, 2, 1)
 
 
 class LeftMatMul(_ConstantProduct):
-    """ArrayMatMul(W, x) of W (M, K) and x (..., K, N) => ArrayMatMul(x transposed, W transposed) transposed; an x (K, 1) is a
-    row."""
+    """ArrayMatMul(W, x), W (M, K), x (..., K, N) => ArrayMatMul(x transposed, W transposed) transposed; x (K, 1) is a row."""
 
     name = "left-matmul"
     summary = "matrix products with constant left matrices turned into ones with constant right ones"
@@ -192,13 +169,12 @@ class LeftMatMul(_ConstantProduct):
         text = f"its matrix of {outputs} x {depth} multiplies from the right"
         if products * columns == 1:
             return text
-        product = graph.fresh_name(f"{output}_product")
-        transposed = permute_operand(graph, node, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS)
-        graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
-        node.inputs, node.outputs = [transposed], [product]
-        index = graph.nodes.index(node) + 1
-        line = permute_image(graph, node, index, product, (outputs, products, columns), _SWAP_CHANNELS_COLUMNS, product)
-        as_array(graph, line, output, node, index + 2)
+        node.inputs = [permute_operand(graph, node, source, (columns, products, depth), _SWAP_CHANNELS_COLUMNS)]
+        view = graph.view_output(
+            node, f"{output}_product", (products * columns * outputs,), MemoryView(graph.shape(output)[1:])
+        )
+        product, shape = node.output, (outputs, products, columns)
+        view.inputs = [permute_image(graph, view, product, shape, _SWAP_CHANNELS_COLUMNS, product)]
         return text
 
 
@@ -245,19 +221,7 @@ def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
 
 
 def _only_moves(node: Node | None) -> bool:
-    """True if a layer only reorders, repeats or drops elements."""
     return node is not None and isinstance(node.op, IndexSelect) and node.activation is None and not node.op.fills
-
-
-@dataclass(frozen=True)
-class Operand:
-    """Replacement of operand `index` of a product: another tensor in a view, times a factor."""
-
-    index: int
-    source: str
-    view: tuple[int, ...]
-    factor: float
-    what: str
 
 
 class ProductOperand(Pass):
@@ -267,7 +231,7 @@ class ProductOperand(Pass):
     name = "product-operand"
     summary = "layers that move or scale operands taken into products of two arrays"
 
-    def match(self, graph: Graph, node: Node) -> Operand | None:
+    def match(self, graph: Graph, node: Node) -> tuple[ArrayMatMul, list[str], str] | None:
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result:
             return None
@@ -275,29 +239,27 @@ class ProductOperand(Pass):
             producer = graph.producer(node.inputs[index])
             if producer is None:
                 continue
-            view = op.full_views()[index]
-            scaled = scale_and_shift(producer)
-            if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
-                return Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}")
+            views, inputs = list(op.full_views()), list(node.inputs)
+            inputs[index : index + 1] = producer.inputs[:1]
+            factor = scalar_factor(producer)
+            if factor is not None and factor > 0:
+                return replace(op, scale=op.scale * factor, views=tuple(views)), inputs, f"the factor of {producer.name}"
             if _only_moves(producer):
-                places = producer.op.positions()[0][view_positions(view, dims)]
-                steps = steps_of_order(places, graph.shape(producer.inputs[0])[1])
+                places = producer.op.positions()[0][view_positions(views[index], dims)]
+                steps = steps_of_order(places, graph.shape(inputs[index])[1])
                 if steps is not None:
-                    return Operand(index, producer.inputs[0], steps, 1.0, f"the order of {producer.name}")
+                    views[index] = steps
+                    return replace(op, views=tuple(views)), inputs, f"the order of {producer.name}"
         return None
 
-    def rewrite(self, graph: Graph, node: Node, operand: Operand) -> str:
-        views = list(node.op.full_views())
-        views[operand.index] = operand.view
-        node.op = replace(node.op, scale=node.op.scale * operand.factor, views=tuple(views))
-        node.inputs = [operand.source if index == operand.index else name for index, name in enumerate(node.inputs)]
+    def rewrite(self, graph: Graph, node: Node, match: tuple[ArrayMatMul, list[str], str]) -> str:
+        node.op, node.inputs, what = match
         graph.prune()
-        return f"it takes in {operand.what}"
+        return f"it takes in {what}"
 
 
 class ProductResult(Pass):
-    """IndexSelect(ArrayMatMul(x, y)) => ArrayMatMul with a view of its result; c * ArrayMatMul(x, y) => ArrayMatMul times c >
-    0."""
+    """IndexSelect(ArrayMatMul(x, y)) => ArrayMatMul with a view of its result; c * ArrayMatMul(x, y), c > 0 => times c."""
 
     name = "product-result"
     summary = "layers that move or scale results taken into products of two arrays"
@@ -309,9 +271,9 @@ class ProductResult(Pass):
         reader = graph.sole_consumer(node.output)
         if reader is None:
             return None
-        scaled = scale_and_shift(reader)
-        if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
-            return reader, replace(op, scale=op.scale * scaled[0])
+        factor = scalar_factor(reader)
+        if factor is not None and factor > 0:
+            return reader, replace(op, scale=op.scale * factor)
         if not _only_moves(reader):
             return None
         order = reader.op.positions()[0]

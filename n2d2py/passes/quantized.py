@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.quantize import Quantize, grid_type, values_source
+from n2d2py.operators import Activation, Quantize, grid_type, is_real_concat, values_source
 from n2d2py.passes.base import Pass, drop
 
 
@@ -49,7 +47,6 @@ class MergeQuantize(Pass):
 
 
 def _narrows(first: Node, second: Quantize) -> bool:
-    """True if the integers of `second` are a subset of those of `first`."""
     if not isinstance(first.op, Quantize) or first.activation is not None:
         return False
     wide, narrow = first.op.type, second.type
@@ -67,13 +64,10 @@ class HoistQuantize(Pass):
         if not isinstance(node.op, Quantize) or node.inputs[0] in graph.outputs:
             return None
         mover = graph.producer(node.inputs[0])
-        if mover is None or mover.activation is not None or (len(mover.inputs) > 1 and not is_real_concat(mover)):
+        if mover is None or mover.activation is not None or grid_type(graph, mover.output) is not None:
             return None
-        if is_real_concat(mover):
-            moves = grid_type(graph, mover.output) is None
-        else:
-            moves = values_source(graph, mover.output) != mover.output and grid_type(graph, mover.output) is None
-        if not moves:
+        moves = len(mover.inputs) == 1 and values_source(graph, mover.output) != mover.output
+        if not moves and not is_real_concat(mover):
             return None
         if graph.sole_consumer(mover.output) is not node:
             return f"the output of {mover.name} is read in other ways too"

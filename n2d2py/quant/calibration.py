@@ -12,7 +12,7 @@ sequential ranges are decided inside of one step each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,19 +20,15 @@ import numpy as np
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.quant.correct.channels import channel_factors, scale_channels
-from n2d2py.quant.correct.equalize import equalize
+from n2d2py.quant.correct.channels import channel_factors, equalize, scale_channels
 from n2d2py.quant.correct.layers import correct
 from n2d2py.quant.quantize import form_integers
-from n2d2py.quant.search.mixed import tensors_to_widen
-from n2d2py.quant.search.wide_weights import layers_to_widen
+from n2d2py.quant.search.mixed import layers_to_widen, tensors_to_widen
 from n2d2py.quant.statistics import Statistics, collect
-from n2d2py.quant.types.choose import TensorTypes, choose_types
+from n2d2py.quant.types.choose import InputRanges, TensorTypes, choose_types
 from n2d2py.quant.types.concat import warn_about_coarse_concats
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.weights.narrow import with_weight_bits
-
-Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Observed:
     graph: Graph
     statistics: Statistics
     samples: Sequence[np.ndarray] = ()
-    ranges: Mapping[str, Range | None] = field(default_factory=dict)
+    ranges: InputRanges = field(default_factory=dict)
     checked: Sequence[np.ndarray] = ()
     doubted: Callable[[], Sequence[np.ndarray]] = tuple
     fresh: bool = False
@@ -63,25 +59,19 @@ def quantize(
     graph: Graph,
     histograms: dict[str, Histogram],
     options: QuantOptions,
-    ranges: Mapping[str, Range | None] | None = None,
+    ranges: InputRanges | None = None,
     samples: Sequence[np.ndarray] = (),
 ) -> tuple[QuantGraph, TensorTypes]:
     """Return the integer network for a prepared float graph and the histograms of its calibrated tensors.
 
-    `samples` are batches (n, C, H, W) of the only input for the corrections in `options`; without any, there are none.
-
-    Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together.
+    `samples` are batches (n, C, H, W) of the only input for the corrections in `options`; without any, there are none. Raises
+    N2D2Error (E51x, all layers without integer arithmetic together).
     """
     return quantize_observed(Observed(graph, Statistics(histograms), samples, ranges or {}), options)
 
 
 def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantGraph, TensorTypes]:
-    """Run steps 3 to 5; return the integer network and the types of its tensors.
-
-    Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together.
-    """
+    """Run steps 3 to 5; return the integer network and its types. Raises N2D2Error (E51x, all layers without integer form)."""
     observed, options = settle_wide_tensors(observed, options)
     types = choose_observed_types(observed, options)
     corrected = correct(observed.graph, types, observed.samples, options)
@@ -91,46 +81,31 @@ def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantG
 def prepare(graph: Graph, per_output: bool, equalized: bool) -> Graph:
     """Step 1: return an equivalent graph with conversions around float layers.
 
-    Weights are `equalized` if they have one scale for each layer, not `per_output`; else activations are, in step 2.
-
-    Raises:
-        N2D2Error: E510 a layer without integer form and float kernel.
+    Weights are `equalized` if they have one scale for each layer, not `per_output`; else activations are, in step 2. Raises
+    N2D2Error (E510 a layer without integer form and float kernel).
     """
     graph = insert_conversions(graph)
     return equalize(graph) if equalized and not per_output else graph
 
 
 def observe(
-    graph: Graph,
-    batches: Iterable[np.ndarray],
-    samples: Sequence[np.ndarray],
-    ranges: Mapping[str, Range | None],
-    by_channel: bool,
-    key: str,
+    graph: Graph, batches: Iterable[np.ndarray], samples: Sequence[np.ndarray], ranges: InputRanges, by_channel: bool, key: str
 ) -> Observed:
     """Step 2: collect statistics of a prepared graph over batches (n, C, H, W); with `by_channel`, equalize its channels on
-    `samples`.
-
-    Raises:
-        N2D2Error: E504 a tensor that is not finite, E508 no samples.
-    """
+    `samples`. Raises N2D2Error (E504 a tensor that is not finite, E508 no samples)."""
     factors = channel_factors(graph, samples) if by_channel else {}
     scaled = scale_channels(graph, factors)
     return Observed(scaled, replace(collect(scaled, batches, key), factors=factors), samples, ranges)
 
 
-def observed_before(
-    graph: Graph, statistics: Statistics, samples: Sequence[np.ndarray], ranges: Mapping[str, Range | None]
-) -> Observed:
+def observed_before(graph: Graph, statistics: Statistics, samples: Sequence[np.ndarray], ranges: InputRanges) -> Observed:
     """Step 2 with the statistics of an earlier calibration of the same prepared graph."""
     return Observed(scale_channels(graph, statistics.factors), statistics, samples, ranges)
 
 
 def settle_wide_tensors(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOptions]:
     """Choose the tensors and weights with 16 bits by the cost of rounding: `wide` of the options, bit widths of the graph.
-
-    Without samples none are chosen. Repeated calls change nothing.
-    """
+    Without samples none are chosen. Repeated calls change nothing."""
     if not (options.mixed and observed.samples):
         return observed, replace(options, mixed=False, wide_weights=False)
     graph, samples = observed.graph, observed.samples
@@ -150,4 +125,4 @@ def choose_observed_types(observed: Observed, options: QuantOptions) -> TensorTy
 
 
 def _types(observed: Observed, options: QuantOptions) -> TensorTypes:
-    return choose_types(observed.graph, observed.statistics.histograms, dict(observed.ranges), options)
+    return choose_types(observed.graph, observed.statistics.histograms, observed.ranges, options)

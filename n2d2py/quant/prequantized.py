@@ -17,10 +17,8 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import QUANTIZERS, LayerTypes, prequantize_layer, refused
 from n2d2py.errors import ErrorList, N2D2Error, join_names
-from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
-from n2d2py.graph.node import OTHER
-from n2d2py.operators.pointwise import Activation, Affine
-from n2d2py.operators.quantize import Quantize, values_source
+from n2d2py.graph import OTHER, Graph, Node, QuantGraph, QuantTensor
+from n2d2py.operators import Activation, Affine, Quantize, values_source
 from n2d2py.quant.quantize import form_layer
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.types.insert_requantize import insert_missing_quantizes
@@ -30,14 +28,11 @@ _WHOLE = 1e-4
 
 
 def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
-    """Return the integer network of a fused graph with Quantize layers, and the float graph with one after every layer.
-
-    Raises:
-        N2D2Error: E514 and E51x, all layers that cannot compute in integers together.
-    """
+    """Return the integer network of a fused graph with Quantize layers, and the float graph with one after every layer. Raises
+    N2D2Error (E514 and E51x, all layers that cannot compute in integers together)."""
     graph, real = _with_float_layers(_with_integer_inputs(graph))
     graph, types, errors = insert_missing_quantizes(graph, options.file_types, real)
-    result = QuantGraph.ends_of(graph, 8)
+    result = QuantGraph.without_layers(graph, 8, {})
     reads: dict[str, str] = {}
     remarks: dict[str, list[str]] = {}
     for node in graph.nodes:
@@ -84,15 +79,16 @@ def _with_integer_inputs(graph: Graph) -> Graph:
         kind = _type_before_gain(graph, name) or (port.type if port.type is not None and port.type.bits == 8 else None)
         if kind is not None:
             readers, op = graph.consumers(name), Quantize(replace(kind, plain=False, full=kind.signed))
-            rounded = graph.add_helper(op, name, f"{name}_quantized", 0, readers[0].location)
+            rounded = graph.fresh_name(f"{name}_quantized")
+            graph.add(Node(rounded, op, [name], [rounded], location=readers[0].location, helper=True), at=0)
             for node in readers:
                 node.inputs = [rounded if one == name else one for one in node.inputs]
     return graph
 
 
 def _gain_before_quantize(graph: Graph, name: str) -> tuple[Node, NumType] | None:
-    """Return the layer with the only gain and shift between a tensor and its only Quantize, and the quantized type; None
-    otherwise."""
+    """Return the layer with the only gain and shift between a tensor and its only Quantize, and the quantized type; else
+    None."""
     node = graph.sole_consumer(name)
     while node is not None and values_source(graph, node.output) != node.output and node.output not in graph.outputs:
         node = graph.sole_consumer(node.output)
@@ -103,8 +99,7 @@ def _gain_before_quantize(graph: Graph, name: str) -> tuple[Node, NumType] | Non
 
 
 def _type_before_gain(graph: Graph, name: str) -> NumType | None:
-    """Return the type whose integers, before the gain and shift of a tensor, equal those of the Quantize after them; None
-    without one."""
+    """Return the type whose integers, before the gain of a tensor, equal those of the Quantize after it; None without one."""
     gain = _gain_before_quantize(graph, name)
     if gain is None:
         return None
@@ -132,13 +127,11 @@ def _with_float_layers(graph: Graph) -> tuple[Graph, set[str]]:
 
 
 def _is_rounded(graph: Graph, name: str) -> bool:
-    """True if all consumers of a tensor quantize it to one type."""
     readers = [node.op for node in graph.consumers(name)]
     return all(isinstance(op, Quantize) and op == readers[0] for op in readers)
 
 
 def _has_integers(node: Node) -> bool:
-    """Return false for a layer without integer form, or with float weights in the file."""
     known = QUANTIZERS.get(node.op.kind)
     return refused(node) is None and (known is None or known.in_files(node))
 
@@ -159,7 +152,5 @@ def without_rounding(graph: Graph) -> Graph:
     graph = graph.copy()
     for node in graph.nodes:
         if isinstance(node.op, Quantize):
-            kind = node.op.type
-            low, high = ((limit - kind.zero_point) * kind.scale for limit in (kind.qmin, kind.qmax))
-            node.op = Activation(Clip(low, high))
+            node.op = Activation(Clip(*node.op.type.interval))
     return graph

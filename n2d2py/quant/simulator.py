@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.inputs import each_call, split_inputs
+from n2d2py.graph import QuantGraph, QuantNode, each_call, split_inputs
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the stored values of real inputs (N, C, H, W), by the types of the user inputs.
-
-    One array for several inputs has them concatenated (graph/inputs.py).
-    """
+    """Return the stored values of real inputs (N, C, H, W), by the types of the user inputs. One array for several inputs has
+    them concatenated (graph/inputs.py)."""
     if len(inputs) == 1:
         inputs = split_inputs(graph, inputs[0])
     return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs)]  # noqa: B905  states may be left out
@@ -64,8 +61,7 @@ def _simulate(graph: QuantGraph, inputs: Mapping[str, np.ndarray], keep: bool) -
 
 
 def simulate_all(graph: QuantGraph, inputs: Sequence[np.ndarray], size: int) -> dict[str, np.ndarray]:
-    """Return the stored network outputs for any number of samples, in batches of `size` on all cores; with states from reset to
-    reset."""
+    """Return the stored outputs for any number of samples, in batches of `size` on all cores; states from reset to reset."""
     if graph.states:
         size = graph.calls or max(len(inputs[0]), 1)
     batches = ([x[start : start + size] for x in inputs] for start in range(0, len(inputs[0]), size))

@@ -14,13 +14,16 @@ from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.inputs import named_inputs
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.quant.observe.scores import ScoreFloors
+from n2d2py.graph import Graph, Node, named_inputs
+from n2d2py.operators import ArrayRecurrent, ElemWise, Softmax
 from n2d2py.quant.types.choose import calibrated_tensors
 from n2d2py.quant.types.recurrent_states import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.reference.engine import MOST_ELEMENTS, FloatEngine
+
+_NEGLIGIBLE = 24.0
+"""Scores this far below the largest of their row count as nothing: 65,535 of them are a tenth of a 16-bit step."""
+_WITHOUT_DIGITS = -(2.0**26)
+"""Below it, float32 has steps of 8: a row of such scores is masked as a whole."""
 
 
 @dataclass
@@ -62,11 +65,8 @@ class Statistics:
 
     @staticmethod
     def load(path: Path, key: str) -> Statistics:
-        """Return the statistics that `save` wrote.
-
-        Raises:
-            N2D2Error: E501 missing, E502 unreadable, E503 of another network or pipeline.
-        """
+        """Return the statistics that `save` wrote. Raises N2D2Error (E501 missing, E502 unreadable, E503 of another
+        network)."""
         if not path.is_file():
             what = "-calib-reload finds no statistics of a previous calibration"
             raise N2D2Error("E501", what, where=Location(str(path)), remedy="calibrate without -calib-reload first")
@@ -86,11 +86,7 @@ class Statistics:
         return result
 
     def check_data(self, path: Path, batches: Iterable[np.ndarray]) -> None:
-        """Compare the calibration samples, in order, with those that were collected.
-
-        Raises:
-            N2D2Error: E503 if they differ.
-        """
+        """Compare the calibration samples, in order, with those that were collected. Raises N2D2Error (E503 if they differ)."""
         digest = hashlib.sha256()
         for x in batches:
             digest.update(np.ascontiguousarray(x).data)
@@ -140,7 +136,6 @@ def assumed_statistics(graph: Graph, multiples: Sequence[float], values: np.ndar
 
 
 def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
-    """Return the recurrent layers whose states are needed for the tensors `wanted`."""
     return [
         node
         for node in graph.nodes
@@ -149,8 +144,7 @@ def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
 
 
 def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return results of later calls instead of states that are zero in all samples, if arithmetic modifies them before the
-    recurrent layer."""
+    """Return results of later calls for states that are zero in all samples, if arithmetic modifies them before their layer."""
     results = {}
     for node in recurrent:
         wanted = {
@@ -164,6 +158,54 @@ def _states_of_later_calls(graph: Graph, recurrent: Sequence[Node], values: Mapp
     return results
 
 
+class _ScoreFloors:
+    """Lower limits of attention scores: the tensors that only softmaxes consume, directly, through copies, or as terms of sums.
+
+    A mask that is computed at run time pushes scores far below the others of their row: it adds -10000 or the lowest float, or puts
+    minus infinity. A range that holds these would leave no steps to the others. Constant masks are part of the Softmax already
+    (passes/masked_softmax.py). `taps`: the tensors whose values `of` needs.
+    """
+
+    def __init__(self, graph: Graph):
+        self._readers: dict[str, list[Node]] = {}
+        self.taps: set[str] = set()
+        for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
+            readers = graph.consumers(name)
+            if readers and name not in graph.outputs and all(map(self._leads_to_softmax, readers)):
+                self._readers[name] = readers
+                self.taps.update(name for node in readers if not node.op.moves_values for name in node.inputs)
+
+    def _leads_to_softmax(self, node: Node) -> bool:
+        op = node.op
+        is_sum = isinstance(op, ElemWise) and op.is_plain_sum and min(op.weights, default=1) > 0
+        sums = is_sum and node.activation is None and len(set(node.inputs)) == len(node.inputs)
+        return _is_softmax(node) or ((sums or op.moves_values) and node.output in self._readers)
+
+    def of(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Return, by tensor, the limit below which scores have no effect on a batch."""
+        floors: dict[str, float] = {}
+        for name, readers in self._readers.items():
+            floors[name] = min(self._floor(node, name, floors, values) for node in readers)
+        return floors
+
+    def _floor(self, node: Node, name: str, floors: Mapping[str, float], values: Mapping[str, np.ndarray]) -> float:
+        if _is_softmax(node):
+            return _least_maximum(node, values[name]) - _NEGLIGIBLE
+        others = [] if node.op.moves_values else [float(values[other].max()) for other in node.inputs if other != name]
+        return floors[node.output] - sum(others)
+
+
+def _is_softmax(node: Node) -> bool:
+    return type(node.op) is Softmax and not node.op.log
+
+
+def _least_maximum(node: Node[Softmax], scores: np.ndarray) -> float:
+    """Return the least of the largest scores of the rows that are not masked as a whole; minus infinity without such a row."""
+    largest = node.op.to_rows(scores).max(-1)
+    counted = largest[largest > _WITHOUT_DIGITS]
+    return float(counted.min()) if counted.size else -np.inf
+
+
 class _Observer:
     """The calibrated tensors of a fused float graph, measured batch by batch."""
 
@@ -171,7 +213,7 @@ class _Observer:
         self.graph, self.wanted = graph, calibrated_tensors(graph)
         self.recurrent = _observed_layers(graph, self.wanted)
         self.outputs = [name for name in graph.outputs if name not in self.wanted and not graph.kind(name)]
-        self.floors = ScoreFloors(graph)
+        self.floors = _ScoreFloors(graph)
         taps = [*self.wanted, *(name for node in self.recurrent for name in node.inputs), *self.floors.taps]
         self.engine, self.several = FloatEngine.for_batches(graph, taps)
 
@@ -197,10 +239,8 @@ class _Observer:
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
     """Return histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
-    Batches run on all cores; the result does not depend on the number of threads.
-
-    Raises:
-        N2D2Error: E504 a tensor that is not finite, E508 no samples.
+    Batches run on all cores; the result does not depend on the number of threads. Raises N2D2Error (E504 a tensor that is not
+    finite, E508 no samples).
     """
     digest = hashlib.sha256()
 

@@ -19,9 +19,7 @@ def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[s
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
     values = {name: x.astype(kind) if (kind := graph.kind(name)) else x for name, x in inputs.items()}
     for index, node in enumerate(graph.nodes):
-        results = node.op.run([values[name] for name in node.inputs], node)
-        if node.activation is not None:
-            results = [node.activation(y) for y in results]
+        results = node.compute([values[name] for name in node.inputs])
         values.update(zip(node.outputs, results, strict=True))
         for name in {*node.inputs, *node.outputs}:
             if last.get(name, -1) <= index and name not in wanted:

@@ -12,8 +12,7 @@ import numpy as np
 
 from n2d2py.figures import Drawing, Svg, outline
 from n2d2py.naming import shorten
-from n2d2py.quant.observe.compare import LayerComparison
-from n2d2py.quant.observe.level_counts import LevelCounts
+from n2d2py.quant.observe.compare import LayerComparison, LevelCounts
 from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.search.sensitivity import LayerLoss
 from n2d2py.report.text import Figures, column_csv, column_text, csv_text

@@ -11,9 +11,8 @@ from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, QuantGraph, TargetForm
 from n2d2py.operators.quantize import Convert, is_quantized
 from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.types.dynamic_range import divisor_layers, power_layers
 from n2d2py.quant.types.float_inputs import input_layers
-from n2d2py.quant.types.guards import divisor_layers
-from n2d2py.quant.types.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
 from n2d2py.report.text import Figures, column_csv, column_text
 

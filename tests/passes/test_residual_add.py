@@ -11,8 +11,7 @@ from support.tables import every
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import CHAINS, Aligned, Dequantized, QuantGraph
-from n2d2py.passes.chain import ChainPass
-from n2d2py.passes.fuse import fuse
+from n2d2py.passes.fuse import ChainPass, fuse
 from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph

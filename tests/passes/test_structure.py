@@ -8,8 +8,9 @@ from support.tables import every
 from n2d2py import log
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
+from n2d2py.operators.signs import nonnegative_tensors
 from n2d2py.passes import fuse
-from n2d2py.passes.fuse_into import FuseActivation, FusePadding, RemoveUnlimited, compose, is_nonnegative
+from n2d2py.passes.fuse_into import FuseActivation, FusePadding, RemoveUnlimited, compose
 from n2d2py.passes.layout import MergeTranspose, RemoveIdentity, RemoveReshape
 from n2d2py.passes.products import ConvToFc
 
@@ -66,7 +67,7 @@ def test_known_signs(build):
     b.layer("k", ops.Concat(), ["s", "d"])
     b.layer("c", ops.Conv(), "k", conv(b, 4, 8), Clip(0, 6))
     b.layer("n", ops.Pool("Average", (2, 2)), "m", activation=Clip(-2, -1))
-    signs = {name: is_nonnegative(b.graph, name) for name in b.graph.tensors}
+    signs = {name: name in nonnegative_tensors(b.graph) for name in b.graph.tensors}
     assert signs == {"x": False, "r": True, "m": True, "s": True, "d": False, "k": False, "c": True, "n": False}
 
 

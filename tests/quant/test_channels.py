@@ -10,8 +10,7 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.quant.calibration import observe, quantize_observed
-from n2d2py.quant.correct.channels import _best_factors, _expected_error, _Scalable, channel_factors
-from n2d2py.quant.correct.equalize import equalize
+from n2d2py.quant.correct.channels import _best_factors, _expected_error, _Scalable, channel_factors, equalize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.executor import run_graph
 

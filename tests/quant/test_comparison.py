@@ -16,8 +16,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.exports.ncnn.arithmetic import AwayRescale
 from n2d2py.graph import Node
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
-from n2d2py.quant.observe.level_counts import LevelCounts
+from n2d2py.quant.observe.compare import Accumulator, Difference, LevelCounts, first_difference
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.quant.statistics import collect

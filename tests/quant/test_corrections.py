@@ -16,7 +16,7 @@ from n2d2py.operators.arrays.recurrent import GATES
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.correct.channels import channel_factors, scale_channels
-from n2d2py.quant.observe import covariance, layerwise, moments, spilled
+from n2d2py.quant.observe import covariance, layerwise, moments
 from n2d2py.quant.observe.covariance import DenseCovariance, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments, observe, products
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -134,7 +134,11 @@ def _no_file(**options):
 
 @every(
     "changes",
-    [{(layerwise, "_LARGE"): 1}, {(spilled, "_LARGE"): 1}, {(spilled, "_LARGE"): 1, (spilled, "TemporaryFile"): _no_file}],
+    [
+        {(layerwise, "_LARGE"): 1},
+        {(layerwise, "_SPILLED"): 1},
+        {(layerwise, "_SPILLED"): 1, (layerwise, "TemporaryFile"): _no_file},
+    ],
 )
 def test_stimuli_worked_on_alone_or_in_files_give_the_same_integers(changes, monkeypatch):
     graph, samples = _network(), [_data(4, 0), _data(4, 1)]

@@ -10,7 +10,7 @@ from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.arithmetic.weights import LayerWeights, round_nearest
 from n2d2py.contracts.functions import Clip
 from n2d2py.graph import Graph, Node
-from n2d2py.quant.correct.equalize import equalize
+from n2d2py.quant.correct.channels import equalize
 from n2d2py.quant.observe.compare import Accumulator, Difference, first_difference
 
 BYTE = NumType(8)

@@ -12,8 +12,7 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.correct.holdout import gain, split
-from n2d2py.quant.correct.sequential import refinable_tensors, refined_type
+from n2d2py.quant.correct.layers import gain, refinable_tensors, refined_type, split
 from n2d2py.quant.observe.layerwise import SAMPLE_BATCH
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

@@ -383,7 +383,7 @@ def ratings(name: str, zero_points: bool | None) -> dict[str, tuple[float, int]]
         histogram.peaks = np.zeros(0)  # ranges for these samples, on which the error is measured
     with pytest.MonkeyPatch.context() as patch:
         if zero_points:
-            patch.setattr("n2d2py.quant.types.choose.ZERO_POINT_GAIN", 1e9)
+            patch.setattr("n2d2py.quant.types.ranges._ZERO_POINT_GAIN", 1e9)
         options = QuantOptions(equalize=False, zero_points=zero_points is not False)
         typed, _ = quantize(graph, histograms, options, {"x": (0.0, 1.0)})
     tensors = [node.output for node in graph.nodes if not isinstance(node.op, Conv)]

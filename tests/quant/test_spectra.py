@@ -17,8 +17,8 @@ from n2d2py.graph import Graph, Node, Precision
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
+from n2d2py.quant.types.dynamic_range import power_layers, spectrum_tensors
 from n2d2py.quant.types.float_fallback import insert_conversions
-from n2d2py.quant.types.spectra import power_layers, spectrum_tensors
 from n2d2py.reference.executor import run_graph
 from n2d2py.report.in_float import float_layers_in
 

@@ -14,8 +14,7 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.contracts.quant.quantizer import LayerTypes, quantize_layer
 from n2d2py.graph import Node, Precision
 from n2d2py.quant.calibration import choose_observed_types, observe, prepare, quantize_observed, settle_wide_tensors
-from n2d2py.quant.search.mixed import Roundings
-from n2d2py.quant.search.wide_weights import weight_costs, wide_layers
+from n2d2py.quant.search.mixed import Roundings, weight_costs, wide_layers
 
 
 def test_dead_output_with_a_bias_keeps_the_accumulator_within_its_type():

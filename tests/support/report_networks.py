@@ -10,8 +10,7 @@ from n2d2py.graph import Graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.observe.compare import LayerComparison
-from n2d2py.quant.observe.level_counts import LevelCounts
+from n2d2py.quant.observe.compare import LayerComparison, LevelCounts
 from n2d2py.quant.observe.worst import StimulusComparison
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types.choose import calibrated_tensors

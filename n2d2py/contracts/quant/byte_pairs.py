@@ -28,12 +28,8 @@ _LIMIT = 2**31
 
 @dataclass(frozen=True, eq=False)
 class ByteForm:
-    """Constants of an exact sum or product.
-
-    Attributes:
-        multipliers, offset: (2) and (1), int32, as in `graph.forms.Aligned`.
-        bound: largest magnitude of a partial sum, or of the product.
-    """
+    """Constants of an exact sum or product: `multipliers` (2) and `offset` (1), int32, as in `graph.forms.Aligned`. `bound` is
+    the largest magnitude of a partial sum, or of the product."""
 
     multipliers: np.ndarray
     offset: np.ndarray
@@ -43,13 +39,8 @@ class ByteForm:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """All pairs of input integers and their expected results.
-
-    Attributes:
-        first, second: integers minus zero point, (N, 1) and (1, M).
-        wanted: expected results (N, M) without zero point, clamped to `limits`.
-        fixed: rescale in fixed point.
-    """
+    """All pairs of input integers minus zero point, `first` (N, 1) and `second` (1, M), and their expected results `wanted` (N,
+    M) without zero point, clamped to `limits`. `fixed`: rescale in fixed point."""
 
     first: np.ndarray
     second: np.ndarray
@@ -58,11 +49,9 @@ class _Pairs:
     fixed: bool = False
 
     def sums(self, factors: np.ndarray) -> np.ndarray:
-        """Return factors[0] first + factors[1] second, (N, M)."""
         return self.first * factors[0] + self.second * factors[1]
 
     def all_agree(self, sums: np.ndarray, rescale: Rescale) -> bool:
-        """True if all rescaled sums equal the expected results."""
         return np.array_equal(rescale.apply(sums.astype(np.int32), *self.limits), self.wanted)
 
 
@@ -75,12 +64,11 @@ def byte_form(
     fixed: bool = False,
     tflite: bool = False,
 ) -> ByteForm | None:
-    """Return the exact integer form of a Sum or Prod of two 8-bit tensors; None for other layers, or if no candidate is exact.
+    """Return the exact integer form of a Sum or Prod (`operation` of `ElemWise`) of two 8-bit tensors; None for other layers,
+    or if no candidate is exact.
 
     Args:
-        operation: operation of `ElemWise`.
         scales: (2), float32: factors of the inputs after subtraction of their zero points.
-        inputs: number types of the inputs.
         output: number type of the result; its scale is the step.
         clamp: smallest and largest stored result.
         fixed: for a Sum: rescale by a shift of the high word of a product instead of floating point.
@@ -104,7 +92,6 @@ def byte_form(
 
 
 def _sum(pairs: _Pairs, ratios: np.ndarray) -> ByteForm | None:
-    """Return the form with the shortest multipliers."""
     for bits in _BITS:
         shift = bits - int(np.frexp(np.abs(ratios).max())[1])
         form = _shifted_sum(pairs, ratios, shift) if pairs.fixed < shift < 31 else None
@@ -143,7 +130,6 @@ def _shifted_sum(pairs: _Pairs, ratios: np.ndarray, shift: int) -> ByteForm | No
 
 
 def _product(pairs: _Pairs, factor: float) -> ByteForm | None:
-    """Return the nearest factor for which all pairs agree."""
     products, nearest = pairs.first * pairs.second, np.float32(factor)
     for move in sorted(range(-_SEARCH_DISTANCE, _SEARCH_DISTANCE + 1), key=abs):
         rescale = FloatRescale(np.array([nearest + move * np.spacing(nearest)]))

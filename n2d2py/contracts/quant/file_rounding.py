@@ -44,7 +44,6 @@ def sums_rescale(node: Node, factors: np.ndarray, bound: int, limits: tuple[int,
     """Return the rescale of a layer's kernel in its file; None if the layer has no rule or no rescale here is equal.
 
     Args:
-        node: the layer.
         factors: float64 (O), products of the scales of the file.
         bound: largest magnitude of an accumulator.
         limits: smallest and largest result, without zero point.
@@ -71,14 +70,11 @@ def with_small_constants(
 
 
 def _round_away(values: np.ndarray) -> np.ndarray:
-    """Round float64 values, ties away from 0."""
     return np.sign(values) * np.floor(np.abs(values) + 0.5)
 
 
 def _rescale_rounded_once(factors: np.ndarray, limits: tuple[int, int]) -> DoublingRescale | None:
-    """Return the rescale that rounds a double-precision product with ties away from 0, for every accumulator. It is found
-    from the accumulators at which the result steps.
-    """
+    """Return the rescale that rounds a double-precision product, ties away from 0, found from the accumulators of each step."""
     multipliers, shifts = quantized_multiplier(factors)
     levels, done = np.arange(limits[0] + 1, limits[1] + 1), np.zeros(factors.shape, bool)
     near = np.ceil((levels - 0.5) / factors[:, None]).astype(np.int64)[..., None] + np.arange(-2, 3)
@@ -147,14 +143,8 @@ def stored_origin(node: Node, kind: NumType) -> int:
 
 
 def sum_results(first: np.ndarray, second: np.ndarray, scales: tuple[np.float32, np.float32], step: np.float32) -> np.ndarray:
-    """Return the results of ADD for all pairs of `first` (N, 1) and `second` (1, M), integers minus zero points: int64, not
-    clamped.
-
-    Args:
-        first, second: int64.
-        scales: scales of the operands; the second is negative for SUB.
-        step: scale of the result.
-    """
+    """Return the results of ADD for all pairs of `first` (N, 1) and `second` (1, M), int64, integers minus zero points: int64,
+    not clamped. `scales` are those of the operands, the second negative for SUB; `step` is that of the result."""
     most = 2 * max(float(abs(scale)) for scale in scales)
     a, b = (
         np.sign(scale).astype(np.int64) * multiplied(values.astype(np.int64) << _LEFT_SHIFT, float(abs(scale)) / most)

@@ -20,8 +20,8 @@ from n2d2py.contracts.functions import ChannelClip, Clip
 from n2d2py.contracts.quant.file_rounding import sums_rescale, with_small_constants
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import TWICE_UINT8, Form, Node, QuantGraph, QuantNode, Shape, Weighted
-from n2d2py.graph.forms import Aligned, Dequantized, Exponentials, Interpolated, Moved, Rescaled, Table
+from n2d2py.graph import TWICE_UINT8, Node, QuantGraph, QuantNode, Shape
+from n2d2py.graph.forms import Aligned, Dequantized, Exponentials, Form, Interpolated, Moved, Rescaled, Table, Weighted
 from n2d2py.registry import Registry
 
 _FILE_MODES = ("Floating-point", "Fixed-point-p32")
@@ -67,10 +67,8 @@ class LayerTypes:
 
 
 class Quantizer:
-    """Quantizer of the layers of an operator.
-
-    `remedy`: advice for a refused layer. `reads_plain`: its layers read integers without a scale, such as indices.
-    """
+    """Quantizer of an operator. `remedy`: advice for refused layers. `reads_plain`: layers read unscaled integers, as
+    indices."""
 
     reads_plain: ClassVar[bool] = False
 
@@ -85,11 +83,7 @@ class Quantizer:
         return False
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Return the integer form of a layer that is not refused.
-
-        Raises:
-            N2D2Error: E504, E510, E511 for problems of its types or its activation.
-        """
+        """Return the integer form of a layer that is not refused. Raises N2D2Error (E504, E510, E511 types or activation)."""
         raise NotImplementedError
 
     def in_files(self, node: Node) -> bool:
@@ -98,10 +92,7 @@ class Quantizer:
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Return the integer form of a layer of a pre-quantized network, including its Quantize; by default as `quantize`.
-
-        Raises:
-            N2D2Error: as `quantize`, and E514 for weights that the file does not quantize.
-        """
+        Raises N2D2Error as `quantize`, and E514 for weights that the file does not quantize."""
         return quantize_layer(node, types)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray] | None:
@@ -123,9 +114,7 @@ def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
     """Class decorator: register one object as the quantizer of operator kinds; a second one for a kind is an InternalError."""
 
     def register(cls: type[QuantizerT]) -> type[QuantizerT]:
-        one = cls()
-        for kind in kinds:
-            QUANTIZERS.add(kind, one)
+        QUANTIZERS.declare(*kinds)(cls())
         return cls
 
     return register
@@ -143,12 +132,6 @@ def computes_plain(node: Node) -> bool:
     return quantizer is not None and node.activation is None and quantizer.plain(node)
 
 
-def reads_plain(node: Node) -> bool:
-    """True if the integer form of a layer reads integers without a scale."""
-    quantizer = QUANTIZERS.get(node.op.kind)
-    return quantizer is not None and quantizer.reads_plain
-
-
 def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
     """Return E510 for a layer without an integer form; `what` is the reason of `refuses`."""
     text, advice = f"layer '{node.name}' ({what}) is not supported in integers", QUANTIZERS.get(node.op.kind) or Quantizer
@@ -156,11 +139,7 @@ def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
 
 
 def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
-    """Return the integer form of one layer.
-
-    Raises:
-        N2D2Error: E510 if it has none; as `Quantizer.quantize`.
-    """
+    """Return the integer form of one layer. Raises N2D2Error (E510 if it has none; as `Quantizer.quantize`)."""
     reason = refused(node)
     if reason is not None:
         raise refusal(node, reason)
@@ -168,12 +147,8 @@ def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
 
 
 def prequantize_layer(node: Node, types: LayerTypes) -> QuantNode:
-    """Return the integer form of one layer with scales and weights from a file, including its Quantize.
-
-    Raises:
-        N2D2Error: E510 an operator without integer arithmetic, E511 an activation that is not a clamp, E514 weights that the
-            file does not quantize.
-    """
+    """Return the integer form of one layer with scales and weights from a file, including its Quantize. Raises N2D2Error as
+    `Quantizer.prequantized`, and E510 for a layer without integer form."""
     quantizer = QUANTIZERS.get(node.op.kind)
     return quantize_layer(node, types) if quantizer is None else quantizer.prequantized(node, types)
 
@@ -182,11 +157,8 @@ def prequantize_layer(node: Node, types: LayerTypes) -> QuantNode:
 
 
 def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
-    """Return the inclusive integer range of the output: the type's range, limited by a clamping activation.
-
-    Raises:
-        N2D2Error: E511 for an activation that is not a clamp; it must be a separate layer.
-    """
+    """Return the inclusive integer range of the output: the type's range, limited by a clamping activation. Raises N2D2Error
+    (E511 for an activation that is not a clamp; it must be a separate layer)."""
     if node.activation is None:
         return output.qmin, output.qmax
     if isinstance(node.activation, ChannelClip) and node.activation.low == 0:
@@ -334,17 +306,33 @@ class WeightedQuantizer(Quantizer):
     real_factors: ClassVar[bool] = False
 
     def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
-        """Return the shape (C, H, W) of one output's weights if the kernels multiply them as bytes in the order H, W, C; else
+        """Return the shape (C, H, W) of one output's weights if kernels multiply them as bytes in the order H, W, C; else
         None."""
         return None
 
     def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Return the integers and the scales (O) of a layer of a pre-quantized network.
-
-        Raises:
-            N2D2Error: E514 for weights that the file does not quantize.
-        """
-        return _file_weights(node)
+        """Return integers and scales (O) of a pre-quantized layer. Raises N2D2Error (E514 weights that the file does not
+        quantize)."""
+        weights = node.params["weights"].astype(np.float64)
+        scales = node.params.get("weight_scales")
+        if scales is None and node.op.kind == "Deconv":  # QOperator files have it in floating point between their integers
+            largest = np.abs(weights).reshape(len(weights), -1).max(axis=1)
+            scales = np.where(largest > 0, largest, 1) / 32767
+            return np.rint(weights / scales.reshape(-1, *(1,) * (weights.ndim - 1))).astype(np.int16), scales
+        if scales is None:
+            what = f"layer '{node.name}' ({node.op.kind}) has weights that the file does not quantize"
+            remedy = "quantize the layer too, or give the float model and -calib"
+            raise N2D2Error("E514", what, where=node.location, remedy=remedy)
+        scales = np.broadcast_to(scales, len(weights))
+        steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
+        integers = np.rint(steps)
+        if np.abs(steps - integers).max(initial=0.0) > _OFF_GRID:
+            what = f"layer '{node.name}' ({node.op.kind}) has weights that are not integers in the scale of the file"
+            remedy = "quantize the weights per output channel, after folding the gains"
+            raise N2D2Error("E514", what, where=node.location, remedy=remedy)
+        largest = int(np.abs(integers).max(initial=0.0))
+        is_byte = integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
+        return integers.astype(np.int8 if is_byte else np.int16 if largest < 2**15 else np.int32), scales
 
     def has_file_weights(self, node: Node) -> bool:
         """True if `file_weights` returns the integers that the kernel of the file multiplies."""
@@ -395,7 +383,7 @@ class WeightedQuantizer(Quantizer):
         return replace(layer, zero_in_bias=bool(zeros.any()))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """As `quantize`, with the scales of the file. The part of the bias that b_q cannot hold becomes a fraction of the
+        """As `quantize`, with the scales of the file. The part of the bias that b_q cannot hold is a fraction of the
         rescale."""
         x = types.inputs[0]
         integers, scales = self.file_weights(node)
@@ -435,8 +423,7 @@ class WeightedQuantizer(Quantizer):
         return integer_layer(node, _weighted_form(integers, bias, bound), clamp, rescale, bound)
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
-        """Return the order of an output's weights in the kernels that multiply bytes, for layers that `-wt-reduce-range`
-        applies to; else None."""
+        """Return the order of an output's weights in the kernels that multiply bytes, for `-wt-reduce-range`; else None."""
         if not types.options.reduce_range or bits > 8 or types.inputs[0].bits != 8:
             return None
         shape = self.weight_shape(node, types)
@@ -455,26 +442,3 @@ def zero_point_terms(rescale: Rescale, zero_point: int, outputs: int, limit: int
 
 def _weighted_form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:
     return Weighted(weights, bias.astype(np.int32 if bound < 2**31 else np.int64))
-
-
-def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    weights = node.params["weights"].astype(np.float64)
-    scales = node.params.get("weight_scales")
-    if scales is None and node.op.kind == "Deconv":  # QOperator files have it in floating point between their integers
-        largest = np.abs(weights).reshape(len(weights), -1).max(axis=1)
-        scales = np.where(largest > 0, largest, 1) / 32767
-        return np.rint(weights / scales.reshape(-1, *(1,) * (weights.ndim - 1))).astype(np.int16), scales
-    if scales is None:
-        what = f"layer '{node.name}' ({node.op.kind}) has weights that the file does not quantize"
-        remedy = "quantize the layer too, or give the float model and -calib"
-        raise N2D2Error("E514", what, where=node.location, remedy=remedy)
-    scales = np.broadcast_to(scales, len(weights))
-    steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
-    integers = np.rint(steps)
-    if np.abs(steps - integers).max(initial=0.0) > _OFF_GRID:
-        what = f"layer '{node.name}' ({node.op.kind}) has weights that are not integers in the scale of the file"
-        remedy = "quantize the weights per output channel, after folding the gains"
-        raise N2D2Error("E514", what, where=node.location, remedy=remedy)
-    largest = int(np.abs(integers).max(initial=0.0))
-    is_byte = integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
-    return integers.astype(np.int8 if is_byte else np.int16 if largest < 2**15 else np.int32), scales

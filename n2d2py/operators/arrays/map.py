@@ -185,6 +185,12 @@ def scale_and_shift(node: Node) -> tuple[float, float] | None:
     return float(result[1].item()), float(result[2].item())
 
 
+def scalar_factor(node: Node) -> float | None:
+    """Return g of an ArrayMap g * x of its only input and a scalar constant; None for any other layer."""
+    scaled = scale_and_shift(node)
+    return scaled[0] if scaled is not None and scaled[1] == 0 else None
+
+
 @cpp("ArrayMap")
 def _lower(layer: Layer) -> LayerCode:
     op = layer.op
@@ -216,9 +222,11 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 # ---- Layers with infinite results for a zero, or a number rounded to it -------------------------
 def function_name(node: Node) -> str:
-    """Return the element-wise function that a layer computes, as ArrayMap names it; "" for any other layer."""
+    """Return the element-wise function that a layer computes, as its operator names it; "" for any other layer."""
     if isinstance(node.op, Activation):
         return node.op.function.kind
+    if node.op.kind == "ElemWise":
+        return node.op.operation
     return node.op.function if isinstance(node.op, ArrayMap) else ""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, Shape, elements
@@ -19,13 +20,11 @@ from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannel
 
 @dataclass(frozen=True)
 class LowBitTensor:
-    """A tensor of at most 4 bits.
+    """A tensor of at most 4 bits, and whether it is packed; `refused` is why it cannot be, "" if it can.
 
     Attributes:
         bits: bits of a packed element: 1, 2 or 4.
         bytes, packed_bytes: size of one sample without and with packing.
-        refused: why it cannot be packed; "" if it can.
-        packed: it is packed.
     """
 
     name: str
@@ -38,7 +37,7 @@ class LowBitTensor:
 
 def low_bit_tensors(graph: QuantGraph) -> list[LowBitTensor]:
     """Return the tensors of at most 4 bits, in the order of their producers."""
-    views = {each.name for each in graph.nodes if each.op.is_part or _is_view(each, graph)}
+    views = {each.name for each in graph.nodes if each.op.is_part or access_of(each, graph).overlay is Overlay.VIEW}
     packed = set(graph.packed.values())
     tensors, makers = [], [(name, each) for each in graph.nodes for name in each.outputs]
     for name, node in [*((name, None) for name in graph.inputs), *makers]:
@@ -74,65 +73,48 @@ def _reason_against_packing(name: str, node: QuantNode | None, graph: QuantGraph
     return "" if readers else "no layer reads it"
 
 
-def _is_view(node: QuantNode, graph: QuantGraph) -> bool:
-    return access_of(node, graph).overlay is Overlay.VIEW
-
-
 def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
     """Return the network with these tensors, of `packable_tensors`, packed."""
-    rewriting = _PackingRewriter(graph, names)
-    return rewriting.done() if names else graph
+    if not names:
+        return graph
+    tensors, layers = dict(graph.tensors), {node.name for node in graph.nodes}
+    nodes: list[QuantNode] = []
+    packed: dict[str, str] = {}
+    unpacked: dict[str, str] = {}
+
+    def fresh(name: str) -> str:
+        numbered = (f"{name}.{number}" for number in count(2))
+        return next(each for each in chain([name], numbered) if each not in tensors and each not in layers)
+
+    def add(neighbour: QuantNode, op: PackChannels | UnpackChannels, source: str, tensor: QuantTensor) -> None:
+        tensors[tensor.name] = tensor
+        nodes.append(QuantNode(tensor.name, op, [source], [tensor.name], location=neighbour.location))
+
+    def pack(name: str, node: QuantNode) -> None:
+        tensor, bits = graph.tensors[name], _bits(graph, name)
+        packed[name] = fresh(f"{name}.packed")
+        result = QuantTensor(packed[name], _packed_shape(tensor, bits), PACKED)
+        add(node, PackChannels(bits, tensor.type.qmin), name, result)
+
+    def unpack(name: str, reader: QuantNode) -> str:
+        tensor, result = graph.tensors[name], fresh(f"{name}.for.{reader.name}")
+        unpacked[result] = name
+        op = UnpackChannels(_bits(graph, name), tensor.type.qmin, tensor.shape[1])
+        add(reader, op, packed[name], replace(tensor, name=result))
+        return result
+
+    for node in graph.nodes:
+        inputs = {name: unpack(name, node) for name in dict.fromkeys(node.inputs) if name in names}
+        nodes.append(replace(node, inputs=[inputs.get(name, name) for name in node.inputs]) if inputs else node)
+        for name in node.outputs:
+            if name in names:
+                pack(name, node)
+    originals = {name: original for original, name in packed.items()}
+    return replace(graph, tensors=tensors, nodes=nodes, unpacked=unpacked, packed=originals)
 
 
-class _PackingRewriter:
-    def __init__(self, graph: QuantGraph, names: Collection[str]):
-        self.graph, self.names = graph, set(names)
-        self._tensors = dict(graph.tensors)
-        self._nodes: list[QuantNode] = []
-        self._packed: dict[str, str] = {}
-        self._taken = {*graph.tensors, *(node.name for node in graph.nodes)}
-        self._unpacked: dict[str, str] = {}
-
-    def done(self) -> QuantGraph:
-        for node in self.graph.nodes:
-            inputs = {name: self._unpack(name, node) for name in dict.fromkeys(node.inputs) if name in self.names}
-            self._nodes.append(replace(node, inputs=[inputs.get(name, name) for name in node.inputs]) if inputs else node)
-            for name in node.outputs:
-                if name in self.names:
-                    self._pack(name, node)
-        packed = {packed: name for name, packed in self._packed.items()}
-        return replace(self.graph, tensors=self._tensors, nodes=self._nodes, unpacked=self._unpacked, packed=packed)
-
-    def _pack(self, name: str, node: QuantNode) -> None:
-        tensor = self.graph.tensors[name]
-        bits = self._bits(tensor)
-        packed = self._packed[name] = self._fresh(f"{name}.packed")
-        self._add(node, PackChannels(bits, tensor.type.qmin), name, QuantTensor(packed, _packed_shape(tensor, bits), PACKED))
-
-    def _unpack(self, name: str, reader: QuantNode) -> str:
-        tensor = self.graph.tensors[name]
-        op = UnpackChannels(self._bits(tensor), tensor.type.qmin, tensor.shape[1])
-        unpacked = self._fresh(f"{name}.for.{reader.name}")
-        self._unpacked[unpacked] = name
-        self._add(reader, op, self._packed[name], replace(tensor, name=unpacked))
-        return unpacked
-
-    def _add(self, neighbour: QuantNode, op: PackChannels | UnpackChannels, source: str, tensor: QuantTensor) -> None:
-        self._tensors[tensor.name] = tensor
-        self._nodes.append(QuantNode(tensor.name, op, [source], [tensor.name], location=neighbour.location))
-
-    @staticmethod
-    def _bits(tensor: QuantTensor) -> int:
-        bits = packed_bits(tensor.type)
-        if bits is None:
-            raise InternalError(f"{tensor.name} has more than 4 bits")
-        return bits
-
-    def _fresh(self, name: str) -> str:
-        """Return `name`, with a number if it is in use."""
-        number, unused = 1, name
-        while unused in self._taken:
-            number += 1
-            unused = f"{name}.{number}"
-        self._taken.add(unused)
-        return unused
+def _bits(graph: QuantGraph, name: str) -> int:
+    bits = packed_bits(graph.type(name))
+    if bits is None:
+        raise InternalError(f"{name} has more than 4 bits")
+    return bits

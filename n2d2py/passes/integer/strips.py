@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from n2d2py.contracts.operator import make_operator
-from n2d2py.graph import Dequantized, Interpolated, Moved, QuantGraph, QuantNode, QuantTensor, Real, StripPiece, Table, Weighted
-from n2d2py.graph.shapes import channels, width
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece, channels, width
+from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
 from n2d2py.memory.access import Window, access_of
 from n2d2py.memory.strips import (
     Channels,
@@ -51,8 +51,7 @@ def _has_columns(node: QuantNode, graph: QuantGraph) -> bool:
 
 
 def by_channels(graph: QuantGraph) -> Callable[[str], bool]:
-    """Return a predicate: the layer can compute some channels of its output from the same input channels or, for a convolution,
-    from all."""
+    """Return a predicate: the layer can compute some output channels from the same input channels, a convolution from all."""
     nodes = {node.name: node for node in graph.nodes}
     return lambda name: _has_channels(nodes[name])
 
@@ -100,7 +99,6 @@ class _StripRewriter:
         return replace(self.graph, tensors=self._tensors, nodes=self._nodes, pieces=self._pieces)
 
     def _add(self, node: QuantNode, strip: dict[str, Columns], number: int) -> None:
-        """Add a layer for one strip."""
         columns = strip[node.output]
         op, access = node.op, access_of(node, self.graph)
         read = read_columns(access, columns, width(self.graph.shape(node.inputs[0])))
@@ -112,7 +110,6 @@ class _StripRewriter:
         self._append(replace(node, op=op), strip_name(node.name, number), inputs, name)
 
     def _add_slices(self, cut: SliceCut, last: QuantNode) -> None:
-        """Add the layers of a segment slice by slice, and their concatenation."""
         inner = {self._layers[name].output for name in cut.ops}
         for number, part in enumerate(cut.slices):
             for node in (self._layers[name] for name in cut.ops):
@@ -130,7 +127,6 @@ class _StripRewriter:
         self._nodes.append(QuantNode(last.name, concat, names, outputs, form, clamp=clamp, location=last.location))
 
     def _append(self, node: QuantNode, name: str, inputs: list[str], output: str) -> None:
-        """Append a piece of a layer."""
         source = list(node.source or [node.name])
         self._nodes.append(replace(node, name=name, inputs=inputs, outputs=[output], source=source))
 
@@ -149,14 +145,12 @@ class _StripRewriter:
         return self._views[holder, columns]
 
     def _make(self, name: str, whole: QuantTensor, columns: Columns) -> None:
-        """Declare a tensor with some columns of another."""
         first, stop = columns
         self._tensors[name] = replace(whole, name=name, shape=(*whole.shape[:3], stop - first))
         self._pieces[name] = StripPiece(whole.name, first, stop)
 
 
 def _slice_of(node: QuantNode, part: Channels) -> QuantNode:
-    """Return a convolution that computes some channels of its output."""
     first, stop = part
     constants = {role: values[first:stop] for role, values in node.params.items()}
     form = Real(constants) if isinstance(node.form, Real) else Weighted(**constants)

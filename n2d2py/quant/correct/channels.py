@@ -1,4 +1,4 @@
-"""Channel equalization: the channels of a tensor between two layers are scaled to similar ranges.
+"""Equalization: the channels of a tensor between two layers are scaled, so that activations or weights have similar ranges.
 
 Scaling output k of a layer by f_k, and channel k at its consumers by 1 / f_k, does not change the float function. In integers,
 the step of channel k becomes f_k times finer. That is free where a scale for each output absorbs the factor: in the producer,
@@ -8,6 +8,10 @@ least expected error. The idea is that of M. Nagel et al., ICCV 2019, and of G. 
 The producer is a normalization, whose gains and shifts take the factors, or a convolution or fully connected layer, either with
 a rectifier or linear before a product with another tensor, such as values of an attention or a gated projection. A Clip becomes
 one with a limit for each channel; the range may not exceed the lowest limit. Queries and keys: quant/correct/projections.py.
+
+With one weight scale for each layer (`-act-rescale-per-output 0`), the weights of neighbouring layers are equalized instead. With
+f = sqrt(r2 / r1), r1 and r2 the largest weight magnitudes of output k and of input channel k of its only consumer, the ranges
+become equal (M. Nagel et al., "Data-free quantization through weight equalization and bias correction", ICCV 2019).
 """
 
 from __future__ import annotations
@@ -20,15 +24,9 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.contracts.functions import ChannelClip, Clip
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.inputs import each_sample
-from n2d2py.graph.precision import TargetForm
-from n2d2py.graph.shapes import in_memory_order
-from n2d2py.operators.conv import Conv, Fc
-from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
-from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.quantize import Convert
-from n2d2py.quant.correct.equalize import takes_channels
+from n2d2py.graph import Graph, Node, TargetForm, each_sample, in_memory_order
+from n2d2py.operators import Conv, Convert, Fc, Normalize
+from n2d2py.operators.linear import WeightedReaders, axis_numbers, scale_inputs, scale_outputs, weighted_readers
 from n2d2py.quant.correct.projections import LARGEST, Projection, compensate, find_projections, score_factors, with_one_range
 from n2d2py.quant.types.ranges import channel_weights, weight_error
 from n2d2py.reference.engine import FloatEngine
@@ -41,6 +39,8 @@ _GAIN, _NORM_GAIN = 0.98, 0.7
 """Share of the expected error left where equalization pays; rare values of a normalisation are clipped."""
 _UNCERTAIN = 2.0
 """Logarithm of the ratio by which one value of a channel falls short of its range; the largest of N values leaves 1 / N of it."""
+_ROUNDS, _TOLERANCE = 50, 1e-3
+"""Most rounds of the equalization of weights, and the relative change below which it ends."""
 _UNSIGNED, _SIGNED = 255.0, 127.0
 """Steps of an activation, of a signed one and a weight."""
 
@@ -65,23 +65,18 @@ class _Scalable:
         return rows if self.read == self.node.output else rows[:, np.argsort(self.readers[0][1])]
 
     def scale(self, factors: np.ndarray) -> None:
-        """Multiply the output channels by factors (C), and divide the weights of the consumers."""
         node, params = self.node, self.node.params
         if isinstance(node.op, Normalize):
             size = node.op.size
             roles = {"gain": np.ones(size, np.float32), "shift": np.zeros(size, np.float32)}
             node.params = {role: (params.get(role, plain) * factors).astype(np.float32) for role, plain in roles.items()}
         else:
-            weights, bias = params["weights"], params["bias"]
-            shape = (-1,) + (1,) * (weights.ndim - 1)
-            params["weights"] = (weights * factors.reshape(shape)).astype(weights.dtype)
-            params["bias"] = (bias * factors).astype(bias.dtype)
+            scale_outputs(node, factors)
             if isinstance(node.activation, Clip) and node.activation.high != np.inf:
                 node.activation = ChannelClip(0.0, tuple(float(v) for v in node.activation.high * factors))
         self.unscale(factors)
 
     def unscale(self, factors: np.ndarray) -> None:
-        """Divide the weights of the consumers by the factors (C)."""
         for reader, numbers in self.readers:
             scale_inputs(reader, 1.0 / factors[numbers])
 
@@ -107,7 +102,7 @@ def _consumer_after_products(graph: Graph, node: Node) -> WeightedReaders:
     if graph.precision(node).target is TargetForm.SUMS or "weight_scales" in node.params:
         return []
     shape = graph.shape(node.output)
-    numbers = np.broadcast_to(np.arange(shape[1]).reshape(-1, *(1,) * (len(shape) - 2)), shape)
+    numbers = axis_numbers(shape)
     readers = weighted_readers(graph, node.output, numbers, products=True)
     if isinstance(readers, str) or len(readers) > 1 or not isinstance(weighted_readers(graph, node.output, numbers), str):
         return []
@@ -126,18 +121,17 @@ def _consumers_of_norm(graph: Graph, node: Node) -> WeightedReaders:
 
 
 def _consumer_of_rectifier(graph: Graph, node: Node) -> WeightedReaders:
-    """Return the only consumer of a layer with a rectifier, if it reads channel by channel; else nothing."""
     rectifier = node.activation
     if not isinstance(node.op, (Conv, Fc)) or not isinstance(rectifier, Clip) or rectifier.low != 0:
         return []
-    if node.output in graph.outputs or (isinstance(node.op, Fc) and rectifier.high != np.inf):
+    if isinstance(node.op, Fc) and rectifier.high != np.inf:
         return []
     tensor, reader = node.output, graph.sole_consumer(node.output)
     if graph.precision(node).target is TargetForm.SUMS:  # its results are rounded where they are read
         if reader is None or not isinstance(reader.op, Convert) or rectifier.high != np.inf:
             return []
         tensor, reader = reader.output, graph.sole_consumer(reader.output)
-    if reader is None or not takes_channels(reader, tensor):
+    if reader is None or not _takes_channels(reader, tensor):
         return []
     channels = graph.shape(tensor)[1]
     inputs = channels if isinstance(reader.op, Conv) else reader.params["weights"].shape[1]
@@ -174,20 +168,14 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
         largest = np.minimum(largest, activation.high) if isinstance(activation, Clip) else largest
         return largest, np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
 
-    def choose(index: int) -> np.ndarray | None:
-        return _best_factors(scalables[index], *summarize(index))
-
-    chosen = zip(scalables, ordered_map(choose, range(len(scalables))), strict=True)
-    by_tensor = {one.node.output: factors for one, factors in chosen if factors is not None}
-    ranges = iter([summarize(index) for index in range(len(scalables), len(measured))])
-    return {
-        **by_tensor,
-        **_projection_factors(projections, [[next(ranges) for _ in _whole_and_values(one)] for one in projections]),
-    }
+    ranges = iter([summarize(index) for index in range(len(measured))])
+    chosen = ordered_map(lambda pair: _best_factors(pair[0], *pair[1]), [(one, next(ranges)) for one in scalables])
+    by_tensor = {one.node.output: best for one, best in zip(scalables, chosen, strict=True) if best is not None}
+    known = [[next(ranges) for _ in _whole_and_values(one)] for one in projections]
+    return {**by_tensor, **_projection_factors(projections, known)}
 
 
 def _whole_and_values(projection: Projection) -> list[_Scalable]:
-    """Return a projection as a whole, and each part that holds values of an attention."""
     whole = _Scalable(projection.node, [], projection.node.output)
     return [whole, *(_Scalable(projection.node, part.readers, part.read) for part in projection.values)]
 
@@ -195,8 +183,7 @@ def _whole_and_values(projection: Projection) -> list[_Scalable]:
 def _projection_factors(
     projections: list[Projection], ranges: list[list[tuple[np.ndarray, np.ndarray]]]
 ) -> dict[str, np.ndarray]:
-    """Return, by tensor name, factors (C) for the projections that benefit; `ranges` are largest values and mean squares of
-    `_whole_and_values`."""
+    """Return, by tensor name, factors (C) for the projections that benefit; `ranges`: largest values and mean squares."""
     by_tensor = {one.node.output: np.ones(len(known[0][0])) for one, known in zip(projections, ranges, strict=True)}
     sides = {}
     for one, ((largest, power), *values) in zip(projections, ranges, strict=True):
@@ -264,3 +251,45 @@ def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
     if factors:
         log.notice("equalization of activation ranges: %d tensors", len(factors))
     return result
+
+
+# ---- weights of neighbouring layers -------------------------------------------------------------
+
+
+def equalize(graph: Graph) -> Graph:
+    """Return a copy of a fused float graph whose Conv and Fc chains have equalized weights."""
+    result = graph.copy()
+    pairs = [(node, reader) for node in result.nodes if (reader := _partner(result, node)) is not None]
+    for _ in range(_ROUNDS):
+        if max((_balance(first, second) for first, second in pairs), default=0.0) < _TOLERANCE:
+            break
+    if pairs:
+        log.notice("cross-layer equalization: %d pairs of layers", len(pairs))
+    return result
+
+
+def _partner(graph: Graph, node: Node) -> Node | None:
+    if not isinstance(node.op, (Conv, Fc)):
+        return None
+    linear = node.activation is None or node.activation == Clip(0.0)
+    reader = graph.sole_consumer(node.output)
+    return reader if linear and reader is not None and _takes_channels(reader, node.output) else None
+
+
+def _takes_channels(reader: Node, tensor: str) -> bool:
+    """True for a dense or depthwise Conv or Fc over this tensor, whose input channels can be scaled."""
+    if not isinstance(reader.op, (Conv, Fc)) or reader.inputs != [tensor]:
+        return False
+    return isinstance(reader.op, Fc) or reader.op.groups == 1 or reader.op.is_depthwise(reader)
+
+
+def _balance(first: Node, second: Node) -> float:
+    """Equalize one pair of layers; return the largest relative change."""
+    weights = first.params["weights"]
+    r1 = np.abs(weights.reshape(len(weights), -1)).max(axis=1).astype(np.float64)
+    r2 = np.abs(channel_weights(second, len(weights))[0]).max(axis=(0, 2))
+    usable = np.minimum(r1, r2) > 1e-9
+    factors = np.where(usable, np.sqrt(np.divide(r2, r1, out=np.ones_like(r1), where=usable)), 1.0)
+    scale_outputs(first, factors)
+    scale_inputs(second, 1.0 / factors)
+    return float(np.max(np.abs(factors - 1.0)))

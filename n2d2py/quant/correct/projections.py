@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.precision import TargetForm
-from n2d2py.operators.arrays.map import scale_and_shift
-from n2d2py.operators.arrays.matmul import ArrayMatMul, view_positions
-from n2d2py.operators.conv import Conv, Fc
-from n2d2py.operators.linear import MOVES, WeightedReaders, weighted_readers
+from n2d2py.graph import Graph, Node, TargetForm
+from n2d2py.operators import ArrayMatMul, Conv, Fc, scalar_factor
+from n2d2py.operators.arrays.matmul import view_positions
+from n2d2py.operators.linear import MOVES, WeightedReaders, axis_numbers, weighted_readers
 
 _EXPONENTS = (0.0, 0.25, 0.5)
 _PAYS = 0.7
@@ -28,8 +26,7 @@ LARGEST = 256.0
 
 @dataclass(frozen=True)
 class ValueChannels:
-    """Channels (P) of a projection that one weighted layer reads after a product, in the order of its inputs, and the tensor it
-    reads."""
+    """Channels (P) of a projection that one weighted layer reads after a product, in the order of its inputs; `read` by it."""
 
     channels: np.ndarray
     readers: WeightedReaders
@@ -38,12 +35,8 @@ class ValueChannels:
 
 @dataclass(frozen=True)
 class Projection:
-    """A linear layer whose channels are all queries, keys or values.
-
-    Attributes:
-        sides: by product and operand (0 or 1), the channels (P) of the layer over which the product sums.
-        values: the other channels.
-    """
+    """A linear layer whose channels are all queries, keys or values. `sides`: by product and operand (0 or 1), the channels (P)
+    of the layer over which the product sums. `values`: the other channels."""
 
     node: Node
     sides: Mapping[tuple[str, int], np.ndarray]
@@ -75,10 +68,9 @@ def _projection(graph: Graph, node: Node) -> Projection | None:
     if precision.quantize is False or precision.target is TargetForm.SUMS:
         return None
     shape = graph.shape(node.output)
-    numbers = np.broadcast_to(np.arange(shape[1]).reshape(-1, *(1,) * (len(shape) - 2)), shape)
     sides: dict[tuple[str, int], np.ndarray] = {}
     values = []
-    for reader, side, read in _readers(graph, node.output, numbers):
+    for reader, side, read in _readers(graph, node.output, axis_numbers(shape)):
         part = _summed_channels(reader, side, read) if side >= 0 else None
         if part is not None:
             sides[reader.name, side] = part
@@ -97,11 +89,11 @@ def _readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Iterator[tuple[N
     if tensor in graph.outputs:
         yield graph.nodes[0], -1, numbers
     for reader in graph.consumers(tensor):
-        scaled = scale_and_shift(reader)
+        factor = scalar_factor(reader)
         plain = reader.activation is None
         if plain and isinstance(reader.op, MOVES) and not getattr(reader.op, "fills", ()):
             yield from _readers(graph, reader.output, reader.op.run([numbers], reader)[0])
-        elif plain and scaled is not None and scaled[0] > 0 and scaled[1] == 0:
+        elif plain and factor is not None and factor > 0:
             yield from _readers(graph, reader.output, numbers)
         elif plain and isinstance(reader.op, ArrayMatMul) and reader.op.slots == (0, 1) and not reader.op.result:
             for side in (0, 1):

@@ -8,15 +8,60 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.quant.observe.level_counts import LevelCounts
+
+_MOST_BINS = 128
+
+
+@dataclass
+class LevelCounts:
+    """Counts over the range of an integer type, in bins of whole steps; what lies beyond is in the outermost ones.
+
+    Attributes:
+        real, stored: counts (K) of the real values nearest to the integers of each bin, and of the integers.
+        lowest, highest: the ends of the stored integers seen; `highest < lowest` while empty.
+    """
+
+    type: NumType
+    real: np.ndarray = field(init=False)
+    stored: np.ndarray = field(init=False)
+    lowest: int = 2**62
+    highest: int = -(2**62)
+
+    def __post_init__(self) -> None:
+        steps = self.type.qmax - self.type.qmin + 1
+        self.group = -(-steps // _MOST_BINS)
+        bins = -(-steps // self.group)
+        self.real, self.stored = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Real values (K + 1) between the bins, half a step from integers."""
+        first = self.type.qmin - self.type.zero_point - 0.5
+        return (first + self.group * np.arange(len(self.real) + 1)) * self.type.scale
+
+    @property
+    def unused(self) -> float:
+        """Share of the type's steps outside of the range seen, 0..1."""
+        if self.highest < self.lowest:
+            return 1.0
+        return 1 - (self.highest - self.lowest) / (self.type.qmax - self.type.qmin)
+
+    def add(self, real: np.ndarray, stored: np.ndarray) -> None:
+        """Count a batch of real values and of stored ones, of any shapes."""
+        stored = np.clip(stored, self.type.qmin, self.type.qmax)
+        self.real += self._counted(self.type.quantize(np.asarray(real)))
+        self.stored += self._counted(stored)
+        self.lowest, self.highest = min(self.lowest, int(stored.min())), max(self.highest, int(stored.max()))
+
+    def _counted(self, stored: np.ndarray) -> np.ndarray:
+        bins = (stored.reshape(-1).astype(np.int64) - self.type.qmin) // self.group
+        return np.bincount(bins, minlength=len(self.real))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """First element at which two stored arrays differ: index (n, c, y, x), expected and found values.
-
-    `sample`: description of a special input; the index is then (c, y, x).
-    """
+    """First element at which two stored arrays differ: index (n, c, y, x), expected and found values. `sample` describes a
+    special input; the index is then (c, y, x)."""
 
     index: tuple[int, ...]
     expected: float
@@ -29,7 +74,7 @@ class Difference:
         return f"{list(self.index)}{' of ' if self.sample else ''}{self.sample}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class LayerComparison:
     """Comparison of one layer over all samples.
 
@@ -52,10 +97,10 @@ class LayerComparison:
 
     layer: str
     tensor: str
-    sqnr_db: float
-    cosine: float
-    max_error: float
-    saturated: float
+    sqnr_db: float = float("inf")
+    cosine: float = 1.0
+    max_error: float = 0.0
+    saturated: float = 0.0
     identical: bool | None = None
     difference: Difference | None = None
     alone_db: float | None = None
@@ -74,31 +119,14 @@ def decibels(signal: float, error: float) -> float:
     return float("inf") if error == 0 else float(10 * np.log10(max(signal, 1e-300) / error))
 
 
-@dataclass
 class Accumulator:
-    """Statistics of one layer over batches."""
+    """Comparison of one layer, whose output has number type `kind`, from batches."""
 
-    layer: str
-    tensor: str
-    type: NumType
-    signal: float = 0.0
-    power: float = 0.0
-    cross: float = 0.0
-    error: float = 0.0
-    max_error: float = 0.0
-    saturated: int = 0
-    count: int = 0
-    identical: bool | None = None
-    difference: Difference | None = field(default=None)
-    stimuli: int = 0
-    alone_power: float | None = None
-    alone_error: float = 0.0
-    worst: int | None = None
-    worst_db: float = float("inf")
-    levels: LevelCounts | None = None
-    missing: int = 0
-    merged: tuple[str, ...] = ()
-    exact: bool | None = None
+    def __init__(self, layer: str, tensor: str, kind: NumType, merged: tuple[str, ...] = ()):
+        self.layer, self.tensor, self.type = layer, tensor, kind
+        self._found = LayerComparison(layer, tensor, merged=merged)
+        self._signal = self._power = self._cross = self._error = self._alone_power = 0.0
+        self._saturated = self._count = self._stimuli = 0
 
     @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
     def add(
@@ -110,69 +138,66 @@ class Accumulator:
         alone: np.ndarray | None = None,
     ) -> None:
         """Add a batch (n, ...) of float values, stored values and, if run, compiled and isolated stored values."""
-        exact = np.asarray(real, np.float64)
+        found, exact = self._found, np.asarray(real, np.float64)
         restored = self.type.dequantize(stored).astype(np.float64)
-        self.signal += float(np.sum(exact * exact))
-        self.power += float(np.sum(restored * restored))
-        self.cross += float(np.sum(exact * restored))
-        self.error += float(np.sum((exact - restored) ** 2))
-        self.max_error = float(np.maximum(self.max_error, np.max(np.abs(exact - restored), initial=0.0)))
+        self._signal += float(np.sum(exact * exact))
+        self._power += float(np.sum(restored * restored))
+        self._cross += float(np.sum(exact * restored))
+        self._error += float(np.sum((exact - restored) ** 2))
+        found.max_error = float(np.maximum(found.max_error, np.max(np.abs(exact - restored), initial=0.0)))
         if not (self.type.is_float or self.type.plain):
             lowest = (stored <= self.type.qmin) if self.type.signed else False
-            self.saturated += int(np.count_nonzero((stored >= self.type.qmax) | lowest))
-            self.levels = self.levels or LevelCounts(self.type)
-            self.levels.add(real, stored)
-        self.count += stored.size
+            self._saturated += int(np.count_nonzero((stored >= self.type.qmax) | lowest))
+            found.levels = found.levels or LevelCounts(self.type)
+            found.levels.add(real, stored)
+        self._count += stored.size
         self._rate(exact, restored)
         if alone is not None:
             lost = exact - self.type.dequantize(alone)
-            self.alone_power = (self.alone_power or 0.0) + float(np.sum(lost * lost))
-            self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
+            self._alone_power += float(np.sum(lost * lost))
+            found.alone_error = max(found.alone_error or 0.0, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
-            self.missing = int(np.ma.count_masked(compiled[:1]))
-            difference = self.check(stored, compiled, slack)
-            if self.difference is None and difference is not None:
-                self.difference = replace(difference, index=(difference.index[0] + self.stimuli, *difference.index[1:]))
-        self.stimuli += len(stored)
+            found.missing = int(np.ma.count_masked(compiled[:1]))
+            difference = self._check(stored, compiled, slack)
+            if found.difference is None and difference is not None:
+                found.difference = replace(difference, index=(difference.index[0] + self._stimuli, *difference.index[1:]))
+        self._stimuli += len(stored)
 
-    def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
+    def _check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
         """Compare a batch of compiled values with stored ones; return the first difference."""
+        found = self._found
         difference = first_difference(stored, compiled, self.type, slack)
-        self.identical = difference is None and self.identical is not False
+        found.identical = difference is None and found.identical is not False
         strict = first_difference(stored, compiled, self.type) if slack else difference
-        self.exact = strict is None and self.exact is not False
+        found.exact = strict is None and found.exact is not False
         return difference
 
     def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
         """Compare a batch of named samples, which count in no other figure."""
-        difference = self.check(stored, compiled)
-        if self.difference is None and difference is not None:
-            self.difference = replace(difference, index=difference.index[1:], sample=samples[difference.index[0]])
+        difference = self._check(stored, compiled)
+        if self._found.difference is None and difference is not None:
+            sample = samples[difference.index[0]]
+            self._found.difference = replace(difference, index=difference.index[1:], sample=sample)
 
     def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
-        """Update the sample on which the layer's error is largest."""
-        axes = tuple(range(1, exact.ndim))
+        found, axes = self._found, tuple(range(1, exact.ndim))
         powers = np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes)
         for position, (signal, error) in enumerate(zip(*powers, strict=True)):
-            if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
-                self.worst, self.worst_db = self.stimuli + position, rated
+            rated = decibels(signal, error) if signal > 0 else np.inf
+            if rated < (np.inf if found.worst_db is None else found.worst_db):
+                found.worst, found.worst_db = self._stimuli + position, rated
 
     def result(self) -> LayerComparison:
         """Return the comparison over all batches."""
+        found = self._found
+        found.sqnr_db = decibels(self._signal, self._error)
         with np.errstate(invalid="ignore"):
-            norm = np.sqrt(self.signal * self.power)
-            cosine = 1.0 if self.error == 0 else 0.0 if norm == 0 else self.cross / norm
-        shared = ("layer", "tensor", "max_error", "identical", "difference", "worst", "levels", "missing", "merged", "exact")
-        return LayerComparison(
-            **{name: getattr(self, name) for name in shared},
-            sqnr_db=decibels(self.signal, self.error),
-            cosine=float(cosine),
-            saturated=self.saturated / max(self.count, 1),
-            alone_db=None if self.alone_power is None else decibels(self.signal, self.alone_power),
-            alone_error=None if self.alone_power is None else self.alone_error,
-            unused=self.levels.unused if self.levels else 0.0,
-            worst_db=None if self.worst is None else self.worst_db,
-        )
+            norm = np.sqrt(self._signal * self._power)
+            found.cosine = float(1.0 if self._error == 0 else 0.0 if norm == 0 else self._cross / norm)
+        found.saturated = self._saturated / max(self._count, 1)
+        found.alone_db = None if found.alone_error is None else decibels(self._signal, self._alone_power)
+        found.unused = found.levels.unused if found.levels else 0.0
+        return found
 
 
 def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:

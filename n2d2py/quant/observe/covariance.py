@@ -99,8 +99,7 @@ def _upper_factor(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 class _DenseFactor:
-    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order; and the errors e (G, K, O) of some
-    outputs, weighted by M."""
+    """M (G, K, K), upper triangular, M M^T the covariance of ordered inputs; and errors e (G, K, O), weighted by M."""
 
     def __init__(self, upper: np.ndarray, outputs: int):
         self._upper, self._errors = upper, np.zeros((*upper.shape[:2], outputs))

@@ -147,10 +147,8 @@ def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.nd
 
 
 def row_weights(real: np.ndarray) -> np.ndarray:
-    """Return factors (1, ...) that make squared errors of an output (N, ...) comparable: 1 / variance of each row.
-
-    A nearly constant row counts as one that deviates by 1e-4 of the largest row, or as scores whose errors count.
-    """
+    """Return factors (1, ...) that make squared errors of an output (N, ...) comparable: 1 / variance of each row. A nearly
+    constant row counts as one that deviates by 1e-4 of the largest row, or as scores whose errors count."""
     axis, rows = _row_axis(real.shape), in_rows(real.astype(np.float64))
     variance = rows.var(axis=(1, 2))
     scored = (rows.min(axis=(1, 2)) >= 0) & (rows.max(axis=(1, 2)) <= 1)

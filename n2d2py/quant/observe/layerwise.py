@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.concurrency import ordered_map
 from n2d2py.contracts.functions import Clip
-from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.graph.inputs import each_sample, named_inputs
-from n2d2py.graph.shapes import elements
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, each_sample, elements, named_inputs
 from n2d2py.quant.observe.moments import Moments, observe
-from n2d2py.quant.observe.spilled import SpilledTensors
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
 SAMPLE_BATCH = 4
@@ -28,6 +29,44 @@ _LARGE = 100_000
 
 _FEW = 16
 """A mean of fewer values corrects nothing."""
+
+_SPILLED = 1 << 23
+"""Bytes from which on a tensor is written to a file."""
+
+
+class SpilledTensors(UserDict[str, Any]):
+    """Tensors by name. Each access to one of at least `_SPILLED` bytes reads it from its file, which goes with its last owner."""
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        found = self.data[name]
+        return found.read() if isinstance(found, _File) else found
+
+    def __setitem__(self, name: str, tensor: np.ndarray) -> None:
+        self.data.pop(name, None)
+        try:
+            self.data[name] = tensor if tensor.nbytes < _SPILLED else _File(tensor)
+        except OSError:  # no room for temporary files
+            self.data[name] = tensor
+
+    def copy(self) -> SpilledTensors:
+        """Return another mapping of the same tensors, with the same files."""
+        other = SpilledTensors()
+        other.data = dict(self.data)
+        return other
+
+
+class _File:
+    """A tensor in a temporary file; threads may share it."""
+
+    def __init__(self, tensor: np.ndarray):
+        self._lock, self._shape, self._type = Lock(), tensor.shape, tensor.dtype
+        self._file = TemporaryFile(prefix="n2d2py-")  # noqa: SIM115  closed with its last owner
+        np.ascontiguousarray(tensor).tofile(self._file)
+
+    def read(self) -> np.ndarray:
+        with self._lock:
+            self._file.seek(0)
+            return np.fromfile(self._file, self._type).reshape(self._shape)
 
 
 @dataclass
@@ -54,20 +93,12 @@ def _last_readers(graph: Graph) -> dict[str, int]:
 
 
 class LayerwiseRun:
-    """The values of the live tensors of all stimuli, after the layers advanced over so far.
-
-    Batches are worked on by all cores; nothing depends on their number.
-
-    Attributes:
-        large: whether a tensor is so large that each stimulus is worked on alone.
-    """
+    """The values of the live tensors of all samples, after the layers advanced over so far. All cores work on batches; nothing
+    depends on their number. `large`: a tensor is so large that each sample is worked on alone."""
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray], real: bool = True):
-        """`quantized` has the types of all tensors; its layers may still be missing. Stimuli come with their states.
-
-        Without `real` the integers alone are computed: nothing may ask for what the layers give in floating point, or for
-        errors.
-        """
+        """`quantized` has the types of all tensors; its layers may still be missing. Samples come with their states. Without
+        `real` only the integers are computed: nothing may ask for results in floating point, or for errors."""
         self._graph, self._quantized, self._real = graph, quantized, real
         self._last = _last_readers(graph)
         self._index = 0
@@ -81,11 +112,8 @@ class LayerwiseRun:
         return _Part(SpilledTensors(real), SpilledTensors(dict(zip(graph.inputs, stored, strict=True))))
 
     def beside(self) -> LayerwiseRun:
-        """Return another run of the same samples through the integers, before the first layer; it shares the real values of
-        this one.
-
-        `advance` takes it on after that of this one, `forget` as this one.
-        """
+        """Return another run of the same samples through the integers, before the first layer, that shares the real values of
+        this one. `advance` and `forget` of it come after those of this one."""
         other = LayerwiseRun(self._graph, self._quantized, [])
         other._parts = [_Part(part.real, part.stored.copy()) for part in self._parts]
         other._count = self._count
@@ -112,23 +140,17 @@ class LayerwiseRun:
             kinds = [self._quantized.type(name) for name in node.inputs]
             real = [part.real[name] for name in node.inputs]
             stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs, strict=True)]
-            first, second = (node.op.run(values, node)[0] for values in (real, stored))
-            return (first, second) if node.activation is None else (node.activation(first), node.activation(second))
+            return node.compute(real)[0], node.compute(stored)[0]
 
         return list(ordered_map(run, self._parts))
 
     def advance_real(self, node: Node) -> None:
         """Compute the outputs of the next layer in floating point, where they are asked for, and free inputs that no later
-        layer reads.
-
-        `moments` with `thorough` and `reached` of this layer come before.
-        """
+        layer reads. `moments` with `thorough` and `reached` of this layer come before."""
         done = self._read_last(node.inputs)
 
         def run(part: _Part) -> None:
-            results = node.op.run([part.real[name] for name in node.inputs], node)
-            if node.activation is not None:
-                results = [node.activation(y) for y in results]
+            results = node.compute([part.real[name] for name in node.inputs])
             part.real.update(zip(node.outputs, results, strict=True))
             for name in done:
                 del part.real[name]
@@ -141,12 +163,9 @@ class LayerwiseRun:
         list(ordered_map(lambda part: self._run_integers(part, typed), self._parts))
 
     def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Compute the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their
-        numbers.
-
-        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer
-        without bias.
-        """
+        """Compute the integers of the next layer, whose real outputs are known. Return, by batch, the sums of its errors and
+        their numbers, each (n, C), over values that neither activation nor integers clip (`expected_error`); None for a layer
+        without bias."""
         if "bias" not in node.params or (typed.clamp is None and not self._quantized.sums_integers(typed)):
             self.advance(typed)
             return None
@@ -175,7 +194,6 @@ class LayerwiseRun:
         self._index += 1
 
     def _read_last(self, names: Iterable[str]) -> set[str]:
-        """Return those of the names that no layer after the next one reads."""
         return {name for name in names if self._last.get(name, -1) <= self._index}
 
     def _run_integers(self, part: _Part, typed: QuantNode) -> None:

@@ -12,8 +12,7 @@ from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.concurrency import run_both
 from n2d2py.contracts.windows import pad
 from n2d2py.graph import Node
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.conv import Conv, Fc
+from n2d2py.operators import ArrayRecurrent, Conv, Fc
 
 _MIN_COLUMNS = 4096
 _MAX_COLUMNS = 16384
@@ -28,18 +27,15 @@ _FEW = 4
 
 @dataclass
 class Moments:
-    """Sums over `count` sampled positions, for each group of inputs that the same outputs read.
-
-    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few
-        positions has
-    `columns` instead of `square`, which is their product with themselves.
+    """Sums over `count` sampled positions, for each of G groups of K inputs that the same outputs read: G = 1 for dense layers,
+    the number of channels for depthwise ones. A layer of many inputs and few positions has `columns` instead of their product
+    `square`.
 
     Attributes:
         square: sums of products of two inputs (G, K, K), of a single batch in float32.
         columns: sampled inputs (G, count, K) in float32.
         mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
-        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None
-            where that was not asked for.
+        drift: the same of an input's deviation from the float network (rows) and an input (columns); None if not asked for.
     """
 
     count: int
@@ -143,7 +139,6 @@ def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int,
 
 
 def _wanted(inputs: int, times: int) -> int:
-    """Return the number of positions to take for sums of so many inputs."""
     return times * min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
 
 

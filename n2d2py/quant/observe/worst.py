@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic.stream import StreamSource
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.inputs import NO_CONTRACT, InputContract
+from n2d2py.graph import NO_CONTRACT, InputContract, QuantGraph
 from n2d2py.quant.observe.compare import decibels
 
 _KEPT = 12
@@ -17,14 +16,12 @@ _LARGEST_IMAGE = 256
 
 @dataclass(frozen=True)
 class StimulusComparison:
-    """One stimulus at the outputs of the network.
+    """One sample at the outputs of the network; `position` is that among the compared ones, `label` -1 without any.
 
     Attributes:
-        position: among the compared stimuli; name and label (-1: none) as the data give them.
         error: mean |float - dequantized| over the outputs; sqnr_db of all of them together.
         expected, found: largest element of the first output in floating point and in integers, -1 for one element.
-        image: what the network reads as bytes (H, W) or (H, W, 3), as `stimulus_picture`; None for vectors and other numbers of
-            channels.
+        image: what the network reads, as `stimulus_picture` gives it.
     """
 
     position: int
@@ -51,30 +48,21 @@ class WorstStimuli:
         self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
     ) -> None:
         """Add a batch: the inputs (n, ...), and float and stored values of all tensors."""
-        exact = [real[name].reshape(len(x), -1).astype(np.float64) for name in self._outputs]
-        restored = [
-            kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()
-        ]
-        lost, whole = (
-            np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored, strict=True)], exact)
-        )
-        several = exact[0].shape[1] > 1
+        values = {name: kind.dequantize(stored[name]) for name, kind in self._outputs.items()}
+        exact, restored = ([by[name].reshape(len(x), -1).astype(np.float64) for name in values] for by in (real, values))
+        whole = np.concatenate(exact, axis=1)
+        lost, several = np.abs(whole - np.concatenate(restored, axis=1)), exact[0].shape[1] > 1
         for k in range(len(x)):
             error = float(lost[k].mean())
             if len(self._kept) == _KEPT and error <= self._kept[-1].error:
                 continue
             tops = (int(exact[0][k].argmax()), int(restored[0][k].argmax())) if several else (-1, -1)
-            self._kept.append(
-                StimulusComparison(
-                    self._seen + k,
-                    names[k],
-                    int(labels[k]),
-                    error,
-                    decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
-                    *tops,
-                    stimulus_picture(x[k], self._contract),
-                )
+            sqnr, image = (
+                decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
+                stimulus_picture(x[k], self._contract),
             )
+            of_data = self._seen + k, names[k], int(labels[k])
+            self._kept.append(StimulusComparison(*of_data, error, sqnr, *tops, image))
             self._kept = sorted(self._kept, key=lambda one: (-one.error, one.position))[:_KEPT]
         self._seen += len(x)
 

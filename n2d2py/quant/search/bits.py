@@ -57,11 +57,7 @@ def width_errors(
 
 @dataclass(frozen=True, eq=False)
 class Front:
-    """The choices that no other beats in bytes and in error.
-
-    Attributes:
-        bytes, errors: of each choice (N), bytes growing, errors falling.
-    """
+    """The choices that no other beats in bytes and in error: bytes (N) growing, errors (N) falling."""
 
     bytes: np.ndarray
     errors: np.ndarray

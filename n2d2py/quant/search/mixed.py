@@ -1,7 +1,7 @@
-"""Selection of the activations to store in 16 bits: those whose 8-bit rounding costs most at the network outputs.
+"""Selection of the activations and weights with 16 bits: those whose 8-bit rounding costs most at the network outputs.
 
-Each tensor is rounded alone in the float network. Squares of independent errors add up, so the largest squares give the fewest
-tensors.
+Each tensor, or the weights of each layer, is rounded alone in the float network. Squares of independent errors add up, so the
+largest squares give the fewest tensors, and for weights the largest ones for their bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
+from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph
+from n2d2py.quant.correct.layers import alternatives
+from n2d2py.quant.quantize import typed_graph
+from n2d2py.quant.search.bits import width_errors
 from n2d2py.quant.search.isolation import Tail, each_on_batches, output_weights, slices
 from n2d2py.quant.types.choose import TensorTypes, shared_tensors
+from n2d2py.quant.weights.narrow import weight_counts
 
 _SAMPLES = 16
 """Number of samples on which single tensors are rounded."""
@@ -25,10 +30,13 @@ REMAINING = 0.1
 ROW_REMAINING = 0.1
 """The same share for each row of an output with many values, such as a row of boxes next to scores."""
 
+WEIGHTS_REMAINING = 0.12
+"""Share with weights: 9 dB less for independent errors. They are not quite independent; the goal is 6 dB."""
+
 
 @dataclass(frozen=True)
 class Roundings:
-    """The tensors to store in 16 bits, and mean squares at the outputs: of rounding all tensors to 8 bits, and of the remaining
+    """The tensors to store in 16 bits, and mean squares at the outputs of rounding: of all tensors, and of the remaining
     ones."""
 
     wide: frozenset[str]
@@ -81,7 +89,6 @@ class _Sums:
         self._stimuli = self._values = 0
 
     def add(self, error: np.ndarray) -> None:
-        """Add the errors (n, ...) of a batch."""
         self._total = self._total + error.sum(axis=self._axes, keepdims=True)
         self._squares = self._squares + np.square(error).sum(axis=self._axes, keepdims=True)
         self._stimuli += len(error)
@@ -113,4 +120,45 @@ def wide_tensors(
         name = max(sorted(shares), key=lambda each, shares=shares: shares[each])
         wide.add(name)
         left = left - costs[name]
+    return frozenset(wide)
+
+
+# ---- weights ------------------------------------------------------------------------------------
+
+
+def layers_to_widen(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, roundings: Roundings
+) -> frozenset[str]:
+    """Return the layers with 16-bit weights, measured on a few of the `samples` (n, ...); `roundings` of the activations."""
+    costs = weight_costs(graph, types, samples, measuring_samples(samples), options)
+    counts = weight_counts(graph)
+    wide = wide_layers(costs, counts, roundings)
+    text = "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights"
+    log.notice(text, len(wide), len(counts), 100 * sum(counts[name] for name in wide) / max(1, sum(counts.values())))
+    log.detail("weights in 16 bits: %s", ", ".join(sorted(wide)))
+    return wide
+
+
+def weight_costs(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], stimuli: np.ndarray, options: QuantOptions
+) -> dict[str, float]:
+    """Return the mean square at the outputs of rounding a layer's weights to 8 bits, for layers without a requested width.
+    `samples` are batches (n, ...) for the rounding, `stimuli` (N, ...) for the measurement."""
+    able = [name for name in weight_counts(graph) if graph.precision(graph.node(name)).weight_bits is None]
+    forms = alternatives(graph, types, samples, options, dict.fromkeys(able, (16, 8)))
+    errors = width_errors(graph, typed_graph(graph, types, options), forms, stimuli)
+    return {name: max(0.0, by_bits[8] - by_bits[16]) for name, by_bits in errors.items()}
+
+
+def wide_layers(
+    costs: Mapping[str, float], counts: Mapping[str, int], roundings: Roundings, remaining: float = WEIGHTS_REMAINING
+) -> frozenset[str]:
+    """Return the layers without which at most `remaining` of all costs remains, ordered by cost per weight (`counts`)."""
+    left = roundings.left + sum(costs.values())
+    limit, wide = remaining * (roundings.total + sum(costs.values())), set()
+    for name in sorted(costs, key=lambda name: (-costs[name] / counts[name], name)):
+        if left <= limit:
+            break
+        wide.add(name)
+        left -= costs[name]
     return frozenset(wide)

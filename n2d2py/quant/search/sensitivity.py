@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.operators.concat import is_real_concat
+from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.operators import is_real_concat
 from n2d2py.quant.search.isolation import Tail, each_on_batches, run_isolated_layer, slices
 
 
@@ -20,8 +21,7 @@ class LayerLoss:
         error: mean |output - float output| over the network outputs, in their units.
         power: mean square of the same, which ranks the layers; independent errors add up.
         agreement: share of samples whose largest output stays the same, 0..1.
-        cause: main cause of the error of the layer's own output: "inputs", "weights", "bias correction", "output" (rounding) or
-            "clipping".
+        cause: main cause of the error of the layer's own output, one of `_CAUSES`; "output" is rounding.
         saturated: share of its output that is clipped, 0..1.
         bits, weight_bits: width of its narrowest tensor, and of its weights (0 without any).
     """
@@ -85,10 +85,9 @@ class _Sums:
         self.graph, self.quantized, self.node, self.weights, self.shift = graph, quantized, node, weights, shift
         self.error = self.power = 0.0
         self.count = self.same = self.stimuli = self.clipped = self.stored = 0
-        self.parts: dict[str, float] = dict.fromkeys(_CAUSES, 0.0)
+        self.parts: Counter = Counter(dict.fromkeys(_CAUSES, 0.0))
 
     def add(self, real: dict[str, np.ndarray]) -> None:
-        """Add a batch of float values by tensor."""
         node, kind = self.node, self.quantized.type(self.node.output)
         stored = run_isolated_layer(self.quantized, node, real)
         restored = kind.dequantize(stored)
@@ -103,8 +102,7 @@ class _Sums:
         self.stimuli += len(stored)
         self.clipped += int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
         self.stored += stored.size
-        for part, power in self._error_parts(real, restored).items():
-            self.parts[part] += power
+        self.parts.update(self._error_parts(real, restored))
 
     def _error_parts(self, real: dict[str, np.ndarray], restored: np.ndarray) -> dict[str, float]:
         """Return the error power of the layer's output from rounding its inputs, rounding its output, clipping, bias correction
@@ -112,12 +110,7 @@ class _Sums:
         source, exact = self.graph.node(self.node.name), real[self.node.output]
         kinds = {name: self.quantized.type(name) for name in self.node.inputs}
         inputs = [kinds[name].dequantize(kinds[name].quantize(real[name])) for name in self.node.inputs]
-
-        def run(node: Node) -> np.ndarray:
-            values = node.op.run(inputs, node)[0]
-            return values if node.activation is None else node.activation(values)
-
-        values, kind = run(source), self.quantized.type(self.node.output)
+        values, kind = source.compute(inputs)[0], self.quantized.type(self.node.output)
         lost = np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64)
         beyond = np.abs(exact) > kind.scale * (kind.qmax + 0.5)
         parts = {
@@ -127,26 +120,16 @@ class _Sums:
         }
         if self.shift is not None:
             shifted = replace(source, params={**source.params, "bias": source.params["bias"] + self.shift})
-            parts["bias correction"] = float(np.square(run(shifted) - values, dtype=np.float64).sum())
+            parts["bias correction"] = float(np.square(shifted.compute(inputs)[0] - values, dtype=np.float64).sum())
         total = float(np.square(restored - exact, dtype=np.float64).sum())
         weighted = "weights" in self.node.params
         return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}
 
     def result(self) -> LayerLoss:
-        """Return the loss over all batches."""
-        node, weights = self.node, self.node.params.get("weights")
-        widths = [self.quantized.type(name).bits for name in (*node.inputs, node.output)]
-        weight_bits = 0
+        node, weights, weight_bits = self.node, self.node.params.get("weights"), 0
         if weights is not None:
             weight_bits = self.graph.precision(self.graph.node(node.name)).weight_bits or 8 * weights.dtype.itemsize
-        return LayerLoss(
-            node.name,
-            node.op.kind,
-            self.error / self.count,
-            self.power / self.count,
-            self.same / self.stimuli,
-            max(self.parts, key=lambda part: self.parts[part]),
-            self.clipped / self.stored,
-            min(widths),
-            weight_bits,
-        )
+        shares = self.error / self.count, self.power / self.count, self.same / self.stimuli
+        cause = max(self.parts, key=lambda part: self.parts[part])
+        bits = min(self.quantized.type(name).bits for name in (*node.inputs, node.output))
+        return LayerLoss(node.name, node.op.kind, *shares, cause, self.clipped / self.stored, bits, weight_bits)

@@ -13,28 +13,19 @@ from n2d2py.arithmetic.thresholds import activation_threshold
 from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pointwise import Activation, Affine
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Convert
-from n2d2py.operators.softmax import Softmax
+from n2d2py.operators import Activation, ArrayRecurrent, Pool, Softmax, is_real_concat
+from n2d2py.operators.signs import nonnegative_tensors
 from n2d2py.quant.observe.corrections import BiasCorrections
+from n2d2py.quant.types import widths
 from n2d2py.quant.types.concat import CoarseConcat, choose_concat_types, fill_values, widen_to_fills
+from n2d2py.quant.types.dynamic_range import coarse_tensors, is_magnitude, spectrum_tensors
 from n2d2py.quant.types.float_fallback import float_tensors
-from n2d2py.quant.types.guards import coarse_tensors
-from n2d2py.quant.types.ranges import (
-    ZERO_POINT_GAIN,
-    ValueCounts,
-    finer_type,
-    interval_type,
-    least_error_interval,
-    least_error_threshold,
-    may_have_zero_point,
-)
+from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
+from n2d2py.quant.types.ranges import finer_type, least_error_type
 from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
-from n2d2py.quant.types.spectra import spectrum_tensors
-from n2d2py.quant.types.widths import averaged_tensors, decoding_tensors, feeds_output_softmax, is_spoiled_output, width
+
+InputRanges = Mapping[str, tuple[float, float] | None]
+"""Known value range by input; None if it is calibrated."""
 
 _HEADROOM = 2.0
 """Largest range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
@@ -45,7 +36,6 @@ class TensorTypes:
     """Number types of the tensors of a network.
 
     Attributes:
-        types: number type of each tensor.
         thresholds: clipping threshold of each calibrated tensor, a real number.
         coarse: Concats and fill values that get too few integer steps.
         biases: result of the bias correction; None without correction.
@@ -75,37 +65,6 @@ def calibrated_tensors(graph: Graph) -> list[str]:
     return [name for name in dict.fromkeys(graph.inputs + computed + pooled) if name not in real]
 
 
-def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
-    """Return the tensors that cannot be negative, given the nonnegative inputs."""
-    facts = set(inputs)
-    for node in graph.nodes:
-        all_known = all(name in facts for name in node.inputs)
-        activation = node.activation or (node.op.function if isinstance(node.op, Activation) else None)
-        preserves = (
-            (node.op.moves_values and getattr(node.op, "fill", 0) >= 0)
-            or is_real_concat(node)
-            or isinstance(node.op, (Pool, Convert))
-        )
-        if isinstance(node.op, Affine):
-            preserves = all(values.min(initial=0) >= 0 for values in node.params.values())
-        if isinstance(node.op, ElemWise):
-            weights, shifts = node.op.coefficients(len(node.inputs))
-            plain = min(weights) >= 0 and min(shifts) >= 0
-            preserves = plain or node.op.operation in ("Prod", "Max", "Min")
-            all_known = (
-                all_known or node.op.operation == "EuclideanSum" or (node.op.operation == "AbsSum" and min(weights) >= 0)
-            )
-        if (
-            node.op.nonnegative
-            or _is_softmax_output(node)
-            or (activation is not None and activation.nonnegative)
-            or (preserves and all_known and activation is None)
-            or (preserves and all_known and activation is not None and activation.is_clamp)
-        ):
-            facts.update(node.outputs)
-    return facts
-
-
 def _sources(graph: Graph) -> dict[str, str]:
     """Return, for each tensor, the tensor that its integers are copied from; itself if a layer computes them."""
     source = {name: name for name in graph.inputs}
@@ -132,7 +91,6 @@ def _tensor_of_histogram(graph: Graph, name: str) -> str:
 
 
 def _computing_consumers(graph: Graph, source: dict[str, str]) -> dict[str, list[Node]]:
-    """Return, by computed tensor, the layers that compute with its integers."""
     consumers: dict[str, list[Node]] = {}
     for node in graph.nodes:
         if not node.op.moves_values:
@@ -162,42 +120,10 @@ def _is_softmax_output(producer: Node | None) -> bool:
     return producer is not None and isinstance(producer.op, Softmax) and not producer.op.log
 
 
-def _unit_range_type(producer: Node | None, unsigned: bool) -> NumType | None:
-    """Return the 8-bit type that covers [0, 1] or [-1, 1], for functions with these results; None for others."""
-    if producer is None or producer.activation is not None:
-        return None
-    function = producer.op.function if isinstance(producer.op, Activation) else None
-    if _is_softmax_output(producer) or function == FUNCTIONS["Logistic"]():
-        return NumType(8, False).with_scale(1 / 256) if unsigned else None
-    return NumType(8).with_scale(1 / 128) if function == Tanh() else None
-
-
-def _least_error_type(
-    histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions, seen: tuple[float, float] | None
-) -> NumType:
-    """Return the 8-bit type with the least squared error over a histogram, with or without a zero point.
-
-    An asymmetric range covers the interval `seen`; without it, values may be clipped.
-    """
-    if options.act_clipping != "MSE" or symmetric.bits != 8:
-        return symmetric
-    functions = [node.op.function for node in readers if isinstance(node.op, Activation)]
-    counts = ValueCounts.from_histogram(histogram, functions if len(functions) == len(readers) and seen is None else ())
-    if counts.readers:
-        symmetric = symmetric.with_scale(least_error_threshold(counts, symmetric) / symmetric.qmax)
-    if not may_have_zero_point(symmetric, readers, options):
-        return symmetric
-    low, high = least_error_interval(counts, symmetric.bits).interval
-    low, high = (min(low, seen[0]), max(high, seen[1])) if seen is not None else (low, high)
-    shifted = interval_type(symmetric.bits, low, high)
-    return shifted if counts.error(shifted) < ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
-
-
 class _Facts:
     """Facts about a network that the rules in `RULES` use.
 
     Attributes:
-        ranges: known value range of inputs; None if it is calibrated.
         source: for each quantized tensor, the tensor that its integers are copied from.
         states, state_ranges: types and ranges of recurrent states.
         real: tensors in floating point.
@@ -209,13 +135,7 @@ class _Facts:
         coarse: fill values far outside the range of the tensor that they pad.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        histograms: Mapping[str, Histogram],
-        ranges: Mapping[str, tuple[float, float] | None],
-        options: QuantOptions,
-    ):
+    def __init__(self, graph: Graph, histograms: Mapping[str, Histogram], ranges: InputRanges, options: QuantOptions):
         self.graph, self.histograms, self.ranges, self.options = graph, histograms, ranges, options
         self.source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
         self.states = StateTypes.of(graph, self.source)
@@ -238,14 +158,16 @@ class _Facts:
         self.coarse: list[CoarseConcat] = []
 
     def _tensors_of_16_bits(self) -> frozenset[str]:
-        """Return the tensors with 16 bits in an 8-bit network: spectra, guarded divisors, states, spoiled outputs, inputs on
+        """Return the tensors with 16 bits in an 8-bit network: spectra, divisors, states, spoiled outputs, inputs on
         request."""
         graph, options = self.graph, self.options
         wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
         spoiled = [] if options.output_bits == 8 else [name for name in graph.outputs if self._is_spoiled(name)]
         decodes = options.wide_concats and options.output_bits != 8
-        decoding = decoding_tensors(graph, spoiled) - self.final | averaged_tensors(graph) if decodes else frozenset()
+        decoding = (
+            widths.decoding_tensors(graph, spoiled) - self.final | widths.averaged_tensors(graph) if decodes else frozenset()
+        )
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
         asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
@@ -260,31 +182,46 @@ class _Facts:
         )
 
     def _is_spoiled(self, output: str) -> bool:
-        """True if 8 bits would spoil an output of the network that no layer computes with."""
         origin = self.source.get(output)
         if origin is None or self.readers.get(origin):
             return False
-        return is_spoiled_output(self.graph, origin, self.source, self.histograms)
-
-    def tensors_to_choose(self) -> list[str]:
-        """Return the tensors to which the rules apply: all computed ones except Concats, whose type follows their inputs."""
-        computed = dict.fromkeys(self.source.values())
-        return [
-            name
-            for name in computed
-            if name in self.real or (node := self.graph.producer(name)) is None or not is_real_concat(node)
-        ]
+        return widths.is_spoiled_output(self.graph, origin, self.source, self.histograms)
 
     def bits(self, name: str) -> int:
-        return width(self.graph, name, self.source, self.final, self.histograms, self.ranges.get(name), self.options)
+        """Return the bit width of a tensor.
+
+        `QuantBits` of its layers comes first, then the width of the network. These have 16 bits in an 8-bit network:
+        - tensors in `options.wide`, such as spectra and outputs that 8 bits would spoil;
+        - residual streams, attention weights and sequences of hidden states, whose errors accumulate;
+        - inputs and magnitudes of spectra that 8 bits would spoil, or that only recurrent layers consume;
+        - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores.
+        """
+        graph, options = self.graph, self.options
+        holders = [tensor for tensor, origin in self.source.items() if origin == name]
+        requested = widths.requested_bits(graph, holders)
+        if requested is not None or name in options.wide or options.bits != 8:
+            return requested or (16 if name in options.wide else options.bits)
+        readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
+        if options.wide_concats and widths.accumulates_errors(graph, name):
+            return 16
+        is_input = name in graph.inputs or is_magnitude(graph.producer(name)) or is_requantized_input(graph, name)
+        if is_input and readers and (options.input_bits or self._bits_of_input(name, readers)) == 16:
+            return 16
+        last = (name in self.final and not readers) or widths.feeds_output_softmax(graph, name)
+        if last and name not in graph.inputs:
+            return options.output_bits or (16 if widths.are_scores(graph, name) else 8)
+        return 8
+
+    def _bits_of_input(self, name: str, readers: Sequence[Node]) -> int:
+        """Return 16 for an input that 8 bits would spoil, else 8."""
+        if self.ranges.get(name) is not None:
+            return 8
+        seen, only_recurrent = self.histograms[name], all(isinstance(node.op, ArrayRecurrent) for node in readers)
+        spoiled = needs_16_bits(seen.largest, seen.deviation**2) or would_clip(self.graph, name, seen.count)
+        return 16 if only_recurrent or spoiled else 8
 
     def is_measured(self, name: str) -> bool:
-        """True if the range of a tensor comes from calibration alone."""
         return self.ranges.get(name) is None and not self.padding.get(name)
-
-    def is_edge(self, name: str) -> bool:
-        """True for inputs and outputs of the network, which are never clipped."""
-        return name in self.final or name in self.graph.inputs or feeds_output_softmax(self.graph, name)
 
     def kind(self, name: str) -> NumType:
         """Return the width and signedness of a tensor, with scale 1."""
@@ -305,9 +242,16 @@ class _Facts:
 # Rules: return the type of a tensor, or None if the rule does not apply.
 def _unit_type(facts: _Facts, name: str) -> NumType | None:
     """Fixed-point runtimes require one type for results in [0, 1] and one for [-1, 1]."""
-    if not (facts.options.unit_ranges and facts.is_measured(name) and facts.bits(name) == 8):
+    producer = facts.graph.producer(name)
+    if producer is None or producer.activation is not None or not (facts.options.unit_ranges and facts.is_measured(name)):
         return None
-    return _unit_range_type(facts.graph.producer(name), facts.options.unsigned)
+    function = producer.op.function if isinstance(producer.op, Activation) else None
+    is_unsigned = _is_softmax_output(producer) or function == FUNCTIONS["Logistic"]()
+    if not (is_unsigned or function == Tanh()) or facts.bits(name) != 8:
+        return None
+    if is_unsigned:
+        return NumType(8, False).with_scale(1 / 256) if facts.options.unsigned else None
+    return NumType(8).with_scale(1 / 128)
 
 
 def _probability_type(facts: _Facts, name: str) -> NumType | None:
@@ -345,18 +289,18 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
     """Return the range of `-act-clipping`; for values that may be clipped, the range with the least error."""
     kind, producer, options = facts.kind(name), facts.graph.producer(name), facts.options
     histogram = facts.histograms[_tensor_of_histogram(facts.graph, name)]
-    whole, limit = facts.is_edge(name) or _is_softmax_output(producer), _activation_limit(producer)
+    is_end = producer is None or name in facts.final  # never clipped
+    whole = is_end or widths.feeds_output_softmax(facts.graph, name) or _is_softmax_output(producer)
     clipping = "None" if producer is None else options.act_clipping  # inputs may be bytes, which one step holds exactly
-    expected = histogram if producer is None else histogram.expected(limit)
+    expected = histogram if producer is None else histogram.expected(_activation_limit(producer))
     threshold = activation_threshold(expected if clipping == "MSE" else histogram, clipping, kind.qmax, options.quantile)
     known = histogram.largest if whole else facts.state_ranges.tensors.get(name, 0.0)
     symmetric = facts.scaled(name, kind, max(threshold, known))
-    is_end = producer is None or name in facts.final
     limited = producer is not None and isinstance(producer.activation, ChannelClip)
     if (whole and not is_end) or limited or facts.padding.get(name) or not histogram.largest:
         return symmetric
     seen = (histogram.minimum, histogram.maximum) if is_end else None
-    return _least_error_type(expected, symmetric, facts.readers.get(name, ()), options, seen)
+    return least_error_type(expected, symmetric, facts.readers.get(name, ()), options, seen)
 
 
 CALIBRATED = "calibrated"
@@ -373,21 +317,22 @@ RULES: Mapping[str, Callable[[_Facts, str], NumType | None]] = {
 """The rules by the name that the report shows. The first rule that returns a type decides."""
 
 
-def choose_types(
-    graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None], options: QuantOptions
-) -> TensorTypes:
+def choose_types(graph: Graph, histograms: Mapping[str, Histogram], ranges: InputRanges, options: QuantOptions) -> TensorTypes:
     """Choose a number type for each tensor by `RULES`.
 
-    `ranges` holds the known value range of inputs, None for calibrated ones. Copies of a tensor share its type. Inputs of a
-    Concat share the type of its output if their ranges are similar; otherwise the Concat rescales them.
+    Copies of a tensor share its type. Inputs of a Concat share the type of its output if their ranges are similar; otherwise
+    the Concat rescales them.
     """
     facts = _Facts(graph, histograms, ranges, options)
     source, types, rules = facts.source, facts.types, {}
-    for name in facts.tensors_to_choose():
+    for name in dict.fromkeys(source.values()):
+        producer = graph.producer(name)
+        if name not in facts.real and producer is not None and is_real_concat(producer):
+            continue  # its type follows its inputs
         rules[name], types[name] = next((rule, kind) for rule, choose in RULES.items() if (kind := choose(facts, name)))
     thresholds = {name: types[name].max_abs for name in rules if name not in facts.real}
     coarse = [*facts.coarse, *choose_concat_types(graph, source, types, facts.positive, histograms, facts.options)]
-    types.update(facts.states.types_of_states(types))
+    types.update({name: types[origin] for name, origin in facts.states.pairs})
     for name, origin in source.items():
         types[name] = types[origin]
     if options.full_range:

@@ -17,9 +17,7 @@ from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.conv import Conv, Deconv, Fc
-from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators import Conv, Deconv, Fc, IndexSelect, is_real_concat
 from n2d2py.quant.types.ranges import finer_type
 from n2d2py.quant.types.widths import is_sequence, requested_bits
 
@@ -121,7 +119,8 @@ def choose_concat_types(
         low, high = min(interval[0] for interval in intervals), max(interval[1] for interval in intervals)
         readers = [reader for name in copies for reader in graph.consumers(name)]
         kind = finer_type(kind.with_scale(magnitude / kind.qmax), low, high, readers, options)
-        if is_output and any(_are_scores(name, positive, peaks) for name in magnitudes):
+        scores = (name for name in magnitudes if name in positive and 0.5 < peaks.get(name, 0.0) <= 1)
+        if is_output and any(scores):
             kind = kind.with_scale(_step_beside_half(kind.scale))
         types[node.output] = kind
         if _is_coarse(kind, finest / magnitude):
@@ -131,14 +130,8 @@ def choose_concat_types(
 
 
 def _is_near(part: NumType, kind: NumType) -> bool:
-    """True if an input of a Concat can have the Concat's type."""
     same = (part.bits, part.signed) == (kind.bits, kind.signed)
     return same and _interval_width(part) >= _JOIN_RATIO * _interval_width(kind)
-
-
-def _are_scores(name: str, positive: set[str], peaks: Mapping[str, float]) -> bool:
-    """True if all values of a tensor lie in [0, 1] and some exceed one half."""
-    return name in positive and 0.5 < peaks.get(name, 0.0) <= 1
 
 
 def _interval(kind: NumType, seen: Histogram | None) -> tuple[float, float]:

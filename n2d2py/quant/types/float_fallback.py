@@ -2,8 +2,8 @@
 
 These layers fall back to floating point:
 - layers with `Quantize=0`, and layers without an integer form;
-- the power spectrum up to its logarithm (spectra.py), and divisors (guards.py);
-- the first layers after a float input (float_inputs.py), and layers that the target runs in floating point (float_regions.py);
+- the power spectrum up to its logarithm and divisors (dynamic_range.py);
+- the first layers after a float input (float_inputs.py), and layers that the target runs in floating point;
 - layers between float layers that only move values or compute exactly (maximum, product, sum of two);
 - a Concat with a float producer or consumer: one integer scale for boxes and scores of a detector would spoil the scores.
 
@@ -18,27 +18,14 @@ from math import prod
 
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.quant.quantizer import refusal, refused
-from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.precision import Precision, TargetForm
-from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.arrays.selection import ArrayTopK
-from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.elemwise import ElemWise
+from n2d2py.graph import Graph, Node, Precision, TargetForm
+from n2d2py.operators import ArrayMap, ArrayOp, ArrayReduce, ArrayTopK, Conv, Convert, ElemWise, Pool, Reshape, is_real_concat
 from n2d2py.operators.pointwise import Activation, AddConstants, Affine
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Convert
-from n2d2py.operators.reshape import Reshape
+from n2d2py.quant.types.dynamic_range import EXACT_FUNCTIONS, divisor_layers, only_clamps, power_layers
 from n2d2py.quant.types.float_inputs import input_layers
-from n2d2py.quant.types.guards import divisor_layers
-from n2d2py.quant.types.spectra import power_layers
 
-_EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
-"""Activation functions with a float kernel that gives the same bits everywhere, and its name."""
 _ROUNDED = ("Logistic", "Exp", "Log", "Erf", "Softplus")
-"""Functions of `_EXACT` whose last bits would depend on the math library."""
+"""Functions of `EXACT_FUNCTIONS` whose last bits would depend on the math library."""
 _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
 
 
@@ -53,9 +40,8 @@ def float_layers(graph: Graph) -> set[str]:
     concats: set[str] = set()
     while chosen:
         between = _between_float_layers(graph, chosen)
-        added = {
-            node.name for node in graph.nodes if node.name not in chosen and _is_float_concat(graph, node, chosen, concats)
-        }
+        others = (node for node in graph.nodes if node.name not in chosen)
+        added = {node.name for node in others if _is_float_concat(graph, node, chosen, concats)}
         if not between and not added:
             break
         chosen |= between | added
@@ -77,24 +63,15 @@ def _is_float_concat(graph: Graph, node: Node, chosen: set[str], concats: set[st
     if graph.precision(node).quantize is not None or any(graph.kind(name) for name in (*node.inputs, *node.outputs)):
         return False
     if is_real_concat(node):
-        plain = node.activation is None or isinstance(node.activation, Clip)
-        return plain and (_comes_from(graph, node, chosen) or _goes_to(graph, node, chosen))
-    producer = graph.producer(node.inputs[0]) if node.op.moves_values and node.activation is None else None
+        touches = _touches(node, chosen, graph.producers) or _touches(node, chosen, graph.followers)
+        return only_clamps(node) and touches
+    producer = graph.producer(node.inputs[0]) if node.only_moves else None
     return producer is not None and producer.name in concats
 
 
-def _comes_from(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """True if an input of a layer is a result of `chosen` layers or a copy of one."""
-    producers = [producer for name in node.inputs if (producer := graph.producer(name)) is not None]
-    return any(
-        producer.name in chosen or (producer.op.moves_values and _comes_from(graph, producer, chosen)) for producer in producers
-    )
-
-
-def _goes_to(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """True if one of `chosen` layers reads the result of a layer or a copy of it."""
-    readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return any(reader.name in chosen or (reader.op.moves_values and _goes_to(graph, reader, chosen)) for reader in readers)
+def _touches(node: Node, chosen: set[str], neighbours: Callable[[Node], list[Node]]) -> bool:
+    """True if one of `chosen` layers is a neighbour of a layer, directly or through layers that move values."""
+    return any(one.name in chosen or (one.op.moves_values and _touches(one, chosen, neighbours)) for one in neighbours(node))
 
 
 def _without_integer_form(graph: Graph) -> set[str]:
@@ -122,7 +99,7 @@ def _uses_order_only(node: Node) -> bool:
 def _is_exact_in_float(node: Node, graph: Graph) -> bool:
     """True if the float result of a layer with an integer form has the same bits on every machine."""
     op = node.op
-    if graph.precision(node).quantize or (node.activation is not None and not isinstance(node.activation, Clip)):
+    if graph.precision(node).quantize or not only_clamps(node):
         return False
     if isinstance(op, Activation):
         return isinstance(op.function, Clip) or _as_array_operator(node, graph) is not None
@@ -133,10 +110,16 @@ def _is_exact_in_float(node: Node, graph: Graph) -> bool:
 
 def _as_array_operator(node: Node, graph: Graph) -> ArrayMap | None:
     """Return the array operator that is equivalent to an activation function of a vector; None without one."""
-    size = graph.shape(node.output)
-    if not isinstance(node.op, Activation) or node.op.function.kind not in _EXACT or len(size) != 2 or node.activation:
-        return None
-    return ArrayMap(_EXACT[node.op.function.kind], (size[1],), ((size[1],),))
+    shape = graph.shape(node.output)
+    return _array_function(node, shape[1]) if len(shape) == 2 and _has_function(node, EXACT_FUNCTIONS) else None
+
+
+def _has_function(node: Node, kinds: tuple[str, ...]) -> bool:
+    return isinstance(node.op, Activation) and node.op.function.kind in kinds and node.activation is None
+
+
+def _array_function(node: Node, size: int) -> ArrayMap:
+    return ArrayMap(node.op.function.onnx, (size,), ((size,),))
 
 
 def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
@@ -145,30 +128,22 @@ def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
         node.name: node
         for node in graph.nodes
         if node.name not in chosen
-        and (node.op.moves_values or _is_scale_or_sum(node))
+        and (node.op.moves_values or (only_clamps(node) and isinstance(node.op, (AddConstants, Affine, ElemWise))))
         and graph.precision(node).quantize is None
+        and graph.followers(node)
+        and len(graph.producers(node)) == len(node.inputs)
         and not any(name in graph.outputs for name in node.outputs)
     }
     while True:
+        names = chosen | candidates.keys()
         remaining = {
-            name: node for name, node in candidates.items() if _has_all_neighbours_in(graph, node, chosen | candidates.keys())
+            name: node
+            for name, node in candidates.items()
+            if all(one.name in names for one in (*graph.producers(node), *graph.followers(node)))
         }
         if len(remaining) == len(candidates):
             return set(remaining)
         candidates = remaining
-
-
-def _is_scale_or_sum(node: Node) -> bool:
-    """True if a layer applies gains and shifts or adds tensors element by element."""
-    plain = node.activation is None or isinstance(node.activation, Clip)
-    return plain and isinstance(node.op, (AddConstants, Affine, ElemWise))
-
-
-def _has_all_neighbours_in(graph: Graph, node: Node, names: set[str]) -> bool:
-    """True if all producers and consumers of a layer are among `names`, and it has consumers."""
-    producers = [graph.producer(name) for name in node.inputs]
-    readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return bool(readers) and all(other is not None and other.name in names for other in (*producers, *readers))
 
 
 def float_tensors(graph: Graph) -> set[str]:
@@ -194,9 +169,8 @@ def _propagate_float(graph: Graph, chosen: set[str], states: set[str]) -> set[st
         if isinstance(node.op, Convert):
             real = node.op.to_float
         else:
-            real = (any(name in floats for name in sources) if sources else node.name in chosen) or _returns_accumulators(
-                graph, node
-            )
+            computed = any(name in floats for name in sources) if sources else node.name in chosen
+            real = computed or _returns_accumulators(graph, node)
         floats.update(name for name in node.outputs if real and not graph.kind(name))
     return floats
 
@@ -204,35 +178,39 @@ def _propagate_float(graph: Graph, chosen: set[str], states: set[str]) -> set[st
 def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
     """Return a copy of a fused float graph with a Convert layer on every edge between integers and floating point.
 
-    A tensor with several consumers is converted once. Outputs of the network keep their computed type. `chosen` are the
-    float layers; by default `float_layers`.
-
-    Raises:
-        N2D2Error: E510 for a layer with neither an integer form nor a reproducible float kernel.
+    A tensor with several consumers is converted once. Outputs of the network keep their computed type. `chosen` are the float
+    layers; by default `float_layers`. Raises N2D2Error (E510 for a layer with neither an integer form nor a reproducible float
+    kernel).
     """
     chosen = float_layers(graph) if chosen is None else chosen
     if not chosen and not graph.float_inputs and not any(_returns_accumulators(graph, node) for node in graph.nodes):
         return graph
     result = graph.copy()
-    real = {
-        name for node in result.nodes if node.name in chosen or _returns_accumulators(result, node) for name in node.outputs
-    }
+    floats = [node for node in result.nodes if node.name in chosen or _returns_accumulators(result, node)]
+    real = {name for node in floats for name in node.outputs}
     real |= _float_inputs(result, real)
+    fallback = {
+        node.name
+        for node in result.nodes
+        if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node)
+    }
     converted: dict[tuple[str, bool], str] = {}
     for node in list(result.nodes):
         is_float = node.name in chosen
-        if is_float and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
-            _check_float_kernel(node)
+        if node.name in fallback:
+            reason = refused(node)
+            if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
+                raise refusal(node, reason)
             node.op = _as_array_operator(node, result) or node.op
         for position, name in enumerate(node.inputs):
             if (name in real) == is_float or result.kind(name) or _uses_order_only(node):
                 continue
             if (name, is_float) not in converted:
-                suffix, index = "float" if is_float else "integer", result.nodes.index(node)
-                converted[name, is_float] = result.add_helper(Convert(is_float), name, f"{name}_{suffix}", index, node.location)
+                suffix = "float" if is_float else "integer"
+                converted[name, is_float] = result.add_before(node, Convert(is_float), name, f"{name}_{suffix}")
             node.inputs = [*node.inputs[:position], converted[name, is_float], *node.inputs[position + 1 :]]
     for node in list(result.nodes):
-        if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node):
+        if node.name in fallback:
             _replace_by_array_operator(result, node)
     result.verify()
     return result
@@ -241,21 +219,12 @@ def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
 def _replace_by_array_operator(graph: Graph, node: Node) -> None:
     """Replace a function of an image by the array operator with reproducible bits, between two views."""
     shape, output = graph.shape(node.output), node.output
-    if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
+    if len(shape) == 2 or not _has_function(node, _ROUNDED):
         return
-    size, index = prod(shape[1:]), graph.nodes.index(node)
-    mapped, after = (graph.fresh_name(f"{output}_{what}") for what in ("mapped", "view"))
-    before = graph.add_helper(Reshape((size,)), node.inputs[0], f"{output}_elements", index, node.location)
-    graph.tensors[mapped] = Tensor(mapped, (1, size))
-    node.op, node.inputs, node.outputs = ArrayMap(_EXACT[node.op.function.kind], (size,), ((size,),)), [before], [mapped]
-    view = Node(after, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
-    graph.nodes.insert(index + 2, view)
-
-
-def _check_float_kernel(node: Node) -> None:
-    reason = refused(node)
-    if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
-        raise refusal(node, reason)
+    size = prod(shape[1:])
+    node.inputs = [graph.add_before(node, Reshape((size,)), node.inputs[0], f"{output}_elements")]
+    node.op = _array_function(node, size)
+    graph.view_output(node, f"{output}_mapped", (size,), Reshape(tuple(shape[1:])))
 
 
 def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Graph:
@@ -270,18 +239,16 @@ def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Grap
         if in_integers(node) and refused(node) is None and graph.precision(node).quantize is not False
     }
     result = graph.copy()
+
+    def is_chosen(node: Node) -> bool:
+        return isinstance(node.op, Conv) and node.name in chosen
+
+    def stays_integer(node: Node) -> bool:
+        return node.output not in result.outputs and is_chosen(node) and result.feeds_only(node.output, is_chosen)
+
     for node in result.nodes:
         form = TargetForm.REAL
         if node.name in chosen:
-            form = TargetForm.INTEGERS if _stays_integer(result, node, chosen) else TargetForm.SUMS
+            form = TargetForm.INTEGERS if stays_integer(node) else TargetForm.SUMS
         result.precisions[node.name] = replace(result.precisions.get(node.name, Precision()), target=form)
     return result
-
-
-def _stays_integer(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """True for a convolution whose result only integer convolutions consume."""
-
-    def is_chosen(one: Node) -> bool:
-        return isinstance(one.op, Conv) and one.name in chosen
-
-    return node.output not in graph.outputs and is_chosen(node) and graph.feeds_only(node.output, is_chosen)

@@ -21,15 +21,10 @@ from n2d2py.arithmetic.histogram import LEAST_RANGE
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import refused
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.inputs import named_inputs
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.linear import WeightedReaders, padded_reader, scale_inputs, weighted_readers
-from n2d2py.operators.pointwise import Activation, AddConstants, Affine
-from n2d2py.operators.quantize import Convert
-from n2d2py.operators.reshape import MemoryView
-from n2d2py.quant.types.guards import EXACT_FUNCTIONS
+from n2d2py.graph import Graph, Node, named_inputs
+from n2d2py.operators import Activation, AddConstants, Affine, ArrayMap, Convert, ElemWise, MemoryView
+from n2d2py.operators.linear import WeightedReaders, axis_numbers, padded_reader, scale_inputs, weighted_readers
+from n2d2py.quant.types.dynamic_range import EXACT_FUNCTIONS, only_clamps
 from n2d2py.quant.types.ranges import channel_weights, interval_type, weight_error
 
 _WORSE_RATIO = 2.0
@@ -67,11 +62,7 @@ def input_layers(graph: Graph) -> set[str]:
 
 def _goes_to_float(graph: Graph, tensor: str) -> bool:
     """True if only layers without integer form, such as an LSTM with peepholes, consume a tensor or copies of it."""
-    return graph.feeds_only(tensor, lambda node: refused(node) is not None, _is_moving)
-
-
-def _is_moving(node: Node) -> bool:
-    return node.op.moves_values and node.activation is None
+    return graph.feeds_only(tensor, lambda node: refused(node) is not None, lambda node: node.only_moves)
 
 
 def is_requantized_input(graph: Graph, tensor: str) -> bool:
@@ -91,7 +82,7 @@ def _first_layers(graph: Graph, tensor: str) -> Iterator[Node]:
     for reader in graph.consumers(tensor):
         if _is_elementwise(reader):
             yield reader
-        if _is_elementwise(reader) or _is_moving(reader):
+        if _is_elementwise(reader) or reader.only_moves:
             yield from _first_layers(graph, reader.output)
 
 
@@ -104,13 +95,12 @@ def _last_products(graph: Graph, tensor: str, known: dict[str, set[str]]) -> set
             combines = _combines(reader)
             if combines and graph.is_last(reader.output):
                 names |= {reader.name, *_moving_layers(graph, reader.output)}
-            elif (combines or _is_moving(reader)) and (after := _last_products(graph, reader.output, known)):
+            elif (combines or reader.only_moves) and (after := _last_products(graph, reader.output, known)):
                 names |= {reader.name, *after}
     return known[tensor]
 
 
 def _combines(node: Node) -> bool:
-    """True if a layer multiplies tensors, or adds two."""
     op, count = node.op, len(set(node.inputs))
     if count < 2 or node.activation is not None:
         return False
@@ -120,20 +110,20 @@ def _combines(node: Node) -> bool:
 
 
 def _moving_layers(graph: Graph, tensor: str) -> Iterator[str]:
-    for reader in filter(_is_moving, graph.consumers(tensor)):
-        yield from (reader.name, *_moving_layers(graph, reader.output))
+    for reader in graph.consumers(tensor):
+        if reader.only_moves:
+            yield from (reader.name, *_moving_layers(graph, reader.output))
 
 
 def _is_elementwise(node: Node) -> bool:
     """True if a layer with one input is element-wise and gives the same float bits on every machine."""
     op = node.op
-    if len(set(node.inputs)) != 1 or not (node.activation is None or isinstance(node.activation, Clip)):
+    if len(set(node.inputs)) != 1 or not only_clamps(node):
         return False
     if isinstance(op, Activation):
         return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     if isinstance(op, ArrayMap):
-        whole = [prod(shape) == prod(op.dims) for shape, slot in zip(op.shapes, op.slots, strict=True) if slot >= 0]
-        return all(whole)
+        return all(prod(shape) == prod(op.dims) for shape, slot in zip(op.shapes, op.slots, strict=True) if slot >= 0)
     if isinstance(op, ElemWise):
         return op.operation == "Prod"
     return isinstance(op, (AddConstants, Affine))
@@ -160,13 +150,12 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
 
 
 def _scaled_tensor(graph: Graph, name: str) -> str:
-    """Return the tensor whose channels may have scales of their own: the result of the first layers if they are a chain, else
-    the input."""
+    """Return the tensor whose channels may have scales of their own: the result of a chain of first layers, else the input."""
     tensor, last = name, name
     while (node := graph.sole_consumer(tensor)) is not None and node.output not in graph.outputs:
         if _is_elementwise(node):
             last = node.output
-        elif not node.op.moves_values or node.activation is not None:
+        elif not node.only_moves:
             break
         tensor = node.output
     return last
@@ -185,10 +174,9 @@ def _is_better_in_float(graph: Graph, name: str, x: np.ndarray, real: Mapping[st
             continue
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values, dtype=np.float64).mean()
-            result_error = max(
-                np.square(_quantized(values) - values).mean(), 1e-30 * np.square(values, dtype=np.float64).mean()
-            )
-        if not error <= _WORSE_RATIO * result_error:
+            own_error = np.square(_quantized(values) - values).mean()
+            least = 1e-30 * np.square(values, dtype=np.float64).mean()
+        if not error <= _WORSE_RATIO * max(own_error, least):
             return True
     return False
 
@@ -200,17 +188,12 @@ def _first_results(graph: Graph, name: str, x: np.ndarray) -> dict[str, np.ndarr
     for node in graph.nodes:
         if node.inputs[:1] and node.inputs[0] in values and (node.name in layers or node.op.moves_values):
             with np.errstate(all="ignore"):
-                (y,) = node.op.run([values[one] for one in node.inputs], node)
-                values[node.output] = y if node.activation is None else node.activation(y)
+                (values[node.output],) = node.compute([values[one] for one in node.inputs])
     for node in layers.values():
         readers = graph.consumers(node.output)
         if node.output in graph.outputs or any(reader.name not in layers for reader in readers):
             results[node.output] = values[node.output]
     return results
-
-
-def _needs_16_bits(values: np.ndarray) -> bool:
-    return needs_16_bits(np.abs(values).max(), values.var())
 
 
 def needs_16_bits(largest: float, variance: float) -> bool:
@@ -231,25 +214,19 @@ def would_clip(graph: Graph, name: str, count: int) -> bool:
 
 def _quantized(x: np.ndarray) -> np.ndarray:
     """Return the values after quantization to 8 bits, or 16 if 8 would spoil them."""
-    return _quantized_to(x, 16 if _needs_16_bits(x) else 8)
+    return _quantized_to(x, 16 if needs_16_bits(np.abs(x).max(), x.var()) else 8)
 
 
 def _squared_error(channels: np.ndarray) -> np.ndarray:
-    """Return the mean squared error (C) of quantized channels (C, N)."""
     return np.square(_quantized(channels) - channels).mean(axis=1)
 
 
 def _quantized_to(x: np.ndarray, bits: int) -> np.ndarray:
-    """Return the values after quantization to `bits` bits."""
-    kind = _type(x, bits)
-    return kind.dequantize(kind.quantize(x)).astype(np.float64)
-
-
-def _type(x: np.ndarray, bits: int) -> NumType:
-    """Return the type of these values; 16 bits have headroom."""
+    """Return the values after quantization to 8 bits, or to 16 with headroom."""
+    kind = interval_type(8, min(float(x.min()), 0.0), max(float(x.max()), LEAST_RANGE))
     if bits == 16:
-        return NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
-    return interval_type(8, min(float(x.min()), 0.0), max(float(x.max()), LEAST_RANGE))
+        kind = NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
+    return kind.dequantize(kind.quantize(x)).astype(np.float64)
 
 
 def _channel_scales(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None:
@@ -260,13 +237,13 @@ def _channel_scales(graph: Graph, name: str, x: np.ndarray) -> np.ndarray | None
     if len(x) < _FEWEST_SAMPLES or any(graph.precision(node).quantize is False for node in graph.consumers(name)):
         return None
     candidates = [_scales_along(graph, name, x, axis) for axis in range(1, x.ndim) if x.shape[axis] > 1]
-    ratio, scales = max((each for each in candidates if each is not None), key=lambda each: each[0], default=(0.0, None))
+    ratio, scales = max(filter(None, candidates), key=lambda each: each[0], default=(0.0, None))
     return scales if ratio > _WORSE_CHANNEL_RATIO else None
 
 
 def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[float, np.ndarray] | None:
     """Return the error ratio of one scale to a scale for each channel along an axis, and the gains and shifts."""
-    numbers = _channel_indices(x.shape, axis)
+    numbers = axis_numbers(x.shape, axis)
     readers = weighted_readers(graph, name, numbers)
     if isinstance(readers, str) or _scalable_copy(graph, name, numbers) is None:
         return None
@@ -284,7 +261,8 @@ def _scales_along(graph: Graph, name: str, x: np.ndarray, axis: int) -> tuple[fl
     variance = channels.var(axis=1)
     error = _expected_error(readers, _squared_error(channels) * varies, variance, np.ones(len(half)))
     least = _expected_error(readers, _squared_error(scaled) * half**2 * varies, variance, 1 / half)
-    return error / max(least, 1e-30), np.stack([1 / half, -centre / half]).reshape(2, *_broadcast_shape(x.ndim, axis))
+    shape = (2, *(-1 if each == axis else 1 for each in range(1, x.ndim)))
+    return error / max(least, 1e-30), np.stack([1 / half, -centre / half]).reshape(shape)
 
 
 def _expected_error(readers: WeightedReaders, squares: np.ndarray, variance: np.ndarray, factors: np.ndarray) -> float:
@@ -303,16 +281,6 @@ def _expected_error(readers: WeightedReaders, squares: np.ndarray, variance: np.
     return total
 
 
-def _broadcast_shape(rank: int, axis: int) -> tuple[int, ...]:
-    """Return the shape, without batch, of a vector that broadcasts along one axis of a tensor of `rank` axes."""
-    return tuple(-1 if each == axis else 1 for each in range(1, rank))
-
-
-def _channel_indices(shape: tuple[int, ...], axis: int) -> np.ndarray:
-    """Return the channel index along an axis for each element (1, ...) of a tensor."""
-    return np.broadcast_to(np.arange(shape[axis]).reshape(1, *_broadcast_shape(len(shape), axis)), (1, *shape[1:]))
-
-
 def _scalable_copy(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, tuple[int, ...]] | None:
     """Return the input, or its copy in another layout, that an Affine can scale by channel, and dims (C, ...); or None."""
     count = int(numbers.max()) + 1
@@ -323,7 +291,7 @@ def _scalable_copy(graph: Graph, name: str, numbers: np.ndarray) -> tuple[str, t
         if (len(dims) == 1 or numbers.size == count) and (numbers.reshape(-1, count) == np.arange(count)).all():
             return name, (count, 1, numbers.size // count)
         mover = graph.sole_consumer(name)
-        if mover is None or not mover.op.moves_values or mover.activation is not None or len(mover.inputs) != 1:
+        if mover is None or not mover.only_moves or len(mover.inputs) != 1:
             return None
         name, numbers = mover.output, mover.op.run([numbers], mover)[0]
         if numbers.size % count:
@@ -360,6 +328,7 @@ def _scale_channels(graph: Graph, name: str, gains: np.ndarray, shifts: np.ndarr
         layers = [("rows", MemoryView(dims)), ("scaled", Affine()), ("array", MemoryView(graph.shape(source)[1:]))]
     last = source
     for step, (suffix, op) in enumerate(layers):
-        last = graph.add_helper(op, last, f"{name}_{suffix}", index + step, None, params if suffix == "scaled" else None)
+        fresh, constants = graph.fresh_name(f"{name}_{suffix}"), params if suffix == "scaled" else {}
+        last = graph.add(Node(fresh, op, [last], [fresh], constants, helper=True), index + step).output
     for node in consumers:
         node.inputs = [last if one == source else one for one in node.inputs]

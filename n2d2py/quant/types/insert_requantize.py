@@ -1,8 +1,12 @@
-"""Insertion of Quantize layers into a pre-quantized network, so that each computed tensor has exactly one."""
+"""Insertion of Quantize layers into a pre-quantized network, so that each computed tensor has exactly one.
+
+Quantization-aware training leaves types open: inputs, tensors without QAct, weights without QWeight. They get 8 bits first, from
+known ranges or calibration, which makes the network a pre-quantized one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +15,12 @@ from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.contracts.functions import Clip
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.port import FilePort
-from n2d2py.operators.concat import is_real_concat
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Convert, Quantize, grid_type
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
+from n2d2py.graph import FilePort, Graph, Node
+from n2d2py.operators import Activation, Affine, Convert, ElemWise, Pool, Quantize, Resize, Softmax, grid_type, values_source
+from n2d2py.operators.concat import Concat, is_real_concat
+from n2d2py.quant.types.widths import feeds_output_softmax
+
+Range = tuple[float, float]
 
 _UNKNOWN = NumType(8)
 
@@ -78,10 +79,8 @@ def _with_file_sign(kind: NumType, port: FilePort) -> NumType:
 def _requantize_output(graph: Graph, name: str, port: FilePort) -> None:
     """Requantize an output to the type of the file if its signedness differs."""
     grid = grid_type(graph, name)
-    if grid is None:
-        return
-    kind = _with_file_sign(grid, port)
-    if kind is None or kind == grid:
+    kind = grid and _with_file_sign(grid, port)
+    if grid is None or kind is None or kind == grid:
         return
     inner = graph.fresh_name(f"{name}_{grid.name}")
     writer = graph.required_producer(name)
@@ -111,7 +110,6 @@ def _complete_layer(graph: Graph, node: Node, types: dict[str, NumType], real: C
 
 
 def _unify_concat_inputs(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
-    """Requantize the inputs of a Concat to the type with the widest range among them."""
     kinds = [types[name] for name in node.inputs]
     widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
     if widest.least is not None or widest.most is not None:  # its steps may be coarser than those of the others
@@ -120,7 +118,8 @@ def _unify_concat_inputs(graph: Graph, node: Node, types: dict[str, NumType]) ->
             widest = full.with_scale(widest.scale * widest.qmax / full.qmax)
     for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True)):
         if kind != widest:
-            copy = _insert_quantize(graph, name, widest, before=node)
+            copy = graph.fresh_name(f"{name}_quantized")
+            graph.add(Node(copy, Quantize(widest), [name], [copy], location=node.location), at=graph.nodes.index(node))
             node.inputs = [*node.inputs[:index], copy, *node.inputs[index + 1 :]]
             types[copy] = widest
     types[node.output] = widest
@@ -140,27 +139,9 @@ def _ensure_one_quantize(graph: Graph, node: Node, types: dict[str, NumType]) ->
             reader.inputs = [copy]
         if not others:
             return False
-    kind = _unquantized_tensor_type(graph, node, types)
-    _quantize_output(graph, node, kind)
-    types[tensor] = kind
+    types[tensor] = kind = _unquantized_tensor_type(graph, node, types)
+    graph.add_after(node, Quantize(kind), f"{tensor}_real", f"{node.name}_quantized")
     return True
-
-
-def _quantize_output(graph: Graph, node: Node, kind: NumType) -> None:
-    """Insert a Quantize after a layer. It takes the tensor's name; the result of the layer is renamed to `<name>_real`."""
-    tensor = node.output
-    shape, real = graph.shape(tensor), graph.fresh_name(f"{tensor}_real")
-    del graph.tensors[tensor]
-    node.outputs = [real]
-    graph.tensors[real] = Tensor(real, shape)
-    layer = Node(graph.fresh_name(f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location)
-    graph.add(layer, at=graph.nodes.index(node) + 1)
-
-
-def _insert_quantize(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:
-    name = graph.fresh_name(f"{tensor}_quantized")
-    graph.add(Node(name, Quantize(kind), [tensor], [name], location=before.location), at=graph.nodes.index(before))
-    return name
 
 
 def _unquantized_tensor_type(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
@@ -202,10 +183,7 @@ def _averages(node: Node) -> bool:
 
 def real_range(node: Node, inputs: list[NumType]) -> tuple[float, float]:
     """Return an interval that contains all results of a layer; (0, 0) for operators without a rule."""
-    limits = np.array(
-        [[(kind.qmin - kind.zero_point) * kind.scale, (kind.qmax - kind.zero_point) * kind.scale] for kind in inputs]
-    )
-    low, high = _operator_range(node, inputs, limits)
+    low, high = _operator_range(node, inputs, np.array([kind.interval for kind in inputs]))
     if isinstance(node.activation, Clip):
         low, high = (min(max(limit, node.activation.low), node.activation.high) for limit in (low, high))
     return float(low), float(high)
@@ -236,3 +214,62 @@ def _operator_range(node: Node, inputs: list[NumType], limits: np.ndarray) -> tu
     if isinstance(op, ElemWise) and op.operation in ("Max", "Min"):
         return limits[:, 0].min(), limits[:, 1].max()
     return 0.0, 0.0
+
+
+# ---- what training leaves open ------------------------------------------------------------------
+
+
+def unmeasured_inputs(graph: Graph, ranges: Mapping[str, Range | None]) -> list[str]:
+    """Return the unquantized inputs of unknown range."""
+    return [name for name in graph.inputs if _is_unquantized(graph, name) and ranges.get(name) is None]
+
+
+def complete_trained(graph: Graph, ranges: Mapping[str, Range | None], measured: Mapping[str, Range]) -> Graph:
+    """Return a copy with quantized inputs, over `ranges` or else `measured`, and quantized weights.
+
+    Other unquantized tensors are quantized if their range was `measured`. The rest keeps 16 or 32 bits over the largest
+    possible range (`insert_requantize`): averages of pools, outputs, and the input of an output Softmax always do.
+    """
+    graph = graph.copy()
+    for node in graph.nodes:
+        if "weights" in node.params and "weight_scales" not in node.params and not isinstance(node.op, Affine):
+            node.params = {**node.params, **_quantize_weights(node.params["weights"])}
+    known = {name: limits if (limits := ranges.get(name)) is not None else measured.get(name) for name in graph.inputs}
+    for name in graph.inputs:
+        limits = known[name]
+        if _is_unquantized(graph, name) and limits is not None:
+            _quantize_over(graph, name, limits, 0)
+    for node in list(graph.nodes):
+        inside = node.output not in graph.outputs and not feeds_output_softmax(graph, node.output)
+        computed = not (isinstance(node.op, (Quantize, Concat, Pool)) or node.op.moves_values)
+        if node.output in measured and computed and inside and _is_unquantized(graph, node.output):
+            _quantize_over(graph, node.output, measured[node.output], graph.nodes.index(node) + 1)
+    graph.verify()
+    return graph
+
+
+def _is_unquantized(graph: Graph, tensor: str) -> bool:
+    """True if a layer consumes a tensor that nothing quantizes."""
+    if graph.kind(tensor) or grid_type(graph, tensor) is not None or values_source(graph, tensor) != tensor:
+        return False
+    return any(not isinstance(node.op, Quantize) for node in graph.consumers(tensor))
+
+
+def _quantize_weights(weights: np.ndarray) -> dict[str, np.ndarray]:
+    rows = np.abs(weights.astype(np.float64)).reshape(len(weights), -1).max(axis=1)
+    scales = (np.where(rows > 0, rows, 1.0) / 127).astype(np.float32)
+    each = scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
+    return {"weights": (np.rint(weights / each) * each).astype(np.float32), "weight_scales": scales}
+
+
+def _quantize_over(graph: Graph, tensor: str, limits: Range, at: int) -> None:
+    """Insert a Quantize of a tensor over a range before all its other consumers."""
+    low, high = limits
+    largest = max(-low, high)
+    kind = NumType(8, low < 0)
+    kind = kind.with_scale(float(np.float32((largest if largest > 0 else 1.0) / kind.qmax)))
+    name = graph.fresh_name(f"{tensor}_quantized")
+    readers = [node for node in graph.consumers(tensor) if not isinstance(node.op, Quantize)]
+    graph.add(Node(name, Quantize(kind), [tensor], [name]), at=at)
+    for node in readers:
+        node.inputs = [name if source == tensor else source for source in node.inputs]

@@ -17,12 +17,11 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import BINS, Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Node
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.conv import Conv, Deconv
+from n2d2py.operators import Activation, ArrayRecurrent, Conv, Deconv
 
 Function = Callable[[np.ndarray], np.ndarray]
 
-ZERO_POINT_GAIN = 0.8
+_ZERO_POINT_GAIN = 0.8
 """A zero point is used if it reduces the squared error to at most this share."""
 
 _GROUP = 8
@@ -95,13 +94,32 @@ def interval_type(bits: int, low: float, high: float) -> NumType:
 
 
 def finer_type(
-    symmetric: NumType, low: float, high: float, readers: Iterable[Node], options: QuantOptions, share: float = ZERO_POINT_GAIN
+    symmetric: NumType, low: float, high: float, readers: Iterable[Node], options: QuantOptions, share: float = _ZERO_POINT_GAIN
 ) -> NumType:
     """Return the type over [low, high] with a zero point if it is allowed and leaves less than `share` of the squared error."""
     if not may_have_zero_point(symmetric, readers, options):
         return symmetric
     shifted = interval_type(symmetric.bits, min(low, 0.0), max(high, 0.0))
     return shifted if shifted.scale**2 < share * symmetric.scale**2 else symmetric
+
+
+def least_error_type(
+    histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions, seen: tuple[float, float] | None
+) -> NumType:
+    """Return the 8-bit type with the least squared error over a histogram, with or without a zero point. An asymmetric range
+    covers the interval `seen`; without it, values may be clipped."""
+    if options.act_clipping != "MSE" or symmetric.bits != 8:
+        return symmetric
+    functions = [node.op.function for node in readers if isinstance(node.op, Activation)]
+    counts = ValueCounts.from_histogram(histogram, functions if len(functions) == len(readers) and seen is None else ())
+    if counts.readers:
+        symmetric = symmetric.with_scale(least_error_threshold(counts, symmetric) / symmetric.qmax)
+    if not may_have_zero_point(symmetric, readers, options):
+        return symmetric
+    low, high = least_error_interval(counts, symmetric.bits).interval
+    low, high = (min(low, seen[0]), max(high, seen[1])) if seen is not None else (low, high)
+    shifted = interval_type(symmetric.bits, low, high)
+    return shifted if counts.error(shifted) < _ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
 
 
 def least_error_interval(counts: ValueCounts, bits: int) -> NumType:
@@ -141,8 +159,7 @@ def least_error_threshold(counts: ValueCounts, kind: NumType) -> float:
 
 
 def channel_weights(reader: Node, channels: int) -> tuple[np.ndarray, bool]:
-    """Return the weights (O, C, P) of a layer by input channel, float64, and whether it is dense; a depthwise layer has an output
-    for each weight."""
+    """Return the weights (O, C, P), float64, by input channel, and whether the layer is dense; (1, C, P) of a depthwise one."""
     weights = reader.params["input_weights" if isinstance(reader.op, ArrayRecurrent) else "weights"].astype(np.float64)
     if isinstance(reader.op, Conv) and reader.op.groups > 1:
         return weights.reshape(1, channels, -1), False

@@ -14,10 +14,8 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.arithmetic.recurrent import STATE_BITS
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.shapes import elements
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.concat import Concat
+from n2d2py.graph import Graph, Node, elements
+from n2d2py.operators import ArrayRecurrent, Concat
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,6 @@ class StateTypes:
         """Return the type of a Concat with a state: the widest type of its other inputs; None for other tensors."""
         parts = self.joined.get(name)
         return None if parts is None else max((types[one] for one in parts), key=lambda kind: kind.max_abs)
-
-    def types_of_states(self, types: Mapping[str, NumType]) -> dict[str, NumType]:
-        """Return the types of the states from the types of all other tensors."""
-        return {name: types[origin] for name, origin in self.pairs}
 
 
 def _final_source(sources: Mapping[str, str], name: str) -> str:

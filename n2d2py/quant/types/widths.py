@@ -5,70 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from n2d2py.arithmetic.histogram import Histogram
-from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.graph import Graph, Node
-from n2d2py.graph.describe import layer_macs
-from n2d2py.graph.precision import TargetForm
-from n2d2py.graph.shapes import elements
-from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.graph import Graph, Node, TargetForm, elements, layer_macs
+from n2d2py.operators import ArrayMap, ArrayMatMul, ArrayRecurrent, Conv, Convert, ElemWise, Fc, Normalize, Pool, Softmax
 from n2d2py.operators.concat import Concat, is_real_concat
-from n2d2py.operators.conv import Conv, Fc
-from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.pointwise import Activation, AddConstants, Affine
-from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Convert
-from n2d2py.operators.softmax import Softmax
-from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
-from n2d2py.quant.types.spectra import is_magnitude
+from n2d2py.quant.types.float_inputs import needs_16_bits
 
 
-def width(
-    graph: Graph,
-    name: str,
-    source: dict[str, str],
-    final: set[str],
-    histograms: Mapping[str, Histogram],
-    known: tuple[float, float] | None,
-    options: QuantOptions,
-) -> int:
-    """Return the bit width of a tensor.
-
-    `QuantBits` of its layers comes first, then the width of the network. These have 16 bits in an 8-bit network:
-    - tensors in `options.wide`, such as spectra (quant/types/spectra.py) and outputs that 8 bits would spoil;
-    - residual streams, attention weights and sequences of hidden states: no weights multiply them, and their errors accumulate;
-    - inputs and magnitudes of spectra that 8 bits would spoil, or that only recurrent layers consume;
-    - outputs, and the input of an output Softmax, as `options.output_bits` says; 0 selects 16 for vectors of scores.
-    """
-    holders = [tensor for tensor, origin in source.items() if origin == name]
-    requested = requested_bits(graph, holders)
-    if requested is not None:
-        return requested
-    if name in options.wide:
-        return 16
-    readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
-    accumulates_errors = (
-        _is_residual_stream(graph, name, set()) or _are_attention_weights(graph, name) or is_sequence(graph, name)
-    )
-    if options.bits == 8 and options.wide_concats and accumulates_errors:
-        return 16
-    is_input = name in graph.inputs or is_magnitude(graph.producer(name)) or is_requantized_input(graph, name)
-    if options.bits == 8 and is_input and readers:
-        only_recurrent = all(isinstance(node.op, ArrayRecurrent) for node in readers)
-        histogram = histograms[name] if known is None else None
-        lost = histogram is not None and (
-            only_recurrent
-            or needs_16_bits(histogram.largest, histogram.deviation**2)
-            or would_clip(graph, name, histogram.count)
-        )
-        if options.input_bits == 16 or (options.input_bits == 0 and lost):
-            return 16
-    last = (name in final and not readers) or feeds_output_softmax(graph, name)
-    if options.bits == 8 and last and name not in graph.inputs:
-        return options.output_bits or (16 if _are_scores(graph, name) else 8)
-    return options.bits
+def accumulates_errors(graph: Graph, name: str) -> bool:
+    """True for residual streams, attention weights and sequences of hidden states: no weights multiply them."""
+    return _is_residual_stream(graph, name, set()) or _are_attention_weights(graph, name) or is_sequence(graph, name)
 
 
 _DECODERS = (Activation, AddConstants, Affine, ArrayMap, Concat, ElemWise, Normalize)
@@ -131,7 +77,6 @@ def averaged_tensors(graph: Graph) -> frozenset[str]:
 
 
 def _decodes(node: Node) -> bool:
-    """True if a layer computes element by element or moves values."""
     return node.op.moves_values or isinstance(node.op, _DECODERS)
 
 
@@ -155,7 +100,6 @@ def is_sequence(graph: Graph, name: str) -> bool:
 
 
 def _are_hidden_states(graph: Graph, name: str) -> bool:
-    """True if all values come from recurrent layers."""
     producer = graph.producer(name)
     if producer is None or isinstance(producer.op, ArrayRecurrent):
         return producer is not None
@@ -188,7 +132,6 @@ def _is_residual_stream(graph: Graph, name: str, visited: set[str]) -> bool:
 
 
 def _is_sum_or_concat(node: Node) -> bool:
-    """True if a layer adds rows of a stream or concatenates them."""
     rows = isinstance(node.op, Concat) and (node.op.rows > 1 or not node.op.concatenates_reals)
     return rows or isinstance(node.op, _SUMS)
 
@@ -201,7 +144,7 @@ def _continues_stream(graph: Graph, node: Node, visited: set[str]) -> bool:
     return follows and _is_residual_stream(graph, node.output, visited)
 
 
-def _are_scores(graph: Graph, name: str) -> bool:
+def are_scores(graph: Graph, name: str) -> bool:
     """True if the tensor is a vector of weighted sums, or one for each recurrent step: 16 bits cost little there."""
     producer, shape = graph.producer(name), graph.shape(name)
     if producer is None or not isinstance(producer.op, (Conv, Fc)):

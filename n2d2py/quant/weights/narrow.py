@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators.conv import Conv, Fc
+from n2d2py.operators import Conv, Fc
 
 SPARED = 0.05
 """The smallest layers, up to this share of all weights, keep the bit width of the network."""

@@ -70,7 +70,6 @@ class CompensatedRounding:
         return groups, len(rows) // groups, rows.shape[1]
 
     def _target(self, rows: np.ndarray) -> np.ndarray:
-        """Return the targets (G, O, K) for weights (O, K)."""
         target = rows.reshape(self._shape(rows))
         return target if self._shift is None else target + np.matmul(target, self._shift)
 
